@@ -55,7 +55,7 @@ def program(number: int, seen: Counter[str]) -> str:
     counts = run.counters().subflow.sum(axis=0)
     seen["with losses"] += bool(counts[DROPPED])
     seen["with timeouts"] += bool(counts[TIMEOUTS])
-    return str(run.given.transport.name.split("(")[0])
+    return str(run.session.transport.name.split("(")[0])
 
 
 def spray_program(number: int, seen: Counter[str]) -> str:

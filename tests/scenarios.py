@@ -16,7 +16,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines import disciplines as disciplines
+from flitlab.sim.engines import switching_modes as switching_modes
 from flitlab.sim.engines.table import engines_of
 
 TIMES = {"header": 5, "switch": 2, "link": 3, "injection": 2, "ejection": 1, "credit": 2}

@@ -56,10 +56,10 @@ def house(tmp_path):
 
 
 def settle_discipline(source):
-    """Moves the toy's entry to disciplines.py, as the page says of disciplines of flitlab's own."""
-    model, entries = source / "models" / "switching" / "pipe.py", source / "sim" / "engines" / "disciplines.py"
+    """Moves the toy's entry to switching_modes.py, as the page says of switching modes of flitlab's own."""
+    model, entries = source / "models" / "switching" / "pipe.py", source / "sim" / "engines" / "switching_modes.py"
     text = model.read_text("utf-8")
-    assert "sim/engines/disciplines.py" in PAGE
+    assert "sim/engines/switching_modes.py" in PAGE
     entry = text[text.index("@runs(") :].replace("tests.toys.discipline.compiled", "flitlab.sim.engines.compiled.pipe")
     entry = entry.replace("tests.toys.discipline.reference", "flitlab.sim.engines.reference.pipe")
     text = text[: text.index("@runs(")]

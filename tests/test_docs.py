@@ -86,11 +86,11 @@ BASE = {
 EVERY_PAGE = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEWHERE]
 
-LONG = {
+HOP_BUCKETS = {
     f"docs/{name}.md"
     for name in ("budget", "close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
 }
-LONG |= {
+HOP_BUCKETS |= {
     f"docs/howto/{name}.md" for name in ("add_to_paper", "choose", "figure", "routing", "teach", "topology", "traffic")
 }
 """Pages whose commands take seconds, which ``pytest -m long`` runs; those that users read first are not among them."""
@@ -160,7 +160,10 @@ def here(tmp_path, monkeypatch, runs):
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.long if str(page.relative_to(ROOT)) in LONG else ()) for page in PAGES],
+    [
+        pytest.param(page, marks=pytest.mark.long if str(page.relative_to(ROOT)) in HOP_BUCKETS else ())
+        for page in PAGES
+    ],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_blocks_of(page, here):

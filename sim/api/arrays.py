@@ -47,8 +47,8 @@ def dataset_of(
 
     _require_xarray()
     if unknown := [name for name in over if name not in frame.columns]:
-        closest_match = closest_match(unknown[0], list(frame.columns))
-        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {closest_match!r}?" if closest_match else ""))
+        suggestion = closest_match(unknown[0], list(frame.columns))
+        raise KeyError(f"no column {unknown[0]!r}" + (f"; did you mean {suggestion!r}?" if suggestion else ""))
     swept = pd.DataFrame([keys.get(label, {}) for label in frame.get("scenario", [])], index=frame.index)
     frame = pd.concat([swept, frame.drop(columns=["scenario", *swept.columns], errors="ignore")], axis="columns")
     names = dict.fromkeys([*swept.columns, *over, *VARIED])

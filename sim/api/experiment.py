@@ -308,14 +308,14 @@ class Experiment:
             There is no such figure, or nothing to show in it.
         """
         from flitlab.sim.report.figures.draw import draw_on
-        from flitlab.sim.report.folder.plugins import know_figures
+        from flitlab.sim.report.folder.plugins import load_figure_plugins
         from flitlab.sim.report.folder.run import Run
 
         single = ax is None
         ax = _column() if ax is None else ax
         with self._on_disk() as folder:
-            know_figures(folder, [name], self._trust_plugins)
-            draw_on(ax, Run.read(folder), name, alone=single)
+            load_figure_plugins(folder, [name], self._trust_plugins)
+            draw_on(ax, Run.read(folder), name, single=single)
         return ax
 
     @contextmanager

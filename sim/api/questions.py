@@ -37,8 +37,8 @@ class Simulation:
     def __getattr__(self, name: str) -> Any:
         """The value of a column, or its values."""
         if name.startswith("_") or name not in self.frame.columns:
-            closest_match = None if name.startswith("_") else closest_match(name, list(self.frame.columns))
-            hint = f"; did you mean {closest_match!r}?" if closest_match else ""
+            suggestion = None if name.startswith("_") else closest_match(name, list(self.frame.columns))
+            hint = f"; did you mean {suggestion!r}?" if suggestion else ""
             raise AttributeError(f"a simulation has no column {name!r}{hint}")
         column = self.frame[name]
         return column.iloc[0] if len(column) == 1 else column

@@ -15,7 +15,7 @@ from flitlab.sim.exit import BAD
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import StoreError
-from flitlab.sim.report.folder.budget import TABLES, Ladder, ladders_of_files
+from flitlab.sim.report.folder.budget import TABLES, LossBudget, loss_budgets_of_files
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     except StoreError as error:
         return report_store_error(error, options.file, folder)
     draw(report)
-    budgets = ladders_of_files(report.tables)
+    budgets = loss_budgets_of_files(report.tables)
     if options.json:
         print_json(_document(report, budgets))
     else:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _document(report: Report, budgets: Sequence[Ladder]) -> dict[str, Any]:
+def _document(report: Report, budgets: Sequence[LossBudget]) -> dict[str, Any]:
     tables = {name: report.tables.get(f"{name}.csv", []) for name in TABLES}
     levels = [row for row in tables["budget"] if row["kind"] != "omitted"]
     out = [

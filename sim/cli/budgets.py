@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from flitlab.sim.cli.common import Column, number, print_table, say, shown_label
 from flitlab.sim.measure.rows import Row
-from flitlab.sim.report.folder.budget import CHANGES, HOSTS, RUNGS, Ladder, may_be_none, sentence, warning
+from flitlab.sim.report.folder.budget import CHANGES, HOSTS, LEVELS, LossBudget, is_insignificant, sentence, warning
 
 INTERVAL_MEANING = (
     "between: 95 % confidence interval (Student's t over seeds), widened by half the bracket of each of the two loads; "
@@ -14,16 +14,16 @@ INTERVAL_MEANING = (
 """Legend of the intervals of losses and gains."""
 
 
-def budget_text(budget: Ladder) -> str:
+def budget_text(budget: LossBudget) -> str:
     """The result of a budget in a sentence or two, with plain blanks."""
     return " ".join(filter(None, (sentence(budget), warning(budget)))).replace("\xa0", " ")
 
 
-def print_budgets(budgets: Sequence[Ladder]) -> None:
+def print_budgets(budgets: Sequence[LossBudget]) -> None:
     """Print each budget: levels from the highest, gains of single changes, bottlenecks, and the result."""
     for budget in budgets:
-        losses = {row["to"]: row for row in budget.parts}
-        print_table(f"{shown_label(budget.scenario)}: where the throughput goes", _columns(losses), budget.rungs)
+        losses = {row["to"]: row for row in budget.losses}
+        print_table(f"{shown_label(budget.scenario)}: where the throughput goes", _columns(losses), budget.levels)
         if budget.changes:
             print_table("  one change at a time (gains do not add up)", CHANGE_COLUMNS, budget.changes)
         if budget.channels:
@@ -38,7 +38,7 @@ def _columns(losses: Mapping[str, Row]) -> list[Column]:
         return text[0], lambda row: text[1](losses[row["rung"]]) if row["rung"] in losses else ""
 
     return [
-        ("rung", lambda row: row["rung"]), ("", lambda row: RUNGS[row["rung"]]),
+        ("rung", lambda row: row["rung"]), ("", lambda row: LEVELS[row["rung"]]),
         ("load", lambda row: number(row["value"])), ("% of mcf", lambda row: _digit(row["percent"])),
         of_loss(("lost", lambda row: _digit(row["percent"]))), of_loss(("between", _ends)),
         of_loss(("to", lambda row: row["part"])), ("note", lambda row: row["note"]),
@@ -50,7 +50,9 @@ def _digit(value: float | None) -> str:
 
 
 def _ends(row: Row) -> str:
-    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (not significant)" * may_be_none(row)
+    return f"{_digit(row['percent_low'])} .. {_digit(row['percent_high'])}" + " (not significant)" * is_insignificant(
+        row
+    )
 
 
 CHANGE_COLUMNS: list[Column] = [

@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
         return BAD
     from flitlab.sim.report.figures.draw import draw, draw_networks
     from flitlab.sim.report.figures.registry import figures
-    from flitlab.sim.report.folder.plugins import know_figures
+    from flitlab.sim.report.folder.plugins import load_figure_plugins
 
     try:
         load(options.plugin)
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     size = options.size or manifest.get("size") or "column"
     try:
         if kinds is not None and not manifest.get("plots"):
-            know_figures(folder, kinds, options.trust_plugins)
+            load_figure_plugins(folder, kinds, options.trust_plugins)
         files = draw(folder, kinds, formats=formats, size=size, y=options.y)
         if any("network" in figures()[name].of for name in figures_named if name in figures()):
             study = read(folder / "config.resolved.yaml", trust_plugins=options.trust_plugins)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from flitlab.sim.cli.common import complain
 from flitlab.sim.config.study import Study
-from flitlab.sim.engines.table import alone
+from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.pool import cores, processes
 
 
@@ -30,7 +30,7 @@ def _thread_notes(study: Study, jobs: int, threads: int, cluster: str | None) ->
         yield f"--threads {threads}: nothing is simulated in experiment: {study.experiment}"
         return
     scenarios = [case.scenario for case in study.all_cases if case.scenario is not None]
-    reasons = Counter(alone(study.engine, scenario) for scenario in scenarios)
+    reasons = Counter(single_thread_reason(study.engine, scenario) for scenario in scenarios)
     for reason, count in reasons.items():
         if reason:
             some = "" if count == len(scenarios) else f" ({count} of {len(scenarios)} scenarios)"

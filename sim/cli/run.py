@@ -39,7 +39,7 @@ from flitlab.sim.measure.interval import MEANING, mean_and_half
 from flitlab.sim.measure.saturation import SHORT
 from flitlab.sim.measure.status import Status
 from flitlab.sim.report.folder.budget import TABLES as BUDGET_TABLES
-from flitlab.sim.report.folder.budget import ladders_of_files
+from flitlab.sim.report.folder.budget import loss_budgets_of_files
 
 Row = Mapping[str, Any]
 
@@ -210,7 +210,7 @@ def _print(report: Report) -> None:
     if saturation := report.tables.get("saturation.csv"):
         print_saturation(saturation)
     if report.study.budgets:
-        print_budgets(ladders_of_files(report.tables))
+        print_budgets(loss_budgets_of_files(report.tables))
     if report.published:
         print_published(report.published)
     if saturation or any("latency_mean" in row for row in report.results):

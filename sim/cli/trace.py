@@ -14,7 +14,7 @@ from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import EngineMismatch, Run
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
-from flitlab.sim.engines.trace.base import Event, Life, waiting, zero_load
+from flitlab.sim.engines.trace.base import Event, PacketHistory, waiting, zero_load
 from flitlab.sim.exit import BAD
 
 MISMATCH = 3
@@ -120,7 +120,7 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
     return 0
 
 
-def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Life:
+def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> PacketHistory:
     """The packet in the chosen engine; both engines must agree."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
     scenario_and_load = _scenario(case).at(head["load"])
@@ -137,7 +137,7 @@ def _title(head: dict[str, Any]) -> str:
     return f"{head['scenario']}, load {head['load']:g}, seed {head['seed']}, engine {head['engine']}"
 
 
-def _sentence(event: Event, life: Life, topology: Topology) -> str:
+def _sentence(event: Event, life: PacketHistory, topology: Topology) -> str:
     """An event in words."""
     switches, hosts = switch_names(topology), host_names(topology)
     switch = "" if event.switch is None else f"switch {switches.label(event.switch)}"
@@ -168,7 +168,7 @@ def _sentence(event: Event, life: Life, topology: Topology) -> str:
     }[event.event]
 
 
-def _plain(life: Life, topology: Topology) -> dict[str, Any]:
+def _plain(life: PacketHistory, topology: Topology) -> dict[str, Any]:
     names = host_names(topology)
     latency = None if life.delivered is None else life.delivered - life.created
     return {
@@ -186,7 +186,7 @@ def _plain_event(event: Event, topology: Topology) -> dict[str, Any]:
     return {key: names[key].value(value) if key in names else value for key, value in known.items()}
 
 
-def _account(life: Life, case: Case) -> dict[str, Any]:
+def _account(life: PacketHistory, case: Case) -> dict[str, Any]:
     """The ticks of a delivered packet, by cause."""
     if life.delivered is None or case.scenario is None:
         return {"zero_load": None, "waiting": None}
@@ -205,7 +205,7 @@ _WAITING = {
 }
 
 
-def _print_account(life: Life, case: Case) -> None:
+def _print_account(life: PacketHistory, case: Case) -> None:
     if life.delivered is None:
         why = "the network is deadlocked" if life.deadlocked else "--to T follows it further"
         say(f"not delivered before tick {life.until}; {why}")

@@ -19,7 +19,7 @@ from flitlab.sim.config.load import Node
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.schema import MeasureConfig
 from flitlab.sim.config.window import WINDOW_KEYS, with_packet_times
-from flitlab.sim.measure.windows import longest_probe
+from flitlab.sim.measure.probe_windows import longest_probe
 
 CERTIFIED = ("mcf", "mcf_paths", "split")
 """Ceilings that are the upper levels, from the highest."""

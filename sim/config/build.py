@@ -54,8 +54,8 @@ from flitlab.sim.config.limits import is_run_too_long, is_simulation_too_large
 from flitlab.sim.config.schema import SourceConfig
 from flitlab.sim.config.timeline import plain_timeline, timeline_of, timeline_of_ceilings
 from flitlab.sim.config.window import measure_of_search
-from flitlab.sim.engines import disciplines as disciplines  # registers the engines of all switching modes
-from flitlab.sim.engines.table import check_runs
+from flitlab.sim.engines import switching_modes as switching_modes  # registers the engines of all switching modes
+from flitlab.sim.engines.table import check_has_engine
 
 _OfProgram = Scenario[SwitchingMode, Workload]
 
@@ -277,7 +277,7 @@ class Builder:
         try:
             switching_mode = spec.build(setting)
             require_type(switching_mode, SwitchingMode)
-            check_runs(switching_mode)
+            check_has_engine(switching_mode)
         except Exception as error:  # a third-party switching mode may raise anything
             if not has_errors:
                 reject_build_error(error, "switching", draft)

@@ -15,7 +15,7 @@ from flitlab.sim.config.components import Components
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
 from flitlab.sim.config.loads import PlacedLoads
-from flitlab.sim.engines.table import changing
+from flitlab.sim.engines.table import timeline_modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,8 @@ def timeline_of(
     if not draft.config.timeline:
         return None
     if not switching_mode.supports_timeline:
-        problem = f"is not for mode {switching_mode.mode}, whose network is static; modes: {', '.join(changing())}"
+        modes = ", ".join(timeline_modes())
+        problem = f"is not for mode {switching_mode.mode}, whose network is static; modes: {modes}"
         draft.reject("timeline", problem)
         return None
     if draft.has_value_at("switching.link_failures") or "link_failures" in draft.config.switching:

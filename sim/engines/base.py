@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a simulation under way, and what engines count."""
+"""The interface between engines and measurement: runs, counters and statistics."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -8,30 +8,30 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import LONGEST_RUN
 
-# Places in Snapshot.scalars. All are totals since tick 0, except the two maxima.
+# Indices of Snapshot.scalars. All are totals since tick 0, except the two maxima.
 CREATED_PACKETS = 0
 CREATED_FLITS = 1
 SENT_PACKETS = 2  # left their source queue
 DELIVERED_PACKETS = 3
 DELIVERED_FLITS = 4
 LATENCY = 5  # creation to tail at the destination, summed over delivered packets
-NETWORK_LATENCY = 6  # the same from the tick the head left the source queue
+NETWORK_LATENCY = 6  # the same, from the tick at which the head left the source queue
 HOPS = 7  # channels between switches, summed over delivered packets
 HOPS_MAX = 8
-DEFLECTIONS = 9  # channels that were not on a shortest path, summed over delivered packets
+DEFLECTIONS = 9  # channels off every minimal path, summed over delivered packets
 GRANTS = 10  # of network and ejection channels: packet-hops
 OCCUPANCY_MAX = 11  # packets resident in one switch (deflection; 0 in vct)
-EVENTS = 12  # the engine's own measure of work; the only one that engines need not agree on
-LOST_PACKETS = 13  # with links and switches that failed
-LOST_FLITS = 14
+EVENTS = 12  # the engine's own measure of work; engines need not agree on it
+DROPPED_PACKETS = 13  # on links and in switches that failed
+DROPPED_FLITS = 14
 SCALARS = 15
 
-LONG = 256
-"""Hops, or deflections, from which on delivered packets are counted together."""
+HOP_BUCKETS = 256
+"""Size of the histograms of hops and deflections; the last bucket holds all packets with more."""
 
 
 class Flows(NamedTuple):
-    """Flits of a set of packets by where they come from and go to.
+    """Flits of a set of packets by source and destination.
 
     pairs: by source and destination switch. sources, destinations: int64 [hosts].
     """
@@ -40,20 +40,20 @@ class Flows(NamedTuple):
     sources: Ints
     destinations: Ints
 
-    def less(self, other: "Flows") -> "Flows":
-        """Take away flits that are among these, and return what is left."""
+    def minus(self, other: "Flows") -> "Flows":
+        """Return these flits without those of ``other``, a subset."""
         parts = self.sources - other.sources, self.destinations - other.destinations
         return Flows(self.pairs - other.pairs, *parts)
 
 
-class Owed(NamedTuple):
-    """Flits of packets that are created and not delivered, by the channels of their routes; int64 [channels] each.
+class Outstanding(NamedTuple):
+    """Flits of packets that are created and not delivered, by channel of their route; int64 [channels] each.
 
-    crossing: of those whose route has the channel. ahead: of those among them that have not been granted it yet.
+    on_route: of packets whose route has the channel. ungranted: of those among them without a grant for it yet.
     """
 
-    crossing: Ints
-    ahead: Ints
+    on_route: Ints
+    ungranted: Ints
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Snapshot:
     """Counters at the start of tick ``tick``: everything that happened in ticks [0, tick).
 
     scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``flitlab.models.histogram``).
-    hops, deflections: int64 [LONG], delivered packets by how many they had; the last counts all that had more, too.
+    hops, deflections: int64 [HOP_BUCKETS], delivered packets by their number of hops or deflections.
     created: int64 [hosts], flits by source. channel_flits: int64 [channels], flits granted.
-    delivered, present: flits delivered so far, and flits in the network (sent, not delivered). owed: None where routes
-    are not fixed when packets are created, and where not :func:`few_owed`.
+    delivered, present: flits delivered so far, and flits in flight. outstanding: None where routes are not fixed at the
+    creation of packets, and where :func:`can_count_outstanding` is False.
     """
 
     tick: int
@@ -76,18 +76,20 @@ class Snapshot:
     channel_flits: Ints
     delivered: Flows
     present: Flows
-    owed: Owed | None = None
+    outstanding: Outstanding | None = None
 
 
-MOST_OWED, OWED_PART = 10_000, 16
-"""What is owed to channels is counted up to so many packets, or up to this part of those created: below saturation that
-takes 1 % of the time of a run, and past it would take up to a third."""
+MAX_OUTSTANDING, OUTSTANDING_DIVISOR = 10_000, 16
+"""Outstanding traffic is counted for at most ``MAX_OUTSTANDING`` packets, or created / ``OUTSTANDING_DIVISOR``.
+
+Counting takes 1 % of a run below saturation, and would take up to a third of it beyond.
+"""
 
 
-def few_owed(scalars: Ints) -> bool:
-    """Whether so few packets are created and not delivered that what they owe to channels is counted."""
+def can_count_outstanding(scalars: Ints) -> bool:
+    """Whether outstanding packets are few enough to be counted by channel; scalars: int64 [SCALARS]."""
     created, delivered = int(scalars[CREATED_PACKETS]), int(scalars[DELIVERED_PACKETS])
-    return created - delivered <= max(MOST_OWED, created // OWED_PART)
+    return created - delivered <= max(MAX_OUTSTANDING, created // OUTSTANDING_DIVISOR)
 
 
 class PacketLog(NamedTuple):
@@ -98,49 +100,48 @@ class PacketLog(NamedTuple):
     hops: Ints
 
 
-def refuse_if_long(until: int) -> None:
-    """Raise ``ValueError`` for a tick up to which no engine counts."""
+def check_tick_limit(until: int) -> None:
+    """Raise ``ValueError`` for a tick beyond the longest run that engines support."""
     if until > LONGEST_RUN:
         raise ValueError(f"{until:,} ticks: no run is longer than 2**30 = {LONGEST_RUN:,}")
 
 
 class Run(Protocol):
-    """One simulation of packets under way."""
+    """A simulation of packets."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
 
     def scalars(self) -> Ints:
-        """The scalar counters now, int64 [SCALARS] (cheap; for batches)."""
+        """The scalar counters at this tick, int64 [SCALARS] (cheap; for batches)."""
 
     def backlog(self) -> Ints:
-        """Flits that each host has created and that are not delivered, int64 [hosts] (cheap; for batches)."""
+        """Flits created and not delivered, by source, int64 [hosts] (cheap; for batches)."""
 
     def snapshot(self) -> Snapshot:
-        """All counters now."""
+        """All counters at this tick."""
 
     def log(self) -> PacketLog:
         """The packet log; only if the run was started with ``log=True``."""
 
     def deadlocked(self) -> bool:
-        """Whether some packet in the network can never move again."""
+        """Whether packets in the network wait for each other in a cycle."""
 
 
-# Why an operation did not begin or end earlier (Execution.cause is 4 * operation + one of these; -1: for no reason).
-FINISHED, STARTED = 0, 1  # it waited for the end, or the start, of that operation
-PROCESSOR = 2  # it waited for the processor that the operation held
-MESSAGE = 3  # a receive: it waited for the message of that send
+# What delayed an operation last: Execution.cause is 4 * operation + one of these; -1: nothing.
+FINISHED, STARTED = 0, 1  # the end, or the start, of that operation
+PROCESSOR = 2  # the processor, which the operation held
+MESSAGE = 3  # of a receive: the message of that send
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What became of the operations of a program: times in ticks / ``resolution``, -1 where it is not known yet.
+    """Times and causes of the operations of a program. Times are ticks / ``resolution``, -1 where not known yet.
 
-    ready, start, finish: int64 [operations]: when all dependencies were met; when it gets its processor (a receive: to
-    take the message in), known once it has asked for it; when it was done. delivered: int64 [operations], of sends,
-    when the receiver's host had all of the message; queued: of sends, when the message joined the host's queue
-    (rendezvous: its request to send).
-    cause: int64 [operations], see above.
+    ready, start, finish: int64 [operations]: all dependencies are met; the processor is allocated (a receive: to take
+    in the message); the operation is complete. queued: int64 [operations], of sends: the message, or its request to
+    send, joined the queue of the host. delivered: int64 [operations], of sends: the receiving host has the whole
+    message. cause: int64 [operations], what delayed the operation last: 4 * operation + one of the constants above.
     """
 
     resolution: int
@@ -152,67 +153,67 @@ class Execution:
     cause: Ints
 
 
-class Standing(NamedTuple):
-    """What a run of a program still has before it.
+class ProgramStatus(NamedTuple):
+    """The outstanding work of a program.
 
-    moved: a count that rises whenever a flit, or in mode datagram a packet that arrives, goes on. waiting, travelling:
-    packets at hosts, among them dropped ones that are to be sent again, and in the network. coming: whether it is known
-    when something will happen next, because an operation goes on, or (``flow``) a message does, or the network changes.
-    stalled: messages (``flow``) that wait for a link that does not work. patience: ticks in which retransmission timers
-    let something move if anything can; 0 in modes that do not retransmit.
+    moved: a counter that rises with every flit, or in mode datagram every packet, that makes progress. waiting: packets
+    at hosts, dropped packets that await retransmission included. in_flight: packets in the network. event_pending:
+    whether an event is scheduled: an operation, a message (``flow``) or a change of the network. stalled: messages
+    (``flow``) on a failed link. retransmission_ticks: ticks after which retransmission timers must have made progress;
+    0 without retransmission.
     """
 
     moved: int
     waiting: int
-    travelling: int
-    coming: bool
+    in_flight: int
+    event_pending: bool
     stalled: int = 0
-    patience: int = 0
+    retransmission_ticks: int = 0
 
 
 class ApplicationRun(Protocol):
-    """A run of a program under way (see also :class:`Run`)."""
+    """A simulation of a program (see also :class:`Run`)."""
 
     @property
     def latest(self) -> int:
-        """The tick up to which the engine counts."""
+        """The last tick that the engine can count."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
 
     def done(self) -> bool:
-        """Whether every operation is done."""
+        """Whether every operation is complete."""
 
-    def standing(self) -> Standing:
-        """What there still is to be done at this tick."""
+    def program_status(self) -> ProgramStatus:
+        """The outstanding work at this tick."""
 
     def execution(self) -> Execution:
-        """What became of the operations so far, copied."""
+        """Times and causes of the operations so far, copied."""
 
     def carried(self) -> Ints | Floats:
         """Flits granted to every channel between switches so far, [channels] (``flow``: float64)."""
 
 
 class FluidRun(ApplicationRun, Protocol):
-    """A run of a program under way whose messages are fluids (``flow``)."""
+    """A simulation of a program whose messages are fluids (``flow``)."""
 
     def progress(self) -> Floats:
-        """Flits of each send's message that have left their source so far, without requests, float64 [operations]."""
+        """Flits of each send's message that have left their source, without requests, float64 [operations]."""
 
 
 class PacketProgramRun(Run, ApplicationRun, Protocol):
-    """A run of a program under way whose packets are counted, too."""
+    """A simulation of a program with packet counters."""
 
 
-class MessageLost(Exception):
-    """A packet of a message was dropped, and nobody sends it again, so that the program would never end."""
+class MessageDropped(Exception):
+    """A packet of a message was dropped and no transport retransmits it: the program cannot end."""
 
     def __init__(self) -> None:
         super().__init__(
-            "packets of messages were dropped, and transport none sends none again: the program would wait for ever "
+            "packets of messages were dropped, and transport none retransmits none: the program cannot end "
             "(larger queues, a lower rate, or another transport)"
         )
 
 
 class EngineMismatch(Exception):
-    """The two engines disagree: a bug. The message names the first packet that differs."""
+    """The two engines disagree, which is a bug. The message names the first difference."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both engines side by side: the compiled one's results, checked against the reference packet by packet."""
+"""Both engines in lock-step: the results are the compiled engine's, checked packet by packet against the reference."""
 
 import numpy as np
 
@@ -11,21 +11,21 @@ from flitlab.sim.engines.base import (
     FluidRun,
     PacketLog,
     PacketProgramRun,
+    ProgramStatus,
     Run,
     Snapshot,
-    Standing,
 )
 
 
 def describe(log: PacketLog, place: int) -> str:
-    """A text about the packet at a place of a log, or about the end of the log."""
+    """Describe the packet at an index of a log, or the end of the log."""
     if place >= len(log.identity):
         return "no such packet delivered"
     return f"packet {log.identity[place]} delivered at {log.delivered[place]} after {log.hops[place]} hops"
 
 
 def compare_logs(compiled: PacketLog, reference: PacketLog, tick: int) -> None:
-    """Raise :class:`EngineMismatch` that shows the earliest packet in which the logs differ."""
+    """Raise :class:`EngineMismatch` with the earliest packet in which two logs differ."""
     ours = set(zip(*(a.tolist() for a in compiled), strict=True))
     theirs = set(zip(*(a.tolist() for a in reference), strict=True))
     differing = sorted(ours ^ theirs, key=lambda packet: packet[1])
@@ -41,7 +41,7 @@ def compare_logs(compiled: PacketLog, reference: PacketLog, tick: int) -> None:
 
 
 def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
-    """Raise :class:`EngineMismatch` that names the first counter in which the snapshots differ."""
+    """Raise :class:`EngineMismatch` with the first counter in which two snapshots differ."""
     differ = np.flatnonzero(compiled.scalars != reference.scalars)
     for place in differ[differ != EVENTS]:
         values = f"compiled {compiled.scalars[place]}, reference {reference.scalars[place]}"
@@ -58,9 +58,9 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
         pairs[f"{name}.pairs"] = tuple(side.pairs.table() for side in flows)
         for part in ("sources", "destinations"):
             pairs[f"{name}.{part}"] = tuple(getattr(side, part) for side in flows)
-    if compiled.owed is not None and reference.owed is not None:
-        for part in ("crossing", "ahead"):
-            pairs[f"owed.{part}"] = tuple(getattr(s.owed, part) for s in (compiled, reference))
+    if compiled.outstanding is not None and reference.outstanding is not None:
+        for part in ("on_route", "ungranted"):
+            pairs[f"outstanding.{part}"] = tuple(getattr(s.outstanding, part) for s in (compiled, reference))
     for name, (a, b) in pairs.items():
         if not np.array_equal(a, b):
             where = np.argwhere(a != b)[0].tolist()
@@ -71,7 +71,7 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
 
 
 def compare_executions(compiled: Execution, reference: Execution) -> None:
-    """Raise :class:`EngineMismatch` that names the first operation to which different things happened."""
+    """Raise :class:`EngineMismatch` with the first operation whose times or cause differ."""
     for name in ("ready", "start", "finish", "queued", "delivered", "cause"):
         ours, theirs = getattr(compiled, name), getattr(reference, name)
         if not np.array_equal(ours, theirs):
@@ -82,7 +82,7 @@ def compare_executions(compiled: Execution, reference: Execution) -> None:
 
 
 class BothRun:
-    """Two runs with logs, in lock-step (see :class:`flitlab.sim.engines.base.Run`); a snapshot compares all packets."""
+    """Two runs with logs in lock-step (see :class:`flitlab.sim.engines.base.Run`); a snapshot compares all packets."""
 
     def __init__(self, compiled: Run, reference: Run):
         self._compiled, self._reference = compiled, reference
@@ -114,9 +114,10 @@ class BothRun:
 
 
 class BothApplicationRun(BothRun):
-    """Two runs of a program (see :class:`flitlab.sim.engines.base.ApplicationRun`), whose operations are compared.
+    """Two runs of a program in lock-step (see :class:`flitlab.sim.engines.base.ApplicationRun`), with operations
+    compared.
 
-    In mode flow, whose runs have no packets, nothing of a :class:`~flitlab.sim.engines.base.Run` may be asked for.
+    In mode flow, which has no packets, the methods of :class:`~flitlab.sim.engines.base.Run` are not available.
     """
 
     _compiled: PacketProgramRun
@@ -136,8 +137,8 @@ class BothApplicationRun(BothRun):
     def latest(self) -> int:
         return self._compiled.latest
 
-    def standing(self) -> Standing:
-        ours, theirs = self._compiled.standing(), self._reference.standing()
+    def program_status(self) -> ProgramStatus:
+        ours, theirs = self._compiled.program_status(), self._reference.program_status()
         if ours[1:] != theirs[1:]:
             raise EngineMismatch(f"engines differ: compiled {ours}, reference {theirs}")
         return ours
@@ -152,7 +153,7 @@ class BothApplicationRun(BothRun):
 
 
 class BothFluidRun(BothApplicationRun):
-    """Two runs of a program whose messages are fluids (see :class:`flitlab.sim.engines.base.FluidRun`)."""
+    """Two runs of a program with fluid messages in lock-step (see :class:`flitlab.sim.engines.base.FluidRun`)."""
 
     _compiled: FluidRun  # type: ignore[assignment]  # fluids have no packets to be counted
     _reference: FluidRun  # type: ignore[assignment]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of hosts that talk over transports, in lock-step: what they count and every packet received is compared."""
+"""Two runs of hosts with transports in lock-step: their counters and every received packet are compared."""
 
 from dataclasses import fields
 from typing import Any, Generic, Protocol, TypeVar
@@ -7,17 +7,17 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
-from flitlab.sim.engines.base import ApplicationRun, EngineMismatch, Execution, Standing
+from flitlab.sim.engines.base import ApplicationRun, EngineMismatch, Execution, ProgramStatus
 
 
 class TracedRun(ApplicationRun, Protocol):
-    """A run, perhaps of a program, that counts, and records the packets received.
+    """A run with counters and a trace of the received packets.
 
-    given: the session that is simulated. Counters are a dataclass of numbers and arrays that has a ``tick``. A trace is
-    a named tuple of int64 arrays [packets]: when each was received, what it is of, and its number there.
+    session: the simulated session. Counters are a dataclass of numbers and arrays with a ``tick``. A trace is a named
+    tuple of int64 arrays [packets]: tick of arrival, flow or subflow, and number within it.
     """
 
-    given: Any
+    session: Any
 
     def counters(self) -> Any: ...
 
@@ -28,15 +28,15 @@ R = TypeVar("R", bound=TracedRun)
 
 
 class Lockstep(Generic[R]):
-    """Two such runs side by side; every look at counters or operations compares them, and all packets received."""
+    """Two runs side by side. Reading counters or operations compares them, and all received packets."""
 
     def __init__(self, compiled: R, reference: R):
         self._compiled = compiled
         self._reference = reference
 
     @property
-    def given(self) -> Any:
-        return self._compiled.given
+    def session(self) -> Any:
+        return self._compiled.session
 
     def advance(self, until: int) -> None:
         self._compiled.advance(until)
@@ -55,10 +55,10 @@ class Lockstep(Generic[R]):
     def latest(self) -> int:
         return self._compiled.latest
 
-    def standing(self) -> Standing:
-        ours, theirs = self._compiled.standing(), self._reference.standing()
+    def program_status(self) -> ProgramStatus:
+        ours, theirs = self._compiled.program_status(), self._reference.program_status()
         if ours != theirs:
-            raise EngineMismatch(f"engines differ in what is left of a program: compiled {ours}, reference {theirs}")
+            raise EngineMismatch(f"engines differ in the status of a program: compiled {ours}, reference {theirs}")
         return ours
 
     def execution(self) -> Execution:
@@ -70,7 +70,7 @@ class Lockstep(Generic[R]):
     def carried(self) -> Ints | Floats:
         ours, theirs = self._compiled.carried(), self._reference.carried()
         if not np.array_equal(ours, theirs):
-            raise EngineMismatch("engines differ in what channels carried")
+            raise EngineMismatch("engines differ in the flits that channels carried")
         return ours
 
     def trace(self) -> Any:
@@ -101,7 +101,10 @@ def compare_counters(compiled: Any, reference: Any) -> None:
 
 
 def compare_fields(compiled: Any, reference: Any, where: str) -> None:
-    """Raise at the first difference of two dataclasses of numbers and arrays; where: said in the message."""
+    """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` at the first difference of two dataclasses.
+
+    compiled, reference: dataclasses of numbers and arrays. where: where they differ, for the message.
+    """
     for field in fields(compiled):
         a, b = (np.asarray(getattr(side, field.name)) for side in (compiled, reference))
         if not np.array_equal(a, b):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that keep a table of their packets: for disciplines that say of each when it leaves its host and arrives."""
+"""Runs that keep a table of their packets: for switching modes that compute when each is sent and delivered."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,21 +12,21 @@ from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import LONG, SCALARS, Flows, PacketLog, Snapshot, refuse_if_long
+from flitlab.sim.engines.base import HOP_BUCKETS, SCALARS, Flows, PacketLog, Snapshot, check_tick_limit
 
 # Columns of PacketRun.rows: ticks, hosts, flits, and the number that both engines know a packet by.
 CREATED, SOURCE, DESTINATION, FLITS, IDENTITY, SENT, DELIVERED = range(7)
 
 NEVER = 1 << 40
-"""Tick of what has not happened."""
+"""Tick of an event that has not happened."""
 
 
 class PacketRun(ABC):
-    """A :class:`~flitlab.sim.engines.base.Run`, of which an engine says when packets are sent and delivered.
+    """A :class:`~flitlab.sim.engines.base.Run` whose engine computes when packets are sent and delivered.
 
-    It knows of no channels between switches and no hops: their counters stay 0. It takes memory for every packet.
+    Channels between switches and hops are not modelled; their counters stay 0. Memory grows with every packet.
 
-    rows: int64 [packets, 7], all packets created so far, by the tick of that, then by their hosts. now: ticks so far.
+    rows: int64 [packets, 7], all packets created so far, by tick of creation, then by host. now: the current tick.
     """
 
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool = False):
@@ -41,14 +41,14 @@ class PacketRun(ABC):
 
     @abstractmethod
     def move(self, first: int, until: int) -> None:
-        """Fill in what happens before tick ``until``: columns SENT and DELIVERED, or later ticks than that.
+        """Fill in columns SENT and DELIVERED for all events before tick ``until``; later events may be filled in, too.
 
-        first: the row from which on packets are new.
+        first: the first row of packets created since the last call.
         """
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
-        refuse_if_long(until)
+        check_tick_limit(until)
         first, created = len(self.rows), []
         for place, coming in enumerate(self._coming):
             while self._next[place][CREATED] < until:
@@ -59,7 +59,7 @@ class PacketRun(ABC):
         self.now = max(self.now, until)
 
     def _drawn(self, host: int) -> Iterator[list[int]]:
-        """The endless sequence of packets of a host."""
+        """The unlimited sequence of packets of a host."""
         counter, position, sequence = -1, -self._arrivals.base, 0
         while True:
             counter, position = next_arrival(self._arrivals, self._packets, self._seed, host, counter + 1, position)
@@ -84,7 +84,7 @@ class PacketRun(ABC):
         return np.array(counts + [0] * (SCALARS - len(counts)), np.int64)
 
     def backlog(self) -> Ints:
-        """Flits that each host has created and that are not delivered, int64 [hosts]."""
+        """Flits created and not delivered, by source, int64 [hosts]."""
         return self._flows(self.rows[~self._delivered()]).sources
 
     def snapshot(self) -> Snapshot:
@@ -92,7 +92,7 @@ class PacketRun(ABC):
         rows, delivered, latency = self.rows, self._delivered(), np.zeros(BUCKETS, np.int64)
         for ticks in rows[delivered, DELIVERED] - rows[delivered, CREATED]:
             latency[bucket(ticks)] += 1
-        hops = np.zeros(LONG, np.int64)
+        hops = np.zeros(HOP_BUCKETS, np.int64)
         hops[0] = delivered.sum()
         return Snapshot(
             self.now, self.scalars(), latency, hops, hops, self._flows(rows).sources,
@@ -115,5 +115,5 @@ class PacketRun(ABC):
         return PacketLog(rows[:, IDENTITY], rows[:, DELIVERED], np.zeros(len(rows), np.int64))
 
     def deadlocked(self) -> bool:
-        """Whether packets wait for each other for ever, which none does that waits for nothing but time."""
+        """Whether packets wait for each other in a cycle: never, since they wait only for time."""
         return False

@@ -14,7 +14,7 @@ from typing import Any
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit.cache import is_compiled, mark_compiled
 from flitlab.sim.config.study import Case
-from flitlab.sim.engines.table import kernels_of
+from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.experiment.pool import Task
@@ -38,7 +38,7 @@ def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare
     prepare: whether kernels are compiled before it is known which points need them.
     """
     ceilings, simulations = bounds.tasks(Quiet()), points.tasks(bar)
-    first = points.missing[: len({kernels_of(point.scenario) for point in points.missing})]
+    first = points.missing[: len({kernel_key(point.scenario) for point in points.missing})]
     early = preparations(bounds, points) if prepare else iter(())
     compiling = (_with_note(task, point.case) for point, task in zip(first, simulations, strict=False))
     return chain(islice(ceilings, 1), early, compiling, ceilings, simulations)
@@ -90,4 +90,4 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
 def _kernel_name(case: Case) -> str:
     """Name of the kernels of a case, the same in every run."""
     assert case.scenario is not None
-    return content_hash(*kernels_of(case.scenario))[:16]
+    return content_hash(*kernel_key(case.scenario))[:16]

@@ -46,10 +46,10 @@ from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.experiments import AdaptiveConfig
 from flitlab.sim.config.study import Case, read
-from flitlab.sim.engines.table import alone
+from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.saturation import questions
-from flitlab.sim.measure.windows import longest_probe
+from flitlab.sim.measure.probe_windows import longest_probe
 
 NETWORK = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
@@ -373,7 +373,7 @@ def _prices_of_flow(name: str) -> dict[str, Any]:
     """Prices of mode flow, for barriers and an all-to-all."""
     from flitlab.models.application.builder import Builder
     from flitlab.models.application.collectives.choose import collective
-    from flitlab.sim.measure.application import Ending
+    from flitlab.sim.measure.application import ProgramMeasure
     from flitlab.sim.measure.measure import measure
 
     scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
@@ -386,7 +386,7 @@ def _prices_of_flow(name: str) -> dict[str, Any]:
         workload = Workload(builder.build(), np.arange(hosts), messages)
         delays: dict[str, Any] = scenario.switching.delays
         flows = Scenario(scenario.instance, Flow(**delays), workload)
-        return _timed(lambda: measure(name, flows, 1.0, 1, Ending()))
+        return _timed(lambda: measure(name, flows, 1.0, 1, ProgramMeasure()))
 
     start = run_rounds(0, "barrier")
     return {"point": start, "message": max(run_rounds(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
@@ -414,7 +414,7 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
     runs = _runs(case)
     point = _point if case.workload is None else _program
     times = [sum(point(case, load, price, length) for price in prices_of) for load, length in runs]
-    shared = not alone(engine, _scenario(case))
+    shared = not single_thread_reason(engine, _scenario(case))
     return Cost(len(runs) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings, shared)
 
 

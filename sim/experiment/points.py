@@ -16,7 +16,7 @@ from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.sim.config.study import Case, Study
 from flitlab.sim.engines.base import Flows
-from flitlab.sim.engines.table import kernels_of
+from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.application import bound_columns, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
@@ -37,7 +37,7 @@ from flitlab.sim.experiment.saturation import (
 )
 from flitlab.sim.experiment.store import Store
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from flitlab.sim.measure.columns.registry import added, foreign
+from flitlab.sim.measure.columns.registry import added, third_party_columns
 from flitlab.sim.measure.saturation import SEARCHED, limited, saturation
 from flitlab.sim.measure.status import Status
 
@@ -159,8 +159,8 @@ class PointRuns:
     def missing(self) -> list[Point]:
         """Known points without a result, first one for each set of kernels."""
         todo = [point for point in self.points.values() if point.id not in self.records]
-        first = {kernels_of(point.scenario): point for point in reversed(todo)}
-        return sorted(todo, key=lambda point: first[kernels_of(point.scenario)] is not point)
+        first = {kernel_key(point.scenario): point for point in reversed(todo)}
+        return sorted(todo, key=lambda point: first[kernel_key(point.scenario)] is not point)
 
     def tasks(self, bar: Progress) -> Iterator[Task | None]:
         """Calls for all missing points; None while the next one depends on a call in flight."""
@@ -247,7 +247,7 @@ class PointRuns:
             return
         plugin_columns = self._added(point)
         # the process may have plugins of another study
-        others = foreign(point.scenario.counted) - plugin_columns.keys()
+        others = third_party_columns(point.scenario.counted) - plugin_columns.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
         record |= {"row": row, "detail": outcome.result.detail, **({"added": plugin_columns} if plugin_columns else {})}
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)

@@ -28,7 +28,7 @@ from flitlab.models.instance import Instance
 from flitlab.sim.config.experiments import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.measure.saturation import SEARCHED, Saturation, bracket, is_over, is_unclear
+from flitlab.sim.measure.saturation import SEARCHED, Saturation, bracket, is_saturated, is_unclear
 
 
 class Question(NamedTuple):
@@ -96,7 +96,7 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
         resolution = _halved(max((high - low) / 2, goal) / (2 * load)) if probing else None
         rows = yield Question(load, resolution)
         reached = max((one for row in rows if not math.isnan(one := number(row, "resolution"))), default=0.0)
-        if any(is_over(row) for row in rows):
+        if any(is_saturated(row) for row in rows):
             over, unclear = load, [one for one in unclear if one < load]
             if load == carried:
                 carried = shown = 0.0  # a longer window has refuted a shorter one

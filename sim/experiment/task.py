@@ -198,8 +198,8 @@ def solve_point(
     """
     from flitlab.sim.engines.base import EngineMismatch
     from flitlab.sim.measure import measure as measure_module
-    from flitlab.sim.measure.ending import UnfinishedError
-    from flitlab.sim.measure.standstill import StandstillError
+    from flitlab.sim.measure.stall import StallError
+    from flitlab.sim.measure.unfinished import UnfinishedError
 
     try:
         scenario: Scenario = _scenario(file)
@@ -208,7 +208,7 @@ def solve_point(
         return Outcome(result)
     except EngineMismatch as error:
         return Outcome(problem=str(error), mismatch=True)
-    except (UnfinishedError, StandstillError) as error:
+    except (UnfinishedError, StallError) as error:
         return Outcome(problem=str(error))
     except BaseException as error:  # one failing point must not end the others; third-party code may even exit
         return failure(error)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confidence intervals from the batches of one run."""
+"""Confidence intervals of one run by batch means."""
 
 import numpy as np
 from scipy.special import stdtrit
 
 from flitlab.models.arrays import Floats, Ints
 
-FEWEST, MOST = 10, 40
+MIN_GROUPS, MAX_GROUPS = 10, 40
 """Groups of batches behind an interval: few are long, hence independent; many make t narrow and the spread known."""
 
 
-def regroup(batches: Ints, groups: int = FEWEST) -> Ints:
-    """Add neighbouring rows of [batches, columns] up into at most ``groups`` rows of equal length.
+def regroup(batches: Ints, groups: int = MIN_GROUPS) -> Ints:
+    """Sum neighbouring rows of [batches, columns] into at most ``groups`` rows of equal length.
 
-    Rows that do not fill a last group are left out of it, from the start.
+    Leading rows that do not fill a group are dropped.
     """
     size = -(-len(batches) // groups)
     count = len(batches) // size
@@ -22,10 +22,17 @@ def regroup(batches: Ints, groups: int = FEWEST) -> Ints:
 
 
 def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float = 0.95) -> float:
-    """Half-width of the interval of sum(numerator) / sum(denominator) over batches; NaN if there is none.
+    """Return the half-width of the interval of sum(numerator) / sum(denominator) over batches; NaN if undefined.
 
-    The ratio estimator (Law, Simulation Modeling and Analysis, section 9.5.3): batches need not
-    hold equally many packets, nor any.
+    The ratio estimator (Law, Simulation Modeling and Analysis, section 9.5.3): batches may hold different numbers of
+    packets, or none.
+
+    Parameters
+    ----------
+    numerator, denominator : float64 [batches]
+        Sums of the batches.
+    confidence : float
+        Level of the interval.
     """
     count = len(numerator)
     if count < 2 or denominator.sum() == 0:
@@ -37,23 +44,24 @@ def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float =
 
 
 def mean_half_width(batches: Ints) -> float:
-    """Half-width of the 95 % interval of the ratio of two columns, from neighbouring batches [batches, 2].
+    """Return the half-width of the 95 % interval of the ratio of two columns of neighbouring batches, int64 [batches,
+    2].
 
-    Batches are added up by twos until the correlation of neighbours is within its standard error or few are left; what
-    remains of it widens the interval as in a first-order autoregression (Tafazzoli, Wilson 2011,
+    Batches are merged in pairs until the correlation of neighbours is within its standard error or few are left; the
+    remaining correlation widens the interval as in a first-order autoregression (Tafazzoli, Wilson 2011,
     doi:10.1080/0740817X.2010.504688). The error of a mean delay grows like its square (Whitt 1989,
-    doi:10.1287/mnsc.35.11.1341), so that an interval of equal sides misses the large truth behind a small mean; it is
-    that of 1 / mean that has equal sides, and the longer one of the mean's is returned.
-    ``benchmarks/interval_coverage.py`` measures how often the truth is covered.
+    doi:10.1287/mnsc.35.11.1341), so a symmetric interval misses a large true value behind a small mean. The interval of
+    1 / mean is symmetric instead, and the longer side of the mean's interval is returned.
+    ``benchmarks/interval_coverage.py`` measures the coverage.
     """
-    groups = MOST
+    groups = MAX_GROUPS
     while True:
         numerator, denominator = regroup(batches, groups).astype(float).T
         if len(numerator) < 2 or denominator.sum() == 0:
             return float("nan")
         mean = numerator.sum() / denominator.sum()
         correlation = neighbours(numerator - mean * denominator)
-        if groups <= FEWEST or correlation <= 1 / np.sqrt(len(numerator)):
+        if groups <= MIN_GROUPS or correlation <= 1 / np.sqrt(len(numerator)):
             break
         groups //= 2
     correlation = max(correlation, 0.0)
@@ -62,13 +70,16 @@ def mean_half_width(batches: Ints) -> float:
 
 
 def neighbours(series: Floats) -> float:
-    """Correlation of neighbours in a series of mean 0, float64 [batches]; 0 if it does not vary."""
+    """Return the lag-1 correlation of a series of mean 0, float64 [batches]; 0 for a constant series."""
     square = (series**2).sum()
     return float((series[1:] * series[:-1]).sum() / square) if square > 0 else 0.0
 
 
 def exceeds_noise(difference: Floats, least: float, confidence: float = 0.999) -> bool:
-    """Whether the mean over batches is above ``least`` and above zero beyond noise (one-sided t)."""
+    """Whether the mean over batches is above ``least`` and significantly above zero (one-sided t).
+
+    difference: float64 [batches]. least: in its unit. confidence: level of the test.
+    """
     count = len(difference)
     mean = difference.mean() if count else 0.0
     if count < 2 or mean <= least:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion times of flows that end, as columns of results.csv."""
+"""Completion times of finite flows, as columns of results.csv."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints
 
 SIZE_CLASSES = {"small": 100_000, "medium": 10_000_000, "large": float("inf")}
-"""Name -> bytes of the largest flow; the field's customary bounds."""
+"""Name -> bytes of the largest flow; customary bounds."""
 
 
 def completion(size: Ints, fct_ms: Floats, slowdown: Floats) -> dict[str, Any]:
-    """Completion times and slowdowns, of all flows and by size class.
+    """Return columns of completion times and slowdowns, of all flows and by size class.
 
-    size: bytes, int64 [flows]; fct_ms, slowdown: float64 [flows], NaN of those that are not complete.
+    size: int64 [flows], bytes. fct_ms, slowdown: float64 [flows], NaN for incomplete flows.
     """
     complete = ~np.isnan(fct_ms)
     row: dict[str, Any] = {"flows": len(size), "flows_complete": int(complete.sum())}

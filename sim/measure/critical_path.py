@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of operations and messages that the end of a program waited for."""
+"""The critical path of a program: the chain of operations and messages that determines its end."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -12,20 +12,21 @@ from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.arrays import Integers, Ints
 from flitlab.sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
 
-COMPUTE, OVERHEAD, ON_THE_WAY, WAITING, ARRIVING = "compute", "overhead", "message", "processor", "arrival"
-KINDS = (COMPUTE, OVERHEAD, ON_THE_WAY, WAITING, ARRIVING)
-"""What a piece of the path is: a calculation, the overhead of a send or receive, a message on its way, work that only
-had the processor for which the next operation waited, or the time before a job arrived."""
+COMPUTE, OVERHEAD, IN_FLIGHT, WAITING, ARRIVING = "compute", "overhead", "message", "processor", "arrival"
+KINDS = (COMPUTE, OVERHEAD, IN_FLIGHT, WAITING, ARRIVING)
+"""Kinds of segments: a calculation, the overhead of a send or receive, a message in flight, other work on the
+processor that the next operation waited for, or the time before a job arrived.
+"""
 
 AS_LISTS = 3_000_000
-"""Operations up to which a walk along lists is worth their memory."""
+"""The most operations for which lists are worth their memory."""
 
-RANKS_KEPT = 256
-"""Ranks whose dependencies are kept at a time."""
+CACHED_RANKS = 256
+"""Ranks whose dependencies are cached."""
 
 
 class Segment(NamedTuple):
-    """A piece of the path: from ``start`` to ``end``, in time units, because of an operation."""
+    """A segment of the critical path from ``start`` to ``end``, in time units, and its operation."""
 
     kind: str
     operation: int
@@ -33,35 +34,35 @@ class Segment(NamedTuple):
     end: int
 
 
-def critical_path(program: Program, messages: Messages, execution: Execution, soonest: int) -> list[Segment]:
-    """The segments from tick 0 to the end of the last operation, without those of no length.
+def critical_path(program: Program, messages: Messages, execution: Execution, min_message_time: int) -> list[Segment]:
+    """Return the segments from tick 0 to the end of the last operation, without empty ones.
 
-    soonest: time units that a request to send takes at least. A rendezvous whose receive was ready later than that
-    after it was queued is put down to the receiver.
+    min_message_time: the least time units of a request to send. A rendezvous whose receive was ready later than that
+    after the request was queued is attributed to the receiver.
     """
     if not program.operations:
         return []
-    walk = _Walk(program, messages, execution, soonest)
+    walk = _Walk(program, messages, execution, min_message_time)
     last = int(np.argmax(execution.finish))
     segments = [Segment(kind, int(o), int(begin), int(end)) for kind, o, begin, end in walk.back(last) if end > begin]
     return segments[::-1]
 
 
 Explained: TypeAlias = Generator[Segment, None, "Event | None"]
-"""Why an event was no earlier: the segments before it, the last first, and the event that it waited for, if any."""
+"""Yields the segments before an event, the last first; returns the event that it waited for, if any."""
 
 Event: TypeAlias = tuple[Callable[[int], Explained], int]
-"""What happened to an operation, as the function that explains it, and the operation."""
+"""An event of an operation, as the function that explains it, and the operation."""
 
 
 class _Walk:
-    """Goes from event to event that the one before waited for."""
+    """Walks back from each event to the event that it waited for."""
 
-    def __init__(self, program: Program, messages: Messages, execution: Execution, soonest: int):
+    def __init__(self, program: Program, messages: Messages, execution: Execution, min_message_time: int):
         def quick(array: Integers) -> Any:
             return array.tolist() if program.operations <= AS_LISTS else array
 
-        self.program, self.soonest = program, soonest
+        self.program, self.min_message_time = program, min_message_time
         self.rendezvous, self.confirmed = messages.rendezvous, messages.confirmed
         self.kind, self.amount, self.partner = quick(program.kind), quick(program.amount), quick(program.partner)
         self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
@@ -71,18 +72,18 @@ class _Walk:
         self._waited: dict[int, tuple[int, Ints, Ints]] = {}
 
     def back(self, last: int) -> Iterator[Segment]:
-        """Segments, the last first."""
+        """The segments, the last first."""
         event: Event | None = (self._done, last)
         while event is not None:
             explain, operation = event
             event = yield from explain(operation)
 
     def _done(self, o: int) -> Explained:
-        """Why an operation ended no earlier."""
+        """Explain the end of an operation."""
         if self.kind[o] == SEND and (self.confirmed or self.amount[o] > self.rendezvous):
             return (yield from self._message(o, self.finish[o]))
         if self.kind[o] == SEND:
-            yield Segment(ON_THE_WAY, o, self.queued[o], self.finish[o])
+            yield Segment(IN_FLIGHT, o, self.queued[o], self.finish[o])
             yield Segment(OVERHEAD, o, self.start[o], self.queued[o])
             return self._begun, o
         calc = ARRIVING if o in self.arrivals else COMPUTE
@@ -90,18 +91,18 @@ class _Walk:
         return self._begun, o
 
     def _message(self, send: int, arrived: int) -> Explained:
-        """Why the message of a send arrived no earlier."""
+        """Explain the arrival of the message of a send."""
         receive = self.partner[send]
-        late = self.amount[send] > self.rendezvous and self.ready[receive] > self.queued[send] + self.soonest
+        late = self.amount[send] > self.rendezvous and self.ready[receive] > self.queued[send] + self.min_message_time
         if late:
-            yield Segment(ON_THE_WAY, send, self.ready[receive], arrived)
+            yield Segment(IN_FLIGHT, send, self.ready[receive], arrived)
             return self._ready, receive
-        yield Segment(ON_THE_WAY, send, self.queued[send], arrived)
+        yield Segment(IN_FLIGHT, send, self.queued[send], arrived)
         yield Segment(OVERHEAD, send, self.start[send], self.queued[send])
         return self._begun, send
 
     def _begun(self, o: int) -> Explained:
-        """Why an operation got its processor no earlier."""
+        """Explain when an operation got its processor."""
         cause = self.cause[o]
         if cause < 0:
             return None
@@ -114,13 +115,13 @@ class _Walk:
         return self._released(by, why == STARTED)
 
     def _released(self, by: int, early: bool) -> Event:
-        """What an operation waited for that waited for the start, or the end, of another."""
+        """The event of an operation whose start, or end, another waited for."""
         if not early:
             return self._done, by
         return (self._ready if self.kind[by] == RECV else self._begun), by
 
     def _ready(self, o: int) -> Explained:
-        """Why an operation was ready no earlier: the last of what it waited for."""
+        """Explain when an operation was ready: the last of its dependencies."""
         begin, first, waited = self._dependencies(int(self.program.rank[o]))
         best, chosen = -1, None
         for place in range(first[o - begin], first[o - begin + 1]):
@@ -132,9 +133,11 @@ class _Walk:
         yield  # an explanation without a segment is a generator, too
 
     def _dependencies(self, rank: int) -> tuple[int, Ints, Ints]:
-        """A rank's first operation; by operation, where what it waits for begins; 2 * operation + early of that."""
+        """Return a rank's first operation; by operation, the index of its first dependency; the dependencies as 2 *
+        operation + early.
+        """
         if rank not in self._waited:
-            if len(self._waited) >= RANKS_KEPT:
+            if len(self._waited) >= CACHED_RANKS:
                 self._waited.pop(next(iter(self._waited)))
             begin, end = self.program.start[rank : rank + 2].tolist()
             after = self.program.after[begin : end + 1]
@@ -147,8 +150,8 @@ class _Walk:
 
 
 def shares(segments: Sequence[Segment], total: int) -> dict[str, float]:
-    """The part of a total time, in units, that each kind of segment makes up, by kind."""
-    found = dict.fromkeys(KINDS, 0)
+    """Return the share of the total time of each kind of segment; total: in time units."""
+    lengths = dict.fromkeys(KINDS, 0)
     for segment in segments:
-        found[segment.kind] += segment.end - segment.start
-    return {kind: length / total if total else 0.0 for kind, length in found.items()}
+        lengths[segment.kind] += segment.end - segment.start
+    return {kind: length / total if total else 0.0 for kind, length in lengths.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One point of the datagram discipline: throughput of flows in a window, and completion times of those that end."""
+"""One point of mode datagram: throughput of flows in a window, and completion times of finite flows."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,30 +19,30 @@ from flitlab.sim.engines.datagram.base import (
     ACCEPTED,
     DROPS,
     MARKS,
-    MOST,
+    MAX_QUEUE_BYTES,
+    QUEUE_TICKS,
     RECEIVED,
     RESENT,
     RTT,
     SAMPLES,
-    STAY,
     TIMEOUTS,
     Counters,
     DatagramRun,
 )
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.completion import completion
-from flitlab.sim.measure.over_time import edges_until, interval
-from flitlab.sim.measure.result import FlowsResult, Part
+from flitlab.sim.measure.result import EpochTraffic, FlowsResult
+from flitlab.sim.measure.throughput_time import edges_until, interval
 
 BEGUN, NOT_BEGUN, NOT_OPENED = "begun", "not begun", "not opened"
 """``state`` of flows.csv: of a flow or subflow at the end of the run."""
 
-Look = tuple[Counters, Ints]
+Sample = tuple[Counters, Ints]
 """Counters of a run, and the data packets of each subflow that are under way."""
 
 
 class Window(NamedTuple):
-    """The part of a run of flows that counts.
+    """The measured window of a run of flows.
 
     window: from and to, in seconds; the run ends with it.
     """
@@ -52,9 +52,9 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted in the window of a run: further columns of results.csv are functions of it.
+    """The counters of the window of a run; further columns of results.csv are functions of it.
 
-    before, after: counters at its ends. throughput: float64 [flows], as a fraction of the network interface.
+    before, after: counters at its ends. throughput: float64 [flows], as a fraction of the NIC rate.
     """
 
     session: Session
@@ -66,18 +66,18 @@ class Counted:
 def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
     """Measure a run of flows, from its beginning to the end of a window.
 
-    Of detail, ``flows`` has the rows of flows.csv, of each flow and, where it has several, of its subflows, and
-    ``channel_use`` what each channel carried as a fraction of what a network interface of capacity 1 sends; where the
-    network changes, ``throughput_time`` has the rows of throughput_time.csv.
+    Of detail, ``flows`` has the rows of flows.csv, of each flow and, if it has several, of its subflows;
+    ``channel_use`` the traffic of each channel as a fraction of the NIC rate at capacity 1; with a timeline,
+    ``throughput_time`` the rows of throughput_time.csv.
     """
-    session, timeline = run.given, None if scenario is None else scenario.timeline
+    session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
-    looks = _looked_at(run, {first, last, *(() if timeline is None else edges_until(timeline, last))})
-    (before, present), (after, _) = looks[first], looks[last]
+    samples = _sample(run, {first, last, *(() if timeline is None else edges_until(timeline, last))})
+    (before, present), (after, _) = samples[first], samples[last]
     moved = after.subflow - before.subflow
     throughput = _fractions(session, _per_flow(session, moved[:, RECEIVED]), last - first)
     states = _states(session, after)
-    row = _summary(session, before, after, throughput) | _never(states)
+    row = _summary(session, before, after, throughput) | _state_counts(states)
     times = _times(session, after) if session.flows.packets.any() else None
     if times is not None:
         done, slowdown = times
@@ -87,30 +87,30 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     flows = _flow_rows(session, moved, throughput, last - first, states, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
     if timeline is not None:
-        detail["throughput_time"] = _time_rows(session, looks)
+        detail["throughput_time"] = _time_rows(session, samples)
     fastest = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
-    delivered, flying = _count(session, moved[:, RECEIVED]), _count(session, present)
+    delivered, in_flight = _count(session, moved[:, RECEIVED]), _count(session, present)
     window = (last - first) / fastest
     if timeline is None:
-        return FlowsResult(row, detail, delivered, flying, window, throughput)
-    parts, capacity = _parts(session, timeline, looks, last), timeline.capacity(first, last)
-    return FlowsResult(row, detail, delivered, flying, window, throughput, parts=parts, capacity=capacity)
+        return FlowsResult(row, detail, delivered, in_flight, window, throughput)
+    parts, capacity = _epochs(session, timeline, samples, last), timeline.capacity(first, last)
+    return FlowsResult(row, detail, delivered, in_flight, window, throughput, parts=parts, capacity=capacity)
 
 
-def _looked_at(run: DatagramRun, ticks: set[int]) -> dict[int, Look]:
-    """The counters of a run, and the packets under way, as each of some ticks begins."""
-    found = {}
+def _sample(run: DatagramRun, ticks: set[int]) -> dict[int, Sample]:
+    """Return the counters of a run, and the packets in flight, at the start of each of some ticks."""
+    samples = {}
     for tick in sorted(ticks):
         run.advance(tick)
-        found[tick] = run.counters(), run.in_flight()
-    return found
+        samples[tick] = run.counters(), run.in_flight()
+    return samples
 
 
-def _time_rows(session: Session, looks: dict[int, Look]) -> list[dict[str, Any]]:
-    """Rows of throughput_time.csv: what hosts receive on average, and what is lost, from each look to the next."""
+def _time_rows(session: Session, samples: dict[int, Sample]) -> list[dict[str, Any]]:
+    """Rows of throughput_time.csv: mean received by a host, and drops, from each sample to the next."""
     rows = []
-    for start, end in pairwise(looks):
-        before, after = looks[start][0], looks[end][0]
+    for start, end in pairwise(samples):
+        before, after = samples[start][0], samples[end][0]
         moved = (after.subflow - before.subflow).sum(axis=0)
         per_host = float(_fractions(session, moved[RECEIVED], end - start) / session.topology.hosts)
         drops = int((after.link - before.link)[:, DROPS].sum())
@@ -119,20 +119,20 @@ def _time_rows(session: Session, looks: dict[int, Look]) -> list[dict[str, Any]]
     return rows
 
 
-def _parts(session: Session, timeline: Timeline, looks: dict[int, Look], last: int) -> tuple[Part, ...]:
-    """What was delivered in each epoch that began before ``last``."""
+def _epochs(session: Session, timeline: Timeline, samples: dict[int, Sample], last: int) -> tuple[EpochTraffic, ...]:
+    """Traffic delivered in each epoch that began before ``last``."""
     ticks = [epoch.tick for epoch in timeline.epochs if epoch.tick < last]
     fastest = timeline.topology.capacity.max(initial=timeline.topology.host_capacity)
-    found = []
+    epochs = []
     for epoch, (start, end) in enumerate(pairwise([*ticks, last])):
-        moved = looks[end][0].subflow[:, RECEIVED] - looks[start][0].subflow[:, RECEIVED]
-        delivered, present = _count(session, moved), _count(session, looks[start][1])
-        found.append(Part(epoch, delivered, present, (end - start) / float(fastest)))
-    return tuple(found)
+        moved = samples[end][0].subflow[:, RECEIVED] - samples[start][0].subflow[:, RECEIVED]
+        delivered, present = _count(session, moved), _count(session, samples[start][1])
+        epochs.append(EpochTraffic(epoch, delivered, present, (end - start) / float(fastest)))
+    return tuple(epochs)
 
 
 def _use(session: Session, before: Counters, after: Counters) -> list[float]:
-    """Use of the channels between switches in the window, of a network interface of capacity 1."""
+    """Utilisation of the channels between switches in the window, relative to the NIC rate at capacity 1."""
     packets = (after.link - before.link)[: session.topology.channels, ACCEPTED]
     use = _fractions(session, packets, after.tick - before.tick) * session.topology.host_capacity
     rounded: list[float] = np.round(use, 4).tolist()
@@ -140,12 +140,12 @@ def _use(session: Session, before: Counters, after: Counters) -> list[float]:
 
 
 def _count(session: Session, packets: Ints) -> Flows:
-    """Bytes of so many packets, int64 [subflows], by their ends."""
+    """Bytes of packets, int64 [subflows], by source and destination."""
     topology = session.topology
     sent = _per_flow(session, packets) * session.queues.packet_bytes
     source, target = session.flows.source, session.flows.destination
-    place = topology.host_switch[source] * topology.switches + topology.host_switch[target]
-    pairs = PairCounts.of(topology.switches, place, sent)
+    pair = topology.host_switch[source] * topology.switches + topology.host_switch[target]
+    pairs = PairCounts.of(topology.switches, pair, sent)
     sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (source, target))
     return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
 
@@ -156,7 +156,7 @@ def _per_flow(session: Session, amount: Ints) -> Ints:
 
 
 def _fractions(session: Session, packets: Ints, ticks: int) -> Floats:
-    """Packets in so many ticks as a fraction of what a network interface sends in them; the same shape."""
+    """Packets in ``ticks`` ticks as a fraction of the NIC rate; the same shape."""
     rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * session.tick_s  # bytes a tick
     return packets * session.queues.packet_bytes / (rate * ticks)
 
@@ -166,7 +166,7 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
     ticks = after.tick - before.tick
     total, samples = moved.sum(axis=0), moved[:, SAMPLES].sum()
     network = len(session.delay)  # feeders come after its links
-    stay = links[:network, STAY] / ticks
+    stay = links[:network, QUEUE_TICKS] / ticks
     per_host = _fractions(session, total[RECEIVED], ticks) / session.topology.hosts
     return {
         "host_throughput": float(per_host),
@@ -181,7 +181,7 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
         "rtt_ms_mean": float(total[RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
         "queue_mean": float(stay.mean()),
         "queue_mean_max": float(stay.max()),
-        "queue_max": float(after.link[:network, MOST].max() / session.queues.packet_bytes),
+        "queue_max": float(after.link[:network, MAX_QUEUE_BYTES].max() / session.queues.packet_bytes),
         "packets": int(total[RECEIVED]),
         "packet_hops": int(links[:network, ACCEPTED].sum()),
         "ticks": ticks,
@@ -190,32 +190,32 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
 
 
 def _times(session: Session, after: Counters) -> tuple[Floats, Floats]:
-    """(completion time in ticks, slowdown) of every flow, NaN where it is not complete."""
+    """Completion time in ticks, and slowdown, of every flow, float64 [flows]; NaN if incomplete."""
     start = np.minimum.reduceat(session.start, session.first[:-1])
     done = np.where(after.finished >= 0, after.finished - start, np.nan)
     return done, done / uncontended_ticks(session)
 
 
 def _states(session: Session, after: Counters) -> list[str]:
-    """The state of each subflow at the end of a run; NOT_OPENED where its SYN, or the answer, was certainly dropped."""
+    """The state of each subflow at the end of a run; NOT_OPENED if its SYN, or the reply, was certainly dropped."""
     begun = session.start < after.tick
     answered = after.subflow[:, SAMPLES] > 0
     if session.rules is None:
         answered = begun
     waits = begun & ~answered & (session.start + longest_round_trips(session) < after.tick)
-    found: list[str] = np.where(waits, NOT_OPENED, np.where(begun, BEGUN, NOT_BEGUN)).tolist()
-    return found
+    states: list[str] = np.where(waits, NOT_OPENED, np.where(begun, BEGUN, NOT_BEGUN)).tolist()
+    return states
 
 
-def _never(states: list[str]) -> dict[str, int]:
-    """Columns of results.csv: how many subflows there are, and of how many nothing could be received."""
+def _state_counts(states: list[str]) -> dict[str, int]:
+    """Columns of results.csv: the number of subflows, and of those that could receive nothing."""
     return {
         "subflows": len(states), "not_begun": states.count(NOT_BEGUN), "not_opened": states.count(NOT_OPENED),
     }  # fmt: skip
 
 
 def _state_of(states: list[str]) -> str:
-    """The state of a flow: that of the subflow that has come furthest."""
+    """The state of a flow: that of its most advanced subflow."""
     return next(state for state in (BEGUN, NOT_OPENED, NOT_BEGUN) if state in states)
 
 
@@ -225,7 +225,7 @@ def _flow_rows(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Rows of flows.csv: a flow, then its subflows if there are several.
 
-    states: of subflows. times: of flows that end.
+    states: of subflows. times: of finite flows.
     """
     subflow = _fractions(session, moved[:, RECEIVED], ticks)
     source, target, packets = (part.tolist() for part in session.flows[:3])
@@ -241,9 +241,9 @@ def _flow_rows(
                 "size_bytes": packets[f] * session.queues.packet_bytes,
                 "fct_ms": float(done[f] * session.tick_s * 1e3), "slowdown": float(slowdown[f]),
             }  # fmt: skip
-        alone = mine.stop - mine.start == 1
-        rows.append({**row, "path": path_of(session, mine.start) if alone else ""})
-        for i in range(mine.start, mine.stop) if not alone else ():
+        single = mine.stop - mine.start == 1
+        rows.append({**row, "path": path_of(session, mine.start) if single else ""})
+        for i in range(mine.start, mine.stop) if not single else ():
             part = {"flow": f, "subflow": i - mine.start, "source": source[f], "target": target[f]}
             part |= _counts(session, moved[i], float(subflow[i]), session.start[i])
             rows.append({**part, "state": states[i], "path": path_of(session, i)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an executed program was like: its times, ranks, steps, messages, critical path and use of the channels."""
+"""The columns of an executed program: times, ranks, steps, messages, critical path and channel utilisation."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Execution, Flows
-from flitlab.sim.measure.busy import busy_spans, communicating_spans, union_lengths, union_until
 from flitlab.sim.measure.critical_path import ARRIVING, Segment, critical_path, shares
+from flitlab.sim.measure.spans import busy_spans, communicating_spans, union_lengths, union_until
 
-DRAWN_RANKS, DRAWN_BINS = 16, 120
-"""Ranks, and intervals, whose doings are kept for a picture of them."""
+TIMELINE_RANKS, TIMELINE_BINS = 16, 120
+"""The most ranks, and the intervals, of the rows of timeline.csv."""
 
-LONGEST_PATH = 2000
-"""Segments of the critical path that are kept, counted from its end."""
+MAX_SEGMENTS = 2000
+"""The most segments of the critical path that are stored, counted from its end."""
 
 
 def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
-    """The time for which operations hold their processors, int64 [operations], in ticks / resolution."""
+    """Return the time for which operations hold their processors, int64 [operations], in ticks / resolution."""
     program, messages = scenario.work.program, scenario.work.messages
     held = scratch(program.operations, np.int64, messages.overhead * resolution)
     unit = messages.tick_ns / resolution
@@ -41,11 +41,10 @@ def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Executed:
-    """A run of a program that has come to its end, and what is often asked of it.
+    """A run of a program that has ended.
 
-    Times are in units; unit_ns: nanoseconds of one. hold: int64 [operations], units for which each holds its processor,
-    0 before a job arrives.
-    path: the segments of the critical path, in order.
+    Times are in units; unit_ns: nanoseconds of one. hold: int64 [operations], units for which each operation holds its
+    processor, 0 before a job arrives. path: the segments of the critical path, in order.
     """
 
     scenario: Scenario[Any, Workload]
@@ -56,10 +55,10 @@ class Executed:
 
     @classmethod
     def of(cls, scenario: Scenario[Any, Workload], execution: Execution) -> "Executed":
-        """A run of a scenario with a program that has come to its end."""
+        """Return the run of a scenario with a program that has ended."""
         workload = scenario.work
-        soonest = scenario.switching.min_message_ticks(scenario.topology) * execution.resolution
-        path = critical_path(workload.program, workload.messages, execution, soonest)
+        min_message_ticks = scenario.switching.min_message_ticks(scenario.topology) * execution.resolution
+        path = critical_path(workload.program, workload.messages, execution, min_message_ticks)
         unit = float(workload.messages.tick_ns / execution.resolution)
         hold = holds(scenario, execution.resolution)
         hold[arrivals(workload.program)] = 0
@@ -72,12 +71,12 @@ class Executed:
 
     @property
     def end(self) -> int:
-        """The time at which the last operation was done, in units."""
+        """Time at which the last operation completed, in units."""
         return int(self.execution.finish.max(initial=0))
 
     @property
     def ticks(self) -> int:
-        """The tick by which the last operation was done."""
+        """Tick by which the last operation completed."""
         return -(-self.end // self.execution.resolution)
 
     def row(self) -> dict[str, Any]:
@@ -96,9 +95,8 @@ class Executed:
         return row | self.messages() | {"ticks": self.ticks}
 
     def extrapolated(self) -> dict[str, Any]:
-        """Columns for the time of all iterations.
-
-        Each that was not simulated takes as long as those that were do on average, but the first.
+        """Columns for the time of all iterations; iterations not simulated take the mean of those simulated, without
+        the first.
         """
         program, ns = self.program, self.unit_ns
         some, every = program.simulated, program.iterations
@@ -120,9 +118,9 @@ class Executed:
         }  # fmt: skip
 
     def by_rank(self) -> tuple[Ints, Ints, Ints]:
-        """Units of time that ranks spend on calculating, on overhead, and on neither of them: int64 [ranks] each.
+        """Time of ranks for calculation, for overhead, and for neither: int64 [ranks] each, in units.
 
-        The first two are added up over a rank's processors.
+        The first two are sums over a rank's processors.
         """
         program = self.program
         compute, overhead, busy = (np.zeros(program.ranks, np.int64) for _ in range(3))
@@ -134,7 +132,7 @@ class Executed:
         return compute, overhead, self.end - busy
 
     def sent(self) -> Iterator[Ints]:
-        """The sends whose messages crossed the network: blocks of operations, int64 each."""
+        """The sends whose messages cross the network, in blocks of operations, int64 [sends] each."""
         program, host = self.program, self.scenario.work.host
         for send in program.sends():
             yield send[host[program.rank[send]] != host[program.peer[send]]]
@@ -145,7 +143,7 @@ class Executed:
         return np.asarray(late * self.unit_ns, np.float64)
 
     def messages(self) -> dict[str, Any]:
-        """Columns for messages: how many, their bytes, and their latencies in ns, of all and by size.
+        """Columns for messages: their number, bytes, and latencies in ns, of all and by size.
 
         A latency is from joining the host's queue to the last flit at the receiver's host.
         """
@@ -168,7 +166,7 @@ class Executed:
         return row | _spread(late, "") | small | large
 
     def use(self, edges: Ints, carried: Floats) -> dict[str, float]:
-        """Columns for the use of the channels between switches: mean over all and the run, of the busiest, at the peak.
+        """Columns for the utilisation of the channels between switches: mean, of the busiest, and at the peak.
 
         edges: int64 [edges], ticks. carried: float64 [edges, channels], flits so far.
         """
@@ -188,7 +186,7 @@ class Executed:
         return lengths
 
     def _use(self, edges: Ints, carried: Floats) -> Floats:
-        """The part of its capacity that each channel used, float64 [intervals, channels]."""
+        """Utilisation of each channel, float64 [intervals, channels]."""
         some = np.maximum(self._lengths(edges), 1)[:, None]
         full = self.scenario.switching.channel_rate(self.scenario.topology)
         use: Floats = np.diff(carried, axis=0) / some / full
@@ -227,7 +225,7 @@ class Executed:
         ]  # fmt: skip
 
     def _step_rows(self) -> list[dict[str, Any]]:
-        """One row per kind of step: from when the first rank begins it to when the last is through."""
+        """One row per kind of step, from its start in the first rank to its end in the last."""
         program, e, ns = self.program, self.execution, self.unit_ns
         kinds, of = step_kinds(program)
         begin = np.full(len(program.steps), self.end)
@@ -265,24 +263,24 @@ class Executed:
 
     def _message_rows(self) -> list[dict[str, Any]]:
         """Counts by size (a factor of 4) and latency (a factor of sqrt 2)."""
-        found: Counter[tuple[int, int]] = Counter()
+        counts_by_bin: Counter[tuple[int, int]] = Counter()
         for send in self.sent():
             by_size = np.ceil(np.log2(np.maximum(self.program.amount[send], 1)) / 2).astype(np.int64)
             by_time = np.floor(2 * np.log2(np.maximum(self.latencies(send), 1e-3)) + 1e-9).astype(np.int64)
             pairs, counts = np.unique(np.stack([by_size, by_time], axis=1), axis=0, return_counts=True)
-            found.update(dict(zip(map(tuple, pairs.tolist()), counts.tolist(), strict=True)))
+            counts_by_bin.update(dict(zip(map(tuple, pairs.tolist()), counts.tolist(), strict=True)))
         return [
             {
                 "bytes_up_to": 4**size, "latency_ns_from": float(2.0 ** (when / 2)),
                 "latency_ns_to": float(2.0 ** ((when + 1) / 2)), "messages": count,
             }
-            for (size, when), count in sorted(found.items())
+            for (size, when), count in sorted(counts_by_bin.items())
         ]  # fmt: skip
 
     def _path_rows(self) -> list[dict[str, Any]]:
         program, ns = self.program, self.unit_ns
         rows = []
-        for kind, o, start_, end in self.path[-LONGEST_PATH:]:
+        for kind, o, start_, end in self.path[-MAX_SEGMENTS:]:
             rank = int(program.rank[o])
             rows.append({
                 "kind": kind, "rank": rank, "operation": o - int(program.start[rank]),
@@ -292,10 +290,10 @@ class Executed:
         return rows
 
     def _timeline_rows(self) -> list[dict[str, Any]]:
-        """What some ranks do over time: the parts of each interval in which they compute, or communicate."""
+        """Activity of some ranks over time: the shares of each interval in which they compute, or communicate."""
         program, ns = self.program, self.unit_ns
-        chosen = np.unique(np.linspace(0, program.ranks - 1, min(program.ranks, DRAWN_RANKS)).astype(int))
-        edges = np.linspace(0, self.end, DRAWN_BINS + 1)
+        chosen = np.unique(np.linspace(0, program.ranks - 1, min(program.ranks, TIMELINE_RANKS)).astype(int))
+        edges = np.linspace(0, self.end, TIMELINE_BINS + 1)
         rows = []
         for r in chosen.tolist():
             mine = slice(int(program.start[r]), int(program.start[r + 1]))
@@ -304,7 +302,7 @@ class Executed:
             calc = busy.only(program.kind[busy.operation] == CALC)
             computing, working = (np.diff(union_until(spans, edges)) for spans in (calc, busy))
             taken = np.diff(union_until(busy.joined(talk), edges))
-            for i in range(DRAWN_BINS if self.end else 0):
+            for i in range(TIMELINE_BINS if self.end else 0):
                 length = edges[i + 1] - edges[i]
                 rows.append({
                     "rank": r, "from_ns": edges[i] * ns, "to_ns": edges[i + 1] * ns,
@@ -315,7 +313,7 @@ class Executed:
         return rows
 
     def delivered(self) -> Flows:
-        """Flits (of datagrams, bytes) of all messages that crossed the network, by their ends."""
+        """Flits (of datagrams, bytes) of all messages that crossed the network, by source and destination."""
         workload, topology = self.scenario.work, self.scenario.topology
         program = workload.program
         unit = self.scenario.switching.weight(workload.messages)
@@ -332,7 +330,7 @@ class Executed:
 
 
 def _spread(values: Floats, name: str) -> dict[str, float]:
-    """Mean, percentiles and maximum of latencies in ns, which may be put into another order."""
+    """Mean, percentiles and maximum of latencies in ns, float64 [messages]; reorders ``values``."""
     if not len(values):
         return {f"{name}latency_ns_{which}": float("nan") for which in ("mean", "p50", "p99", "max")}
     middle, late = np.percentile(values, [50, 99], overwrite_input=True)

@@ -6,23 +6,25 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 MEANING = (
-    "± is half of the 95 % confidence interval: Student's over seeds, of a single seed that over its batches; at a "
-    "saturation point half of the distance of the loads around it is added"
+    "± is the half-width of the 95 % confidence interval (Student's t over seeds; batch means for a single seed); "
+    "saturation points add half of the bracket width"
 )
-"""What is said wherever an interval is shown; :func:`mean_and_half` makes them all."""
+"""The explanation shown with every interval; :func:`mean_and_half` computes them all."""
 
 
-def mean_and_half(values: Sequence[float], alone: float = math.nan, resolution: float = 0.0) -> tuple[float, float]:
-    """Mean and half-width of its 95 % Student interval; ``alone`` is the half-width of one value. NaN spreads.
+def mean_and_half(
+    values: Sequence[float], single_half: float = math.nan, resolution: float = 0.0
+) -> tuple[float, float]:
+    """Return the mean and the half-width of its 95 % confidence interval (Student's t). NaN propagates.
 
-    resolution: how far each value may be off, whatever their number; it is added.
+    single_half: half-width for a single value. resolution: error of each value, whatever their number; it is added.
 
     >>> mean, half = mean_and_half([1.0, 2.0, 3.0])
     >>> round(mean, 3), round(half, 3)
     (2.0, 2.484)
     """
     if len(values) < 2:
-        return values[0], alone + resolution
+        return values[0], single_half + resolution
     if any(map(math.isnan, values)):
         return math.nan, math.nan
     from scipy.special import stdtrit

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to results: a scenario at a load with a seed, run and measured."""
+"""The entry point of measurement: runs and measures a scenario at a load with a seed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,38 +9,60 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.switching_mode import FLOWS, PACKETS, PROGRAMS
 from flitlab.sim.engines.start import start
-from flitlab.sim.measure.application import Ending, measure_program
-from flitlab.sim.measure.changing import measure_changing
+from flitlab.sim.measure.application import ProgramMeasure, measure_program
 from flitlab.sim.measure.datagram import Window, measure_flows
 from flitlab.sim.measure.point import Measure, measure_packets
 from flitlab.sim.measure.probe import measure_probe
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.spray import measure_sprayed
+from flitlab.sim.measure.timeline_point import measure_with_timeline
 
-How = Measure | Window | Ending
-"""How long to run, and what of it counts: of packets, of flows, and of programs."""
+How = Measure | Window | ProgramMeasure
+"""The window, or limit, of a run: of packets, of flows, and of programs."""
 
 _KINDS: dict[str, tuple[type[How], Callable[..., Result]]] = {
-    PACKETS: (Measure, measure_packets), FLOWS: (Window, measure_flows), PROGRAMS: (Ending, measure_program),
+    PACKETS: (Measure, measure_packets), FLOWS: (Window, measure_flows), PROGRAMS: (ProgramMeasure, measure_program),
 }  # fmt: skip
 
 
 _OF_MODE: dict[str, Callable[..., Result]] = {Spray.mode: measure_sprayed}
-"""What measures runs of a mode that are unlike others that count the same."""
+"""Modes that are measured differently from others of the same kind."""
 
 
 def how(scenario: Scenario, values: dict[str, Any]) -> How:
-    """How to run and measure a scenario, from the values of the configuration's ``measure``."""
+    """Return the window, or limit, of a scenario from the values of the configuration's ``measure``."""
     return _KINDS[scenario.counted][0](**values)
 
 
 def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, threads: int = 1) -> Result:
-    """Simulate and measure one point with the engine ``reference``, ``compiled`` or ``both``.
+    """Simulate and measure one point.
 
-    threads: see :func:`~flitlab.sim.engines.start.start`.
-    Raises :class:`~flitlab.sim.engines.base.EngineMismatch` if both engines run and differ,
-    :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should, and
-    :class:`~flitlab.sim.measure.ending.UnfinishedError` for a program that has no end, or none in time.
+    Parameters
+    ----------
+    engine : str
+        ``reference``, ``compiled`` or ``both``.
+    load : float
+        Injection rate, flits/tick/host.
+    seed : int
+        Seed of the run.
+    how : Measure, Window or ProgramMeasure
+        See :func:`how`.
+    threads : int
+        See :func:`~flitlab.sim.engines.start.start`.
+
+    Returns
+    -------
+    Result
+        With ``cpu_s`` and ``compile_s``.
+
+    Raises
+    ------
+    EngineMismatch
+        If both engines run and differ.
+    StallError
+        For a stall that a certificate excludes.
+    UnfinishedError
+        For a program that does not end, or not in time.
     """
     spent = CpuTime()
     growing, offered = scenario.at(load)
@@ -48,7 +70,7 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     if kind is Window:
         measures = _OF_MODE.get(scenario.switching.mode, measures)
     elif kind is Measure and scenario.timeline is not None:
-        measures = measure_changing
+        measures = measure_with_timeline
     elif kind is Measure and getattr(how, "resolution", None) is not None:
         measures = measure_probe
     result = measures(start(engine, growing, offered, seed, threads=threads), growing, offered, how)

@@ -20,24 +20,24 @@ from flitlab.sim.engines.base import (
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.growth import overloaded_channels
 from flitlab.sim.measure.result import Result
-from flitlab.sim.measure.standstill import is_deadlocked
-from flitlab.sim.measure.verdict import lost_in_all, verdict
+from flitlab.sim.measure.stall import is_deadlocked
+from flitlab.sim.measure.verdict import is_losing, verdict
 from flitlab.sim.measure.warmup import is_steady
 from flitlab.sim.measure.window import Window, latency_half_width
 
 FIRST_BATCHES = 40
-"""Batches in the first window, of ``ticks`` ticks."""
+"""Batches of the first window, which has ``ticks`` ticks."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How long to run and to measure packets, in ticks.
+    """Warm-up and window of a run of packets, in ticks.
 
-    warmup: None to find it. ticks: the window measured after it. ci: relative half-width of the
-    mean latency wanted; the window grows up to ``max_ticks`` for it. None: exactly ``ticks``.
+    warmup: None to detect its end. ticks: the window after it. ci: target for the relative half-width of the mean
+    latency; the window grows up to ``max_ticks`` for it; None: exactly ``ticks``.
 
-    A probe of a search (:mod:`flitlab.sim.measure.probe`) has a ``resolution``: the relative overload that it has to
-    show, None for other points. longest: its longest window, as a multiple of ``ticks``.
+    A probe of a search (:mod:`flitlab.sim.measure.probe`) has a ``resolution``: the relative overload that it must
+    exclude, None for other points. longest: its longest window, as a multiple of ``ticks``.
     """
 
     warmup: int | None = None
@@ -50,7 +50,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a run showed in a window. backlog: flits of hosts at the bounds of batches, int64 [batches + 1, hosts]."""
+    """A measured window. backlog: int64 [batches + 1, hosts], flits of hosts at the bounds of batches."""
 
     window: Window
     backlog: Ints
@@ -65,7 +65,7 @@ class Observed:
 def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
     """Measure a run of packets from its beginning.
 
-    Raises :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
+    Raises :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
     """
     warmup, settled = warm_up(run, scenario, how)
     seen = observe(run, scenario, load, warmup, how)
@@ -75,32 +75,32 @@ def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> 
 
 
 def observe(run: Run, scenario: Scenario, load: float, start: int, how: Measure) -> Observed:
-    """Advance through the window that begins at tick ``start``, which the run has reached."""
+    """Advance through the window that begins at tick ``start``, the current tick of the run."""
     before = run.snapshot()
     batches, backlog = measure_batches(run, scenario, load, start, how)
     return Observed(Window(scenario, before, run.snapshot(), batches), backlog)
 
 
 def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict[str, Any]) -> Result:
-    """The result of a run that ends with a window. more: columns that do not follow from what was counted in it.
+    """Return the result of a run that ends with a window. more: columns that do not follow from its counters.
 
-    Raises :class:`~flitlab.sim.measure.standstill.StandstillError` if nothing moves that should.
+    Raises :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
     """
     window = seen.window
     before, after = window.before, window.after
     row = measured("packets", window) | more
     row["overloaded_channels"] = overloaded_channels(scenario, load, window.channels)
     row["deadlocked"] = is_deadlocked(run, scenario, window.batches, window.ticks)
-    delivered = after.delivered.less(before.delivered)
+    delivered = after.delivered.minus(before.delivered)
     return Result(row, details(before, after), delivered, before.present, window.ticks)
 
 
 def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
-    """Advance past the transient: (its length in ticks, whether the rule was satisfied).
+    """Advance past the transient and return its length in ticks, and whether the rule was satisfied.
 
-    The run is looked at when it is 1, 2, 4, ... times as long as a first guess of thirty zero-load
-    latencies; it ends at the first look at which MSER-5 finds both accepted traffic and network
-    latency steady for half of it, and at the latest after ``measure.ticks`` or that guess.
+    The run is checked at 1, 2, 4, ... times a first guess of thirty zero-load latencies. The warm-up ends at the first
+    check at which MSER-5 finds both accepted traffic and network latency steady for half of it, and at the latest after
+    ``measure.ticks`` or that guess.
     """
     if measure.warmup is not None:
         run.advance(measure.warmup)
@@ -109,9 +109,9 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
     step = -(-guess // 100)
     latest = max(measure.ticks, 100 * step)
     rows = [run.scalars()]
-    now, look = 0, 100 * step
+    now, check_at = 0, 100 * step
     while True:
-        while now < look:
+        while now < check_at:
             now += step
             run.advance(now)
             rows.append(run.scalars())
@@ -119,16 +119,20 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
         packets = np.maximum(change[:, DELIVERED_PACKETS], 1)
         if is_steady(change[:, DELIVERED_FLITS]) and is_steady(change[:, NETWORK_LATENCY] / packets):
             return now, True
-        if 2 * look > latest:
+        if 2 * check_at > latest:
             return now, False
-        look *= 2
+        check_at *= 2
 
 
 def measure_batches(run: Run, scenario: Scenario, load: float, start: int, measure: Measure) -> tuple[Ints, Ints]:
-    """Advance through the window, which begins at tick ``start``; what it counted, by batches.
+    """Advance through the window, which begins at tick ``start``.
 
-    Returns what each batch added to the scalars, int64 [batches, SCALARS], and the hosts' backlogs in flits at
-    the batches' bounds, int64 [batches + 1, hosts].
+    Returns
+    -------
+    batches : int64 [batches, SCALARS]
+        Increments of the scalar counters.
+    backlog : int64 [batches + 1, hosts]
+        Backlogs of hosts in flits at the bounds of batches.
     """
     count = min(FIRST_BATCHES, measure.ticks)
     bounds = [start + measure.ticks * i // count for i in range(count + 1)]
@@ -144,7 +148,7 @@ def measure_batches(run: Run, scenario: Scenario, load: float, start: int, measu
     length, now = max(measure.ticks // count, 1), bounds[-1]
     while measure.ci is not None and now + length <= start + measure.max_ticks:
         batches = _steps(rows)
-        if is_precise(batches, measure.ci) or lost_in_all(scenario, load, batches):
+        if is_precise(batches, measure.ci) or is_losing(scenario, load, batches):
             break
         for _ in range(len(batches) // 2 or 1):
             if now + length > start + measure.max_ticks:
@@ -155,23 +159,23 @@ def measure_batches(run: Run, scenario: Scenario, load: float, start: int, measu
 
 
 def _steps(rows: list[Ints]) -> Ints:
-    """What was added from each row of counters to the next, int64 [rows - 1, columns]."""
+    """Increments from each row of counters to the next, int64 [rows - 1, columns]."""
     table: Ints = np.array(rows)
     return np.diff(table, axis=0)
 
 
-def is_precise(batches: Ints, wanted: float) -> bool:
-    """Whether the relative half-width of the mean latency is at most ``wanted``; batches: int64 [batches, SCALARS]."""
+def is_precise(batches: Ints, target: float) -> bool:
+    """Whether the relative half-width of the mean latency is at most ``target``; batches: int64 [batches, SCALARS]."""
     packets = batches[:, DELIVERED_PACKETS].sum()
     if packets == 0:
         return False
-    return bool(latency_half_width(batches) <= wanted * batches[:, LATENCY].sum() / packets)
+    return bool(latency_half_width(batches) <= target * batches[:, LATENCY].sum() / packets)
 
 
 def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    """What the window's packets were like, as [value, packets] pairs, and the use of each channel.
+    """Return histograms of the window's packets, as [value, packets] pairs, and the utilisation of each channel.
 
-    A latency is the lower edge of its bucket. The use is in flits per tick.
+    A latency is the lower edge of its bucket. The utilisation is in flits/tick.
     """
     latency = _pairs(after.histogram - before.histogram)
     latency[:, 0] = edges()[latency[:, 0]]
@@ -185,6 +189,6 @@ def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
 
 
 def _pairs(counts: Ints) -> Ints:
-    """The counts that are not 0, as rows (index, count), int64 [entries, 2]."""
+    """The non-zero counts, as rows (index, count), int64 [entries, 2]."""
     used = np.flatnonzero(counts)
     return np.column_stack([used, counts[used]])

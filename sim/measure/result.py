@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a run that has been measured."""
+"""The result of a measured run."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,14 +10,14 @@ from flitlab.sim.engines.base import Flows
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a run that has been measured.
+    """The result of a measured run.
 
-    row: the measured columns of results.csv. detail: rows of further tables and what figures need, by name, JSON-able;
-    :func:`~flitlab.sim.measure.measure.measure` adds ``compile_s``, CPU seconds of making kernels ready, which are not
-    in ``cpu_s``. delivered, present: flits (of datagrams, bytes) delivered in the window, and in the network at its
-    start. window: ticks of it, in the time that a channel of capacity 1 takes for a flit, or a byte. capacity: float64
-    [channels], of the channels between switches on average in the window, where the network changed; None where it
-    did not. parts: the epochs of a network that changed, from the beginning of the run.
+    row: the measured columns of results.csv. detail: rows of further tables and data of figures, by name, JSON-able;
+    :func:`~flitlab.sim.measure.measure.measure` adds ``compile_s``, CPU seconds of kernel compilation, which are not in
+    ``cpu_s``. delivered, present: flits (of datagrams, bytes) delivered in the window, and in flight at its start.
+    window: its ticks, in flit (or byte) times of a channel of capacity 1. capacity: float64 [channels], mean capacity
+    of the channels between switches in the window with a timeline; None without. parts: the epochs of a timeline, from
+    the beginning of the run.
     """
 
     row: dict[str, Any]
@@ -26,21 +26,21 @@ class Result:
     present: Flows
     window: float
     capacity: Floats | None = field(default=None, kw_only=True)
-    parts: "tuple[Part, ...]" = field(default=(), kw_only=True)
+    parts: "tuple[EpochTraffic, ...]" = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
 class FlowsResult(Result):
-    """What is known of a run of flows.
+    """The result of a run of flows.
 
-    throughput: float64 [flows], of the window, as a fraction of what a network interface sends.
+    throughput: float64 [flows], in the window, as a fraction of the NIC rate.
     """
 
     throughput: Floats
 
 
-class Part(NamedTuple):
-    """What was delivered in an epoch of a run, and was in the network as it began: as in :class:`Result`."""
+class EpochTraffic(NamedTuple):
+    """Traffic delivered in an epoch of a run, and in flight at its start: as in :class:`Result`."""
 
     epoch: int
     delivered: Flows

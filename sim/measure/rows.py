@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a row of a table, as it was measured or as it was read from its CSV file."""
+"""Reads cells of a row, as measured or as read from its CSV file."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ Row = Mapping[str, Any]
 
 
 def number(row: Row, column: str) -> float:
-    """The number in a column; NaN where the column is absent, empty or no number."""
+    """Return the number in a column; NaN if it is absent, empty or no number."""
     value = row.get(column)
     try:
         return math.nan if value in (None, "") else float(value)
@@ -18,5 +18,5 @@ def number(row: Row, column: str) -> float:
 
 
 def flag(row: Row, column: str) -> bool:
-    """Whether a column says yes (``True``, ``true``, ``1``)."""
+    """Whether a column is true (``True``, ``true``, ``1``)."""
     return str(row.get(column) or "").strip().lower() in ("true", "1", "1.0", "yes")

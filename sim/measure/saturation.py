@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a scenario saturates, as its points show it.
+"""The saturation point of a scenario, from its measured points.
 
-A load is *saturated* if the network does not carry what is offered (the flag ``saturated``, see
-:mod:`flitlab.sim.measure.verdict`) or has come to a deadlock, and so is every load from ``limit`` on, the least
-certified upper end that holds for the routing: there some demand cannot be met for ever, whatever a finite run shows.
-The saturation point of a seed lies between the most that is carried, in units of load, below the lowest saturated load,
-and that load; within this bracket it is taken to be the most that is carried up to and at that load. Below the limit
-the flag comes a little late, at losses that exceed noise and 1 %; what is carried there is no more than the network can
-carry, so the value does not depend on how late. A load at which the window was too short to tell is taken to be carried
-as far as it was.
+A load is *saturated* if the network does not carry the offered traffic (the flag ``saturated``, see
+:mod:`flitlab.sim.measure.verdict`) or deadlocks. Every load from ``limit`` on is saturated, too: the least certified
+upper end that holds for the routing, beyond which some demand cannot be met indefinitely.
 
-In a search the loads are probes (:mod:`flitlab.sim.measure.probe`), and nothing but these counts. A probe is carried,
-saturated, or neither, and one that is carried at load x with a resolution d shows that x (1 - d) can be carried. The
-saturation point is then the middle between the highest load that is carried and the lowest that is saturated, or the
-most that probes up to there deliver, if that is less.
+The saturation point of a seed lies in a bracket: at least the most that is carried, in units of load, below the lowest
+saturated load, and at most that load. Its value is the most that is carried up to and at that load. Below the limit the
+flag is raised late, at losses above noise and 1 %; the network carries no more there than it can, so the value does not
+depend on the delay. A load whose window was too short counts as carried as far as it was.
+
+In a search only the probes count (:mod:`flitlab.sim.measure.probe`). A probe is carried, saturated or undecided; one
+carried at load x with resolution d shows that x (1 - d) can be carried. The saturation point is the middle between the
+highest carried and the lowest saturated load, or the most that probes up to there deliver, if that is less.
 """
 
 import math
@@ -26,22 +25,22 @@ from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import Row, flag, number
 
 LIMIT, LOSS, STARVING, CHANNEL, SHORT = "limit", "loss", "starving", "channel", "short window"
-"""Why a point is saturated, and why nothing is said of it (``saturated_by``)."""
+"""Why a point is saturated, or undecided (values of ``saturated_by``)."""
 
 SEARCHED = "searched"
-"""Column of probes: whether the search that they are of has ended; empty in other rows."""
+"""Column of probes: whether their search has ended; empty in other rows."""
 
 BACKGROUND = "background"
-"""Column: what of the offered traffic does not grow with the load, in flits/tick/host."""
+"""Column: offered traffic that does not grow with the load, in flits/tick/host."""
 
 
 @dataclass(frozen=True)
 class Bracket:
-    """The saturation point of one seed and what holds it, in loads: lower <= value <= upper.
+    """The saturation point of one seed and its bracket, in loads: lower <= value <= upper.
 
-    lower: 0 if the lowest load is saturated. upper: the limit if none is. value: NaN if none is, and of a search that
-    has not ended. over: the row at ``upper``, None if there is none. searched: whether it is that of a search. ended:
-    whether that has ended.
+    lower: 0 if the lowest load is saturated. upper: the limit if no load is. value: NaN if no load is saturated, and
+    while a search has not ended. over: the row at ``upper``, None if there is none. searched: whether it is from a
+    search. ended: whether that search has ended.
     """
 
     lower: float
@@ -53,7 +52,7 @@ class Bracket:
 
     @property
     def half(self) -> float:
-        """The distance of the farther end."""
+        """The distance from the value to the farther end."""
         return max(self.value - self.lower, self.upper - self.value)
 
 
@@ -61,10 +60,10 @@ class Bracket:
 class Saturation:
     """The saturation point of a scenario over its seeds, in loads.
 
-    value: mean over seeds, NaN if one of them is never saturated. half: half-width of its 95 % Student interval over
-    seeds and the resolution, NaN for the single one of a sweep. low, high: ends of this interval, within what is
-    possible: from 0 to ``limit``. lower, upper: hold the brackets of all seeds. seeds: seed -> its own bracket.
-    resolution: how far the value of a seed may be off.
+    value: mean over seeds, NaN if one of them is never saturated. half: half-width of the 95 % interval (Student's t
+    over seeds, plus the resolution); NaN for a sweep with a single seed. low, high: the interval, clipped to 0 and
+    ``limit``. lower, upper: hold the brackets of all seeds. seeds: seed -> bracket. resolution: largest error of the
+    value of a seed.
     """
 
     value: float
@@ -78,17 +77,17 @@ class Saturation:
 
     @property
     def ended(self) -> bool:
-        """Whether the search of every seed, where there was one, has ended."""
+        """Whether the searches of all seeds have ended."""
         return all(one.ended for one in self.seeds.values())
 
     @property
     def plus_minus(self) -> float:
-        """The half-width of the interval where it is as wide on either side; NaN where it ends at what is possible."""
+        """The half-width of the interval if it is symmetric; NaN if it is clipped."""
         ends = self.value - self.half, self.value + self.half
         return self.half if (self.low, self.high) == ends else math.nan
 
     def at(self, column: str) -> float:
-        """A column just past saturation, mean over seeds; NaN if nothing is known of it."""
+        """The mean over seeds of a column just past saturation; NaN if unknown."""
         rows = [bracket.over for bracket in self.seeds.values() if bracket.over is not None]
         values = [number(row, column) for row in rows]
         known = [value for value in values if not math.isnan(value)]
@@ -96,44 +95,56 @@ class Saturation:
 
 
 def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | None:
-    """The saturation point of the scenario that all these rows are of; None without a single load.
+    """Return the saturation point of the scenario of these rows.
 
-    limit: a load from which on everything counts as saturated, besides what the rows say (``saturated_from``).
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of results.csv, of all loads and seeds.
+    limit : float
+        A load from which on all points count as saturated, besides the rows' ``saturated_from``.
+
+    Returns
+    -------
+    Saturation or None
+        None without a measured load.
     """
     by_seed: dict[int, list[Row]] = {}
     for row in rows:
-        if is_over(row, limit) is not None:
+        if is_saturated(row, limit) is not None:
             by_seed.setdefault(int(row["seed"]), []).append(row)
-            limit = min(limit, _certain(row))
+            limit = min(limit, _certified_limit(row))
     seeds = {seed: bracket(of_seed, limit) for seed, of_seed in sorted(by_seed.items())}
     if not seeds:
         return None
     resolution = max(one.half for one in seeds.values())
-    alone = 0.0 if all(one.searched for one in seeds.values()) else math.nan
-    value, half = mean_and_half([one.value for one in seeds.values()], alone, resolution)
+    single_half = 0.0 if all(one.searched for one in seeds.values()) else math.nan
+    value, half = mean_and_half([one.value for one in seeds.values()], single_half, resolution)
     low, high = max(value - half, 0.0), min(value + half, limit)
     lower, upper = min(one.lower for one in seeds.values()), max(one.upper for one in seeds.values())
     return Saturation(value, half, low, high, lower, upper, seeds, resolution)
 
 
 def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
-    """The saturation point of one seed, from rows of different loads."""
+    """Return the saturation point of one seed from rows of different loads; limit: as in :func:`saturation`."""
     ordered = sorted(rows, key=lambda row: float(row["load"]))
-    limit = min([limit, *(_certain(row) for row in ordered)])
+    limit = min([limit, *(_certified_limit(row) for row in ordered)])
     probes = [row for row in ordered if is_probe(row)]
-    over = next((row for row in probes or ordered if is_over(row, limit)), None)
+    over = next((row for row in probes or ordered if is_saturated(row, limit)), None)
     first = math.inf if over is None else float(over["load"])
     below = [row for row in probes or ordered if float(row["load"]) < first]
     upper = min(first, limit)
     if probes:
-        return _of_probes(probes, below, upper, over or next((row for row in ordered if is_over(row, limit)), None))
+        return _of_probes(
+            probes, below, upper, over or next((row for row in ordered if is_saturated(row, limit)), None)
+        )
     lower = max((carried(row) for row in below), default=0.0)
     value = math.nan if over is None else min(max(carried(over), lower), upper)
     return Bracket(lower, upper, value, over)
 
 
 def _of_probes(probes: Sequence[Row], below: Sequence[Row], upper: float, over: Row | None) -> Bracket:
-    """The bracket of a search. below: the probes at loads below ``upper``."""
+    """Return the bracket of a search. below: the probes at loads below ``upper``."""
     seen = [row for row in below if not is_unclear(row)]
     lower = max((float(row["load"]) * (1 - number(row, "resolution")) for row in seen), default=0.0)
     highest = max((float(row["load"]) for row in seen), default=0.0)
@@ -149,38 +160,38 @@ def is_probe(row: Row) -> bool:
 
 
 def is_unclear(row: Row) -> bool:
-    """Whether the window of a row was too short to tell whether its load is carried."""
+    """Whether the window of a row was too short to decide whether its load is carried."""
     return row.get("saturated") in (None, "")
 
 
-def is_over(row: Row, limit: float = math.inf) -> bool | None:
-    """Whether a point is past saturation; None if it has not been measured."""
+def is_saturated(row: Row, limit: float = math.inf) -> bool | None:
+    """Whether a point is saturated; None if it has not been measured."""
     if row.get("saturated") in (None, "") and row.get("saturated_by") != SHORT:
         return None
-    over = float(row["load"]) >= min(limit, _certain(row))
+    over = float(row["load"]) >= min(limit, _certified_limit(row))
     return over or any(flag(row, name) for name in ("saturated", "deadlocked"))
 
 
 def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
-    """What a certain limit adds to the columns of a point: from it on the point is saturated, whatever it shows."""
+    """Return the columns of a point that follow from a certified limit: from it on the point is saturated."""
     if "saturated" not in row:
         return {}
-    limit = min(limit, _certain(row))
+    limit = min(limit, _certified_limit(row))
     over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
     return {"saturated_from": limit, **over}
 
 
-def _certain(row: Row) -> float:
-    """The load from which on a row's scenario is certainly saturated; inf where nothing is known."""
+def _certified_limit(row: Row) -> float:
+    """The load from which on a row's scenario is certainly saturated; inf if unknown."""
     value = number(row, "saturated_from")
     return math.inf if math.isnan(value) else value
 
 
 def carried(row: Row) -> float:
-    """Accepted traffic in units of load, at most the load; the load itself where nothing is known of it.
+    """Return the accepted traffic in units of load, at most the load; the load itself if unknown.
 
-    Beside a background, what is not accepted counts as lost by the part that grows. That part may be less than the
-    noise of the whole, so where no loss was found, there is none.
+    With background traffic, only the growing part counts as lost. That part may be less than the noise of the total, so
+    where no loss was detected, there is none.
     """
     load, accepted, offered = (number(row, name) for name in ("load", "accepted", "offered"))
     fixed = number(row, BACKGROUND)

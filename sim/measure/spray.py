@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One point of the spray discipline: completion times of flows, and what happened to their packets."""
+"""One point of mode spray: completion times of flows, and what happened to their packets."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,36 +20,37 @@ from flitlab.sim.engines.spray.base import (
     ACKS,
     BUSY,
     COMPLETE,
-    CUT,
     DROPS,
     MARKED,
     MARKS,
-    MOST,
+    MAX_QUEUE_BYTES,
     NACKS,
     PULLS,
     RECEIVED,
     RESENT,
     SENT,
     TIMEOUTS,
+    TRIMMED,
     TRIMS,
     Counters,
     SprayRun,
-    ends,
+    finished_at,
 )
 from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.datagram import Window
-from flitlab.sim.measure.looks import Looks
-from flitlab.sim.measure.result import FlowsResult, Part
+from flitlab.sim.measure.result import EpochTraffic, FlowsResult
+from flitlab.sim.measure.samples import Samples
 
 _FIRST_STEP, _GROWTH = 16, 1.5
-"""Round trips after which is looked whether all flows have ended, and how much longer the next steps are."""
+"""Round trips before the first check whether all flows have ended, and the growth of the next steps."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Completion times of flows: float64 [flows], ticks; NaN where one is not complete.
+    """Completion times of flows: float64 [flows], ticks; NaN if incomplete.
 
-    sender, receiver: until either knows of all. slowdown: of the sender's, over that of the same flow alone.
+    sender, receiver: until either has all data acknowledged or received. slowdown: of the sender's time, over the
+    uncontended completion time.
     """
 
     sender: Floats
@@ -58,26 +59,26 @@ class Times:
 
 
 def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
-    """Measure a run of sprayed packets, from the beginning of a window until its end or that of the last flow.
+    """Measure a run of sprayed packets, from the start of a window to its end or that of the last flow.
 
-    Of detail, ``flows`` has the rows of flows.csv, ``channel_use`` the part of the window, by capacity, for which each
-    channel between switches was sending; where there are several transports, ``transports`` has the rows of
-    transports.csv, and where the network changes, ``throughput_time`` those of throughput_time.csv.
+    Of detail, ``flows`` has the rows of flows.csv; ``channel_use`` the utilisation of each channel between switches;
+    with several transports, ``transports`` the rows of transports.csv; with a timeline, ``throughput_time`` those of
+    throughput_time.csv.
     """
-    session, timeline = run.given, None if scenario is None else scenario.timeline
+    session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
-    looks = None if timeline is None else Looks(run, timeline, {first})
-    if looks is None:
+    samples = None if timeline is None else Samples(run, timeline, {first})
+    if samples is None:
         run.advance(first)
         before = run.counters()
-        _go_on(run, first, last)
+        _advance_to_end(run, first, last)
     else:
-        looks.go_on(last, first)
-        before = looks.counters[first]
+        samples.advance_to_end(last, first)
+        before = samples.counters[first]
     after = run.counters()
     end = last
     if run.ended():
-        end = min(last, max(first, int(ends(session, after.flow).max())) + 1)
+        end = min(last, max(first, int(finished_at(session, after.flow).max())) + 1)
     ticks, times = end - first, _times(session, after)
     moved = after.flow - before.flow
     throughput = _fractions(session, moved[:, RECEIVED], ticks)
@@ -92,30 +93,32 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     delivered = _count(session, moved[:, RECEIVED])
     present = _count(session, before.flow[:, SENT] - before.flow[:, RECEIVED])
     pace = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
-    if timeline is None or looks is None:
+    if timeline is None or samples is None:
         return FlowsResult(row, detail, delivered, present, ticks / pace, throughput)
-    detail["throughput_time"] = looks.rows(end)
-    parts = _parts(session, looks.counters | {end: after}, timeline, end, pace)
+    detail["throughput_time"] = samples.rows(end)
+    parts = _epochs(session, samples.counters | {end: after}, timeline, end, pace)
     capacity = timeline.capacity(first, end)
     return FlowsResult(row, detail, delivered, present, ticks / pace, throughput, parts=parts, capacity=capacity)
 
 
-def _parts(
-    session: SpraySession, seen: dict[int, Counters], timeline: Timeline, end: int, pace: float
-) -> tuple[Part, ...]:
-    """What arrived in each epoch that began before a run had ended; seen: the counters as each did, and at the end."""
-    found = []
+def _epochs(
+    session: SpraySession, counters: dict[int, Counters], timeline: Timeline, end: int, pace: float
+) -> tuple[EpochTraffic, ...]:
+    """Traffic delivered in each epoch that began before the run ended; counters: by tick, at each epoch and at the
+    end.
+    """
+    epochs = []
     for epoch, (start, until) in enumerate(pairwise([*(e.tick for e in timeline.epochs if e.tick < end), end])):
-        before, after = seen[start].flow, seen[until].flow
+        before, after = counters[start].flow, counters[until].flow
         delivered = _count(session, after[:, RECEIVED] - before[:, RECEIVED])
         present = _count(session, before[:, SENT] - before[:, RECEIVED])
-        found.append(Part(epoch, delivered, present, (until - start) / pace))
-    return tuple(found)
+        epochs.append(EpochTraffic(epoch, delivered, present, (until - start) / pace))
+    return tuple(epochs)
 
 
-def _go_on(run: SprayRun, tick: int, last: int) -> None:
-    """Advance a run to a tick, or a little beyond the end of its last flow."""
-    step = float(_FIRST_STEP * run.given.rules.rtt0)
+def _advance_to_end(run: SprayRun, tick: int, last: int) -> None:
+    """Advance a run to tick ``last``, or slightly beyond the end of its last flow."""
+    step = float(_FIRST_STEP * run.session.rules.rtt0)
     while tick < last and not run.ended():
         tick = min(last, tick + int(step))
         run.advance(tick)
@@ -123,16 +126,16 @@ def _go_on(run: SprayRun, tick: int, last: int) -> None:
 
 
 def _count(session: SpraySession, sent: Ints) -> Flows:
-    """Bytes on the wire, int64 [flows], by their ends."""
+    """Bytes on the wire, int64 [flows], by source and destination."""
     topology, flows = session.topology, session.flows
-    place = topology.host_switch[flows.source] * topology.switches + topology.host_switch[flows.destination]
-    pairs = PairCounts.of(topology.switches, place, sent)
+    pair = topology.host_switch[flows.source] * topology.switches + topology.host_switch[flows.destination]
+    pairs = PairCounts.of(topology.switches, pair, sent)
     sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (flows.source, flows.destination))
     return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
 
 
 def _fractions(session: SpraySession, received: Ints, ticks: int) -> Floats:
-    """Bytes in so many ticks as a fraction of what a network interface sends in them; the same shape."""
+    """Bytes in ``ticks`` ticks as a fraction of the NIC rate; the same shape."""
     return received / (session.rules.rate * ticks)
 
 
@@ -149,10 +152,10 @@ def _summary(
         "throughput_max": float(throughput.max()),
         "jain": jain(throughput),
         "drops": int(links[DROPS]),
-        "trims": int(links[CUT]),
+        "trims": int(links[TRIMMED]),
         "marks": int(links[MARKED]),
         **{name: int(moved[place]) for name, place in names.items()},
-        "queue_max": float(after.link[:, MOST].max() / session.rules.mtu),
+        "queue_max": float(after.link[:, MAX_QUEUE_BYTES].max() / session.rules.mtu),
         "packet_hops": int(links[ACCEPTED]),
         "ticks": ticks,
         "seconds": ticks * float(session.tick_s),
@@ -161,13 +164,13 @@ def _summary(
 
 def _times(session: SpraySession, after: Counters) -> Times:
     start = session.flows.start
-    both = ends(session, after.flow), after.flow[:, COMPLETE]
+    both = finished_at(session, after.flow), after.flow[:, COMPLETE]
     sender, receiver = (np.where(when >= 0, when - start, np.nan) for when in both)
     return Times(sender, receiver, sender / uncontended_ticks(session))
 
 
 def _ends(times: Times, milliseconds: float) -> dict[str, Any]:
-    """The largest completion time, and the mean of what receivers see."""
+    """Columns: the largest completion time, and the mean at receivers."""
     known = times.sender[~np.isnan(times.sender)]
     arrived = times.receiver[~np.isnan(times.receiver)]
     return {
@@ -182,9 +185,9 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
     tick_us = session.tick_s * 10**6
 
     def us(ticks: Ints | Floats) -> Floats:
-        """Microseconds, as exact as numbers are."""
-        found: Floats = ticks * float(tick_us.numerator) / tick_us.denominator
-        return found
+        """Microseconds, as exact as floats are."""
+        microseconds: Floats = ticks * float(tick_us.numerator) / tick_us.denominator
+        return microseconds
 
     columns = {
         "source": flows.source, "destination": flows.destination, "bytes": flows.bytes, "start_us": us(flows.start),
@@ -200,10 +203,9 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
 
 
 def _transport_rows(session: SpraySession, moved: Ints, throughput: Floats, times: Times) -> list[dict[str, Any]]:
-    """Rows of transports.csv: what the flows of each transport got in the window, and how long they took.
+    """Rows of transports.csv: throughput of the flows of each transport in the window, and their completion times.
 
-    moved: what was counted in the window, as in :class:`~flitlab.sim.engines.spray.base.Counters`. throughput: float64
-    [flows], in it.
+    moved: int64 [flows, FLOW_COUNTS], counters of the window. throughput: float64 [flows].
     """
     received, milliseconds = moved[:, RECEIVED], float(session.tick_s) * 1e3
     counted = {"retransmissions": RESENT, "timeouts": TIMEOUTS, "trims": TRIMS, "marks": MARKS}
@@ -223,7 +225,7 @@ def _transport_rows(session: SpraySession, moved: Ints, throughput: Floats, time
 
 
 def _of_complete(name: str, values: Floats) -> dict[str, float]:
-    """Mean and largest of some values; NaN where there are none."""
+    """Mean and largest of some values; NaN if there are none."""
     if not len(values):
         return {f"{name}_mean": float("nan"), f"{name}_max": float("nan")}
     return {f"{name}_mean": float(values.mean()), f"{name}_max": float(values.max())}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a row of a table came out: ``status`` of results.csv and metrics.csv."""
+"""The column ``status`` of results.csv and metrics.csv."""
 
 from enum import StrEnum
 
 
 class Status(StrEnum):
-    """What became of a point, or of the metrics of a topology."""
+    """The outcome of a point, or of the metrics of a topology."""
 
     OK = "ok"
     PARTIAL = "partial"  # some of the metrics have no meaning for the topology

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a network carries what is offered at a load, as far as a run shows.
+"""Whether a network carries the offered traffic at a load, as far as a run shows.
 
-What is certain beforehand is added by those who know it, see :func:`flitlab.sim.measure.saturation.limited`.
+Certified limits are added by :func:`flitlab.sim.measure.saturation.limited`.
 
-A run shows the flits that are created and not delivered, its backlog. Of a network that carries everything, that too
-goes up and down: by what arrivals vary. A host that creates N packets in the window creates N +- sqrt(I N), where I is
-the index of dispersion of its arrivals: 1 - p if it creates one with probability p a tick, 1 of a Poisson process,
-(2 b - 1) (1 - u)**2 with on-periods of b packets on average that fill the part u of its time (the asymptotic variance
-of a renewal-reward process; Cox, Renewal Theory, 1962, section 4.5). The backlog behind a server that is just full is
-what it has not worked off of that, a reflected random walk of this size; so growth is evidence of an overload where it
-is larger, and where it is not, the window is too short to tell.
+A run shows its backlog: flits created and not delivered. Even where all traffic is carried, the backlog varies with the
+arrivals. A host that creates N packets in the window creates N +- sqrt(I N), where I is the index of dispersion of its
+arrivals: 1 - p if it creates one with probability p per tick, 1 for a Poisson process, (2 b - 1) (1 - u)**2 for
+on-periods of b packets on average that fill the share u of its time (the asymptotic variance of a renewal-reward
+process; Cox, Renewal Theory, 1962, section 4.5). The backlog behind a server that is just full is a reflected random
+walk of this size. So growth beyond it is evidence of an overload; below it, the window is too short to decide.
 """
 
 import math
@@ -24,32 +23,49 @@ from flitlab.sim.measure.batches import exceeds_noise, regroup
 from flitlab.sim.measure.saturation import LOSS, SHORT, STARVING
 
 LOST, LOST_NOISE, LOST_TOTAL = 0.01, 0.3, 2.0
-"""Lost in all batches alike: this share of what is created, of the noise of a host, and of that of all together."""
+"""Steady loss: share of the created traffic, of the noise of a host, and of the noise of all hosts together."""
 
 LARGE, LARGE_NOISE, LARGE_TOTAL = 0.05, 1.0, 3.0
-"""Lost, however unevenly: the same."""
+"""Large loss, even if unsteady: the same shares."""
 
 STARVED, STARVED_NOISE, STARVED_PACKETS, STARVED_HALF = 0.05, 1.5, 12, 0.25
-"""A host starves if its backlog grows by this share of what it creates, of its noise, by this many packets, and
-steadily: by this part of the whole growth in either half of the window."""
+"""A host starves if its backlog grows by this share of its created traffic, of its noise, by this many packets, and
+steadily: by this share of the whole growth in either half of the window.
+"""
 
 
 def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backlog: Ints) -> tuple[bool | None, str]:
-    """(whether a point is saturated, None where the window is too short to tell; why, '' if it is not).
+    """Judge whether a point is saturated.
 
-    batches: what each added to the scalars, int64 [batches, SCALARS]. created: flits, int64 [hosts]. backlog: flits at
-    bounds of batches, int64 [bounds, hosts].
+    Parameters
+    ----------
+    load : float
+        Its load.
+    batches : int64 [batches, SCALARS]
+        Increments of the scalar counters.
+    created : int64 [hosts]
+        Flits created in the window.
+    backlog : int64 [bounds, hosts]
+        Flits at bounds of batches.
+
+    Returns
+    -------
+    tuple of (bool or None, str)
+        Whether it is saturated, None where the window is too short to decide; and why, '' if it is not.
     """
-    lost = lost_in_all(scenario, load, batches)
+    lost = is_losing(scenario, load, batches)
     if lost:
         return True, LOSS
-    if starves(scenario, load, created, backlog):
+    if has_starving_host(scenario, load, created, backlog):
         return True, STARVING
     return (False, "") if lost is False else (None, SHORT)
 
 
-def lost_in_all(scenario: Scenario, load: float, batches: Ints) -> bool | None:
-    """Whether less is delivered than created, in total; None where it is, by no more than the arrivals may vary."""
+def is_losing(scenario: Scenario, load: float, batches: Ints) -> bool | None:
+    """Whether less is delivered than created, in total; None if the difference is within the variation of arrivals.
+
+    batches: int64 [batches, SCALARS].
+    """
     groups = regroup(batches)
     lost = (groups[:, CREATED_FLITS] - groups[:, DELIVERED_FLITS]).astype(float)
     total = float(batches[:, CREATED_FLITS].sum())
@@ -65,11 +81,11 @@ def lost_in_all(scenario: Scenario, load: float, batches: Ints) -> bool | None:
     return True if share > noise * max(of_host, of_all / math.sqrt(hosts)) else None
 
 
-def starves(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bool:
+def has_starving_host(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bool:
     """Whether some host's queue grows, which the total over all hosts need not show.
 
-    Under a permutation a few flows pass their bottleneck's rate long before the rest do. created: flits,
-    int64 [hosts]. backlog: flits at bounds of batches, int64 [bounds, hosts].
+    Under a permutation a few flows exceed the rate of their bottleneck long before the others do. created: int64
+    [hosts], flits. backlog: int64 [bounds, hosts], flits at bounds of batches.
     """
     growth = backlog[-1] - backlog[0]
     halfway = backlog[len(backlog) // 2]
@@ -79,9 +95,9 @@ def starves(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bo
 
 
 def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
-    """Standard deviation of the flits that hosts create in a time in which they create so many, float64 [hosts].
+    """Return the standard deviation of the flits that hosts create, float64 [hosts].
 
-    created: flits, [hosts], or of one host that is like the average.
+    created: flits created in the same time, [hosts], or those of one average host.
     """
     rate = scenario.traffic.rate
     kept = rate / rate.max() if len(created) == len(rate) else np.array([rate[rate > 0].mean() / rate.max()])
@@ -91,7 +107,10 @@ def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
 
 
 def variance_of(scenario: Scenario, dispersion: Any) -> Any:
-    """Variance of flits that are created, for each flit of their mean. dispersion: index of that of packets, [...]."""
+    """Return the variance of created flits per flit of their mean.
+
+    dispersion: index of dispersion of packets, any shape.
+    """
     source = scenario.source
     shares, mean = np.array(source.shares) / sum(source.shares), source.mean_flits
     spread = float(shares @ (np.array(source.flits) - mean) ** 2)
@@ -99,7 +118,7 @@ def variance_of(scenario: Scenario, dispersion: Any) -> Any:
 
 
 def dispersion_of(scenario: Scenario, load: float) -> float:
-    """Index of dispersion of the arrivals of the busiest host; others keep each of its packets with a probability."""
+    """Return the index of dispersion of the arrivals of the busiest host; other hosts thin its process."""
     source = scenario.source
     busy = min(1.0, load * float(scenario.traffic.rate.max()))
     if source.arrivals == "onoff":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a run has become steady."""
+"""Detection of the end of the warm-up."""
 
 import numpy as np
 
@@ -7,11 +7,16 @@ from flitlab.models.arrays import Floats, Ints
 
 
 def mser5(series: Ints | Floats) -> int:
-    """How many leading observations to drop, by the MSER-5 rule (a multiple of 5).
+    """Return how many leading observations to drop by the MSER-5 rule (a multiple of 5).
 
-    Batches of five are averaged; of all truncations up to half of them the one is taken that minimises
-    the standard error of what remains (beyond, few batches may be alike by chance). White 1997,
+    Batches of five are averaged. Of all truncations up to half of the batches, the rule takes the one that minimises
+    the standard error of the rest (beyond, few batches may agree by chance). White 1997,
     doi:10.1177/003754979706900601.
+
+    Parameters
+    ----------
+    series : int64 or float64 [observations]
+        One value per equal interval.
     """
     batches = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
     count = len(batches)
@@ -26,5 +31,5 @@ def mser5(series: Ints | Floats) -> int:
 
 
 def is_steady(series: Ints | Floats) -> bool:
-    """Whether the truncation point lies before half of the series, the usual condition for trusting it."""
+    """Whether the truncation point of a series lies in its first half, the usual condition for trusting it."""
     return mser5(series) < len(series) // 5 // 2 * 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted in the measured window of a point: the columns of results.csv are functions of it."""
+"""The counters of the measured window of a point; the columns of results.csv are functions of them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,8 +11,8 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, LATENCY, Snapshot
 
-LEAST_PACKETS = 100
-"""Packets of a channel from which on it is said what part of them arrives."""
+MIN_PACKETS = 100
+"""The least packets of a channel for which its delivered share is computed."""
 
 
 class ChannelTraffic(NamedTuple):
@@ -28,9 +28,9 @@ class ChannelTraffic(NamedTuple):
 
 @dataclass(frozen=True)
 class Window:
-    """The counters of a run at the beginning and at the end of its window.
+    """The counters of a run at the start and at the end of its window.
 
-    batches: int64 [batches, SCALARS], what each part of the window added to the scalars.
+    batches: int64 [batches, SCALARS], increments of the scalar counters over parts of the window.
     """
 
     scenario: Scenario
@@ -40,17 +40,19 @@ class Window:
 
     @property
     def ticks(self) -> int:
-        """The length of the window, in ticks."""
+        """Length of the window in ticks."""
         return self.after.tick - self.before.tick
 
     @property
     def hosts(self) -> int:
-        """All hosts of the topology, also those that send nothing."""
+        """All hosts of the topology, those without traffic included."""
         return self.scenario.topology.hosts
 
     @cached_property
     def total(self) -> Ints:
-        """What the window added to the scalars, int64 [SCALARS]; places are those of ``flitlab.sim.engines.base``."""
+        """Increments of the scalar counters over the window, int64 [SCALARS]; indices are those of
+        ``flitlab.sim.engines.base``.
+        """
         total: Ints = self.after.scalars - self.before.scalars
         return total
 
@@ -61,7 +63,7 @@ class Window:
 
     @property
     def busiest(self) -> int:
-        """Flits of the busiest channel in the window, of those between switches and those from hosts."""
+        """Flits of the busiest channel in the window, between switches or from hosts."""
         between = self.after.channel_flits - self.before.channel_flits
         return max(int(between.max(initial=0)), int((self.after.created - self.before.created).max(initial=0)))
 
@@ -77,19 +79,19 @@ class Window:
         return counts
 
     def mean(self, place: int) -> float:
-        """A sum over packets, divided by the packets delivered; NaN without any.
+        """Mean over delivered packets of a scalar counter; NaN without packets.
 
-        place: of the sum in the scalars, as LATENCY or HOPS.
+        place: index of the counter, such as LATENCY or HOPS.
         """
         return float(self.total[place] / self.packets) if self.packets else float("nan")
 
     def rate(self, place: int) -> float:
-        """A sum of flits, in flits/tick/host; place: of the sum in the scalars, as DELIVERED_FLITS."""
+        """Rate of a counter of flits, in flits/tick/host; place: index of the counter, such as DELIVERED_FLITS."""
         return float(self.total[place] / (self.ticks * self.hosts))
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
-        """What sending hosts get, float64 [hosts] each.
+        """Shares that sending hosts get, float64 [hosts] each.
 
         Accepted / created flits of hosts that created any, and accepted flits / demand of hosts that have one.
         """
@@ -101,22 +103,23 @@ class Window:
 
     @cached_property
     def channels(self) -> ChannelTraffic | None:
-        """The traffic of the channels that at least :data:`LEAST_PACKETS` packets were created for.
+        """The traffic of channels for which at least :data:`MIN_PACKETS` packets were created.
 
-        None where it is not known what is owed. What was created for a channel has crossed it, or has it still ahead.
+        None where outstanding traffic is not counted. Flits created for a channel have crossed it, or are still
+        ungranted.
         """
-        before, after = self.before.owed, self.after.owed
+        before, after = self.before.outstanding, self.after.outstanding
         if before is None or after is None:
             return None
         crossed = self.after.channel_flits - self.before.channel_flits
-        created = crossed + after.ahead - before.ahead
-        some = np.flatnonzero(created >= LEAST_PACKETS * self.scenario.source.mean_flits)
-        delivered = created - (after.crossing - before.crossing)
+        created = crossed + after.ungranted - before.ungranted
+        some = np.flatnonzero(created >= MIN_PACKETS * self.scenario.source.mean_flits)
+        delivered = created - (after.on_route - before.on_route)
         return ChannelTraffic(some, created[some].astype(float), delivered[some].astype(float))
 
 
 def latency_half_width(batches: Ints) -> float:
-    """95 % half-width of the mean latency, in ticks. batches: int64 [batches, SCALARS]."""
+    """Return the half-width of the 95 % interval of the mean latency in ticks. batches: int64 [batches, SCALARS]."""
     from flitlab.sim.measure.batches import mean_half_width  # takes a second, and the table of columns has to be quick
 
     return mean_half_width(batches[:, [LATENCY, DELIVERED_PACKETS]])

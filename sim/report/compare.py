@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several runs side by side: their curves on the same axes, and a table of what can be tested.
+"""Comparison of runs: their curves on the same axes, and a table of tested differences.
 
-Differences are tested with Welch's t on replicates, each by itself, at the 5 % level.
+Differences are tested with Welch's t over replicates, each separately, at the 5 % level.
 Source: B. L. Welch, Biometrika 34, 1947, doi:10.1093/biomet/34.1-2.28.
 """
 
@@ -24,40 +24,40 @@ from flitlab.sim.report.folder.frames import Row, load
 from flitlab.sim.report.folder.run import Run
 
 KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
-"""Figures that are laid over each other, as far as the runs have them."""
+"""Figures that show several runs together."""
 
 Ends = tuple[float | None, float]
-"""Lower and upper end of a certified interval; the lower one None where nobody knows what can be reached."""
+"""Lower and upper end of a certified interval; the lower one None where unknown."""
 
 TOO_FEW = "too few replicates: a test needs two seeds on either side"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the replicates of a scenario say of a quantity.
+    """The replicates of a quantity of a scenario.
 
-    values: of each seed. resolution: how far each value may be off, whatever the number of seeds (half the distance of
-    two loads). note: why there is none. alone: half-width that a single value states for itself.
+    values: of each seed. resolution: error of each value, whatever the number of seeds (half of the bracket). note: why
+    it is unknown. single_half: half-width of a single value.
     """
 
     values: tuple[float, ...]
     resolution: float = 0.0
     note: str = ""
-    alone: float = math.nan
+    single_half: float = math.nan
 
     @property
     def mean(self) -> float:
-        """NaN where there is no value."""
+        """The mean, NaN without values."""
         return fmean(self.values) if self.values else math.nan
 
     @property
     def half(self) -> float:
         """Half-width of the 95 % interval (:func:`~flitlab.sim.measure.interval.mean_and_half`); NaN where unknown."""
-        return mean_and_half(self.values, self.alone, self.resolution)[1] if self.values else math.nan
+        return mean_and_half(self.values, self.single_half, self.resolution)[1] if self.values else math.nan
 
 
 def differ(a: Estimate, b: Estimate) -> bool | None:
-    """Whether the means of two scenarios differ at the 5 % level, by more than both may be off; None if unknown.
+    """Whether the means of two scenarios differ at the 5 % level, beyond both resolutions; None with too few seeds.
 
     >>> differ(Estimate((1.0, 1.1, 0.9)), Estimate((2.0, 2.1, 1.9))), differ(Estimate((1.0,)), Estimate((2.0,)))
     (True, None)
@@ -75,7 +75,7 @@ def differ(a: Estimate, b: Estimate) -> bool | None:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One line of the table. estimates: by quantity. ceilings: by name."""
+    """A line of the table. estimates: by quantity. ceilings: by name."""
 
     run: str
     label: str
@@ -86,10 +86,10 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs laid over each other.
+    """Several runs compared.
 
-    run: all of their rows; a scenario is called by the names of its run and its own. units: of the quantities.
-    at: the load at which each quantity was taken that belongs to one.
+    run: all their rows; a scenario's name contains its run. units: of the quantities. at: load at which a quantity was
+    measured, where it depends on one.
     """
 
     run: Run
@@ -98,7 +98,9 @@ class Comparison:
     at: dict[str, float]
 
     def reference(self, scenario: Scenario) -> Scenario | None:
-        """What a scenario is compared with: its like in the first run, or else the first scenario; None for those."""
+        """Return the scenario that another one is compared with: its equal in the first run, else the first
+        scenario.
+        """
         first = self.scenarios[0].run
         if scenario.run == first and len({one.run for one in self.scenarios}) > 1:
             return None
@@ -107,7 +109,7 @@ class Comparison:
         return None if scenario is self.scenarios[0] else [*alike, *own][0]
 
     def document(self) -> list[dict[str, Any]]:
-        """JSON-able: one mapping per scenario."""
+        """Return the comparison as JSON-able data: one mapping per scenario."""
         return [self._entry(scenario) for scenario in self.scenarios]
 
     def _entry(self, scenario: Scenario) -> dict[str, Any]:
@@ -126,22 +128,22 @@ class Comparison:
         }  # fmt: skip
 
     def _quantity(self, name: str, one: Estimate, other: Estimate | None) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "value": one.mean, "ci95": one.half, "unit": self.units[name], "replicates": len(one.values),
             "resolution": one.resolution, "at_load": self.at.get(name), "note": one.note,
         }  # fmt: skip
         if other is None or math.isnan(one.mean - other.mean):
-            return found | {"difference": None, "relative": None, "significant": None}
+            return entry | {"difference": None, "relative": None, "significant": None}
         significant = differ(one, other)
         difference = one.mean - other.mean
-        return found | {
+        return entry | {
             "difference": difference, "relative": difference / other.mean if other.mean else None,
             "significant": significant, "note": one.note or ("" if significant is not None else TOO_FEW),
         }  # fmt: skip
 
 
 def _apart(ends: Ends, reference: Scenario | None, name: str) -> bool | None:
-    """Whether two certified intervals have nothing in common: then the difference is proven."""
+    """Whether two certified intervals are disjoint, which proves a difference; None if unknown."""
     other = reference and reference.ceilings.get(name)
     if not other or ends[0] is None or other[0] is None:
         return None
@@ -149,7 +151,7 @@ def _apart(ends: Ends, reference: Scenario | None, name: str) -> bool | None:
 
 
 def compare(runs: Mapping[str, Run]) -> Comparison:
-    """Lays runs over each other. runs: by name, the first is the reference."""
+    """Return the comparison of runs. runs: by name; the first is the reference."""
     flit_ns = [run.manifest.get("flit_ns") for run in runs.values()]
     base = flit_ns[0] if all(flit_ns) else None
     parts = [
@@ -178,13 +180,13 @@ def compare(runs: Mapping[str, Run]) -> Comparison:
 
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
-    """Draws every figure that the runs have into ``folder/<kind>.{png,svg}``; the files."""
-    found = ((kind, figure_of(comparison.run, kind)) for kind in KINDS)
-    return [path for kind, figure in found if figure for path in save(figure, folder / kind)]
+    """Draw every figure of the runs into ``folder/<kind>.{png,svg}``; return the files."""
+    drawn = ((kind, figure_of(comparison.run, kind)) for kind in KINDS)
+    return [path for kind, figure in drawn if figure for path in save(figure, folder / kind)]
 
 
 def _name(run: str, label: str, of: Run, several: bool) -> str:
-    """What a scenario is called among those of all runs; the parts ``key=value`` are those of a legend."""
+    """The name of a scenario among those of all runs, with ``key=value`` parts as in a legend."""
     if not several:
         return label
     if len(of.scenarios) == 1 and "=" not in label:
@@ -195,7 +197,10 @@ def _name(run: str, label: str, of: Run, several: bool) -> str:
 
 
 def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
-    """A run among others. slower: duration of its flit in that of the first run, in whose ticks all is drawn."""
+    """Return a run with renamed scenarios.
+
+    slower: duration of its flit over that of the first run, whose ticks are drawn.
+    """
 
     def changed(row: Row) -> Row:
         scaled = {
@@ -220,7 +225,7 @@ def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
 
 
 def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, dict[str, Estimate]]]:
-    """(load of each quantity that belongs to one, units, scenario -> quantity -> estimate)."""
+    """Return the load of each quantity that depends on one, the units, and estimates by scenario and quantity."""
     rows: dict[str, list[Row]] = {scenario: [] for scenario in run.scenarios}
     for row in run.rows:
         rows[row["scenario"]].append(row)
@@ -232,31 +237,31 @@ def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, di
         named = {name: column for name, column in named.items() if any(row.get(column) for row in run.rows)}
         texts = {name: "" if name == "slowdown" else "of NIC rate" for name in named}
         of_flows = {
-            scenario: {name: _at(some, top, column) for name, column in named.items()}
+            scenario: {name: _at_load(some, top, column) for name, column in named.items()}
             for scenario, some in rows.items()
         }
         return dict.fromkeys(named, top), texts, of_flows
     low = min(shared, default=math.nan)
     texts = {"saturation": "load", "accepted_max": units.rate_name, "zero_load_latency": units.time_name}
-    found = {
+    estimates = {
         scenario: {
             "saturation": _saturation(some, run.limit(scenario)),
             "accepted_max": _most(some, lambda row: number(row, "accepted") * units.rate),
-            "zero_load_latency": _at(some, low, "latency_mean", units.time),
+            "zero_load_latency": _at_load(some, low, "latency_mean", units.time),
         }
         for scenario, some in rows.items()
     }
-    return {"zero_load_latency": low}, texts, found
+    return {"zero_load_latency": low}, texts, estimates
 
 
 def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
-    found = saturation(rows, limit)
-    if found is None:
+    point = saturation(rows, limit)
+    if point is None:
         return Estimate((), note="not measured")
-    brackets = list(found.seeds.values())
+    brackets = list(point.seeds.values())
     if any(math.isnan(one.value) for one in brackets):
         return Estimate((), note=f"not saturated at {min(one.lower for one in brackets):.4g}")
-    return Estimate(tuple(one.value for one in brackets), found.resolution)
+    return Estimate(tuple(one.value for one in brackets), point.resolution)
 
 
 def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
@@ -268,19 +273,19 @@ def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
     return Estimate(tuple(best.values()), note="" if best else "not measured")
 
 
-def _at(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:
+def _at_load(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:
     """A column at a load."""
     if math.isnan(where):
         return Estimate((), note="no load that all scenarios have")
     values = [number(row, column) * factor for row in rows if load(row) == where]
     known = tuple(value for value in values if math.isfinite(value))
-    alone = next((number(row, "latency_ci95") * factor for row in rows if load(row) == where), math.nan)
-    alone = alone if column == "latency_mean" else math.nan
-    return Estimate(known, note="" if known else "not measured", alone=alone)
+    single_half = next((number(row, "latency_ci95") * factor for row in rows if load(row) == where), math.nan)
+    single_half = single_half if column == "latency_mean" else math.nan
+    return Estimate(known, note="" if known else "not measured", single_half=single_half)
 
 
 def _ceilings(run: Run, scenario: str) -> dict[str, Ends]:
-    """Certified intervals, and at least the ceiling that efficiency is a part of."""
+    """Certified intervals, at least the ceiling that efficiency refers to."""
     columns = run.ceiling_columns(scenario)
     lines = [one.name for one in run.ceilings if one.scenario == scenario and one.is_line and one.known]
     of, known = ceiling_of(columns), (ceiling_of(columns, [name]) for name in dict.fromkeys([*compared(), *lines]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the configurations of several runs differ in, besides what was swept."""
+"""Differences between the configurations of several runs, besides swept keys."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -14,21 +14,21 @@ IGNORED = (
     "schema", "name", "label", "cases", "outputs", "published", "chosen", "plugins", "quick", "loads", "seeds",
     "ceilings", "metrics", "engine",
 )  # fmt: skip
-"""Keys that say how often and where one looks, and not at what: curves may differ in them. Engines agree."""
+"""Keys that do not affect the measured system: curves may differ in them."""
 
 FOLLOWING = ("switching.mode", "switching.allocator", "switching.hold_packets", "switching.slotted")
 """Keys that ``routing.kind: deflection`` decides."""
 
 PARTS = ("topology", "routing", "traffic")
-"""What the manifest has the content hash of."""
+"""Parts with a content hash in the manifest."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What was run. values: key -> its values over all scenarios, as JSON. swept: keys that differ between scenarios.
+    """The configuration of a run. values: key -> values over all scenarios, as JSON. swept: keys that differ between
+    them.
 
-    changed: keys that were given another value than the file has, by ``--set``.
-    hashes: topology, routing or traffic -> content hashes over all scenarios.
+    changed: keys set by ``--set``. hashes: topology, routing or traffic -> content hashes over all scenarios.
     """
 
     values: dict[str, frozenset[str]]
@@ -38,32 +38,32 @@ class Configuration:
 
     @classmethod
     def read(cls, folder: Path, manifest: dict[str, Any]) -> "Configuration":
-        """The configuration of the run in a folder.
+        """Return the configuration of the run in a folder.
 
-        Raises ``OSError`` or ``ValueError`` if what was resolved of it cannot be read.
+        Raises ``OSError`` or ``ValueError`` if its resolved configuration cannot be read.
         """
         document = read_resolved(read_file(folder / "config.resolved.yaml"))
         scenarios = [_independent(one) for one in scenarios_of(document, IGNORED)]
-        found = values_of(scenarios)
-        found["semantics_version"] = frozenset([json.dumps(manifest.get("semantics_version"))])
-        differing = {key for key in found if len({one.get(key) for one in scenarios}) > 1}
+        values = values_of(scenarios)
+        values["semantics_version"] = frozenset([json.dumps(manifest.get("semantics_version"))])
+        differing = {key for key in values if len({one.get(key) for one in scenarios}) > 1}
         described = [one for one in manifest.get("scenarios", ()) if isinstance(one, dict)]
         hashes = {part: frozenset(one[part]["hash"] for one in described if part in one) for part in PARTS}
         swept = frozenset({*differing, *manifest.get("columns", ())} - {"semantics_version"})
         sets = [one.removeprefix("--set ") for one in manifest.get("changes", ()) if one.startswith("--set ")]
-        return cls(found, swept, frozenset(one.partition("=")[0].strip() for one in sets), hashes)
+        return cls(values, swept, frozenset(one.partition("=")[0].strip() for one in sets), hashes)
 
 
 def _independent(scenario: dict[str, str]) -> dict[str, str]:
-    """Without what follows from other keys."""
+    """Return a scenario without keys that follow from others."""
     follows = scenario.get("routing.kind") == '"deflection"'
     return {path: value for path, value in scenario.items() if not (follows and path in FOLLOWING)}
 
 
 def differences(configurations: Sequence[Configuration], allowed: Collection[str] = ()) -> list[str]:
-    """One line for each key in which runs differ although none of them swept it or was given it by ``--set``.
+    """Return one line for each key in which runs differ although none of them swept it or set it by ``--set``.
 
-    allowed: keys that may differ all the same; what stands below them may, too.
+    allowed: keys that may differ, with all keys below them.
     """
     may = {*allowed, *(key for one in configurations for key in one.swept | one.changed)}
     differing = _differing(configurations)
@@ -77,7 +77,7 @@ def differences(configurations: Sequence[Configuration], allowed: Collection[str
 
 
 def changed(configurations: Sequence[Configuration]) -> list[str]:
-    """One line for each key in which runs differ because one of them was given it by ``--set``."""
+    """Return one line for each key in which runs differ by ``--set``."""
     keys = {key for one in configurations for key in one.changed}
     return [_line(key, configurations) for key in _differing(configurations) if _is_below(key, keys)]
 

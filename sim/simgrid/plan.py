@@ -11,7 +11,13 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.registry import SpecError
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
-from flitlab.sim.engines.flow.model import Network, find_way, leave_way, make_network, make_way
+from flitlab.sim.engines.flow.model import (
+    FlowConstants,
+    clear_channel_shares,
+    compute_channel_shares,
+    make_channel_shares,
+    make_network,
+)
 
 NS = 1e-9
 
@@ -73,7 +79,7 @@ def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool 
     }  # fmt: skip
 
 
-def _links(network: Network, flit_bytes: int, tick: float) -> list[tuple[float, float]]:
+def _links(network: FlowConstants, flit_bytes: int, tick: float) -> list[tuple[float, float]]:
     bandwidth = network.capacity * (flit_bytes / tick)
     from_hosts, to_hosts = np.full(network.hosts, network.ends), np.zeros(network.hosts)
     latency = np.concatenate([network.hop, from_hosts, to_hosts]) * tick
@@ -81,11 +87,11 @@ def _links(network: Network, flit_bytes: int, tick: float) -> list[tuple[float, 
 
 
 def _routes(
-    network: Network, scenario: Scenario[Flow, Workload], pairs: np.ndarray
+    network: FlowConstants, scenario: Scenario[Flow, Workload], pairs: np.ndarray
 ) -> list[tuple[int, int, list[int]]]:
-    route_buffer, routes = make_way(network, scenario.topology.switches), []
+    route_buffer, routes = make_channel_shares(network, scenario.topology.switches), []
     for source, destination in pairs.tolist():
-        count, _ = find_way(network, route_buffer, source, destination, 0, 0, 1)
+        count, _ = compute_channel_shares(network, route_buffer, source, destination, 0, 0, 1)
         links = route_buffer.channel[:count].tolist()
         if (route_buffer.share[links] != 1.0).any():
             kind = scenario.routes.kind
@@ -93,6 +99,6 @@ def _routes(
                 f"{kind} routing sends packets from host {source} to host {destination} over several paths; SimGrid "
                 "has one for a pair of hosts (minimal: select: hash draws one; ecmp: per: flow)", key="routing",
             )  # fmt: skip
-        leave_way(route_buffer, count)
+        clear_channel_shares(route_buffer, count)
         routes.append((source, destination, links))
     return routes

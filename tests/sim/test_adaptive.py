@@ -183,14 +183,14 @@ def test_engines_agree_whenever_a_head_is_visited(keys, monkeypatch):
     logs = []
     for visits in ("compiled", "reference", "every tick"):
         if visits == "every tick":
-            allocate = vct.Switch.allocate
+            allocate = vct.VctSwitch.allocate
 
             def visit_again(switch, now, allocate=allocate):
                 allocate(switch, now)
                 if switch.waiting:
-                    switch.wake(now + 1)
+                    switch.schedule_at(now + 1)
 
-            monkeypatch.setattr(vct.Switch, "allocate", visit_again)
+            monkeypatch.setattr(vct.VctSwitch, "allocate", visit_again)
         run = start("compiled" if visits == "compiled" else "reference", made, 0.8, 1, log=True)
         run.advance(1500)
         logs.append(run.log())

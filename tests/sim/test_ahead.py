@@ -9,7 +9,7 @@ import pytest
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.start import start
-from flitlab.sim.engines.table import kernels_of
+from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment import runner
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.compile_order import IDLE_LOAD, ordered_tasks, preparations
@@ -50,9 +50,9 @@ def runs(tmp_path, monkeypatch):
 
 def test_the_first_calls_are_one_of_ceilings_and_one_for_each_set_of_kernels(runs):
     bounds, points = runs(CONFIG % "[0.1, 0.2]")
-    sets = {kernels_of(point.scenario) for point in points.missing}
+    sets = {kernel_key(point.scenario) for point in points.missing}
     calls = list(ordered_tasks(bounds, points, Quiet(), True))
-    assert len(sets) == 3 and len({kernels_of(point.scenario) for point in points.missing[:3]}) == 3
+    assert len(sets) == 3 and len({kernel_key(point.scenario) for point in points.missing[:3]}) == 3
     assert [task.call for task in calls[:5]] == [solve_ceilings, *[solve_point] * 3, solve_ceilings]
     assert [task.name for task in calls if task.call is solve_point][:3] == [
         f"{point.case.label}, load {point.load}, seed {point.seed}" for point in points.missing[:3]
@@ -110,7 +110,7 @@ def test_sets_of_kernels_are_told_apart_as_numba_tells_them(monkeypatch):
                 called.clear()
                 if mode == "vct":
                     run.advance(1)
-                found.append((kernels_of(one), (*called, numba.typeof((run._constants, run._state)))))
+                found.append((kernel_key(one), (*called, numba.typeof((run._constants, run._state)))))
     assert len({kernels for kernels, _ in found}) == 6
     for (kernels, needed), (others, theirs) in combinations(found, 2):
         assert (kernels == others) == (needed == theirs)

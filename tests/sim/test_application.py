@@ -19,13 +19,13 @@ from flitlab.models.application.workload import Workload
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, Standing
+from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, ProgramStatus
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.measure.application import Ending, run_to_end
-from flitlab.sim.measure.busy import Spans, union_lengths, union_until
+from flitlab.sim.measure.application import ProgramMeasure, run_to_end
 from flitlab.sim.measure.critical_path import critical_path, shares
-from flitlab.sim.measure.ending import UnfinishedError
 from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.spans import Spans, union_lengths, union_until
+from flitlab.sim.measure.unfinished import UnfinishedError
 from tests import long_after
 
 BASE = """\
@@ -166,7 +166,9 @@ def test_bounds_of_a_ping_pong():
     model, flits = case.scenario.switching, 100
     one_way = model.injection + 2 * (model.header + model.switch) + model.link + model.ejection + flits - 1
     assert found.path == 2 * one_way and found.ticks == found.path and found.binding == "path"
-    assert measure("compiled", case.scenario, 1.0, 1, Ending()).row["makespan_ns"] == pytest.approx(2 * one_way * 6.4)
+    assert measure("compiled", case.scenario, 1.0, 1, ProgramMeasure()).row["makespan_ns"] == pytest.approx(
+        2 * one_way * 6.4
+    )
 
 
 def test_a_bound_has_the_delay_of_the_quickest_of_parallel_channels():
@@ -188,7 +190,7 @@ def test_a_ping_pong_takes_the_delays_of_hosts(mode):
     model, flits = case.scenario.switching, 100
     one_way = model.injection + 2 * (model.header + model.switch) + model.link + model.ejection + flits - 1
     assert makespan_bounds(case.scenario).path == 2 * (one_way + 5 + 2 + 1)
-    found = measure("compiled", case.scenario, 1.0, 1, Ending()).row["makespan_ns"]
+    found = measure("compiled", case.scenario, 1.0, 1, ProgramMeasure()).row["makespan_ns"]
     assert found == pytest.approx(2 * (one_way + 8) * 6.4)
 
 
@@ -232,7 +234,7 @@ def test_no_run_beats_the_bound(plan, rendezvous, overhead, mode):
             builder.exchange(source, target, amount)
     text = BASE.replace("mode: flow", f"mode: {mode}")
     scenario = on_network(builder.build(), text, rendezvous=rendezvous, overhead=overhead)
-    result = measure("compiled", scenario, 1.0, 1, Ending())
+    result = measure("compiled", scenario, 1.0, 1, ProgramMeasure())
     bounds = makespan_bounds(scenario)
     end = result.row["makespan_ns"]
     assert end >= float(bounds.ticks * bounds.tick_ns) * (1 - 1e-9)
@@ -285,11 +287,11 @@ class Stuck:
 
     def __init__(self, operations: int, waiting: int = 0, travelling: int = 0, deadlock: bool = False):
         self.operations = operations
-        self.left = Standing(7, waiting, travelling, False)
+        self.left = ProgramStatus(7, waiting, travelling, False)
         self.deadlock = deadlock
         self.moves = 0  # at every look
 
-    def standing(self):
+    def program_status(self):
         self.left = self.left._replace(moved=self.left.moved + self.moves)
         return self.left
 
@@ -319,27 +321,27 @@ def test_a_program_without_an_end():
         with pytest.raises(UnfinishedError) as caught:
             run_to_end(run, scenario, max_ticks)
         reason, rest, waiting = str(caught.value).split("; ", 2)
-        assert rest == f"{count} of {count} operations are not done"
-        first = "waiting: operation 0 of rank 0 sends to rank 1 (3200 bytes, tag 0): the send has begun; "
+        assert rest == f"{count} of {count} operations are incomplete"
+        first = "waiting: operation 0 of rank 0 sends to rank 1 (3200 bytes, tag 0): the send has started; "
         assert waiting.startswith(first)
         return reason
 
-    assert why(Stuck(count)).startswith("nothing can happen any more: no message is under way")
+    assert why(Stuck(count)).startswith("the program stalls: no message is in flight")
     assert why(Stuck(count, 1), max_ticks=10) == "the program takes longer than measure.max_ticks, 10 ticks"
     going_on, moving = Stuck(count), Stuck(count, 1)
-    going_on.left = going_on.left._replace(coming=True)
+    going_on.left = going_on.left._replace(event_pending=True)
     moving.moves = 1
     for busy in (going_on, moving):
-        assert why(busy).startswith("the program takes longer than 1,048,576 ticks, as far as mode flow counts")
+        assert why(busy).startswith("the program takes longer than 1,048,576 ticks, the limit of mode flow")
     vct = case_of(BASE, "switching.mode=vct").scenario
     where = "(3 in the network, 2 at hosts)"
     deadlock = why(Stuck(count, 2, 3, True), vct)
-    assert deadlock == f"the network is deadlocked: packets wait for each other for ever {where}"
+    assert deadlock == f"the network is deadlocked: packets wait for each other in a cycle {where}"
     still = why(Stuck(count, 2, 3), vct)
     assert still.startswith("no packet has moved for ") and still.endswith(f"though some wait {where}")
     datagram = case_of(DATAGRAM).scenario
     stuck = Stuck(count, 2, 3)
-    stuck.left = stuck.left._replace(patience=100_000)  # longer than without retransmission
+    stuck.left = stuck.left._replace(retransmission_ticks=100_000)  # longer than without retransmission
     reason = why(stuck, datagram)
     assert reason.startswith("no packet has reached its receiver for ") and reason.endswith(f"though some wait {where}")
     assert int(reason.split()[7].replace(",", "")) > 100_000
@@ -353,7 +355,7 @@ def test_messages_within_a_switch_may_take_long(mode, engine_name):
         BASE, "topology.hosts_per_switch=2", f"switching.mode={mode}", f"application.size_bytes={size}",
         "routing.kind=deflection" if mode == "deflection" else "routing.select=hash", "messages.rendezvous_bytes=null",
     )  # fmt: skip
-    row = measure(engine_name, case.scenario, 1.0, 1, Ending()).row
+    row = measure(engine_name, case.scenario, 1.0, 1, ProgramMeasure()).row
     model, flits = case.scenario.switching, -(-size // 32)
     flits = -(-flits // 32) * 32 if mode == "deflection" else flits  # whose packets are all full
     one_way = model.injection + model.header + model.switch + model.ejection + flits - 1
@@ -363,10 +365,10 @@ def test_messages_within_a_switch_may_take_long(mode, engine_name):
 @pytest.mark.long
 def test_the_longest_time_that_is_allowed_is_enough():
     case = case_of(BASE, "switching.mode=vct")
-    ticks = measure("compiled", case.scenario, 1.0, 1, Ending()).row["ticks"]
-    assert measure("both", case.scenario, 1.0, 1, Ending(ticks)).row["ticks"] == ticks
+    ticks = measure("compiled", case.scenario, 1.0, 1, ProgramMeasure()).row["ticks"]
+    assert measure("both", case.scenario, 1.0, 1, ProgramMeasure(ticks)).row["ticks"] == ticks
     with pytest.raises(UnfinishedError, match=f"measure.max_ticks, {ticks - 1} ticks; 1 of 4 .* receives from rank 1"):
-        measure("both", case.scenario, 1.0, 1, Ending(ticks - 1))
+        measure("both", case.scenario, 1.0, 1, ProgramMeasure(ticks - 1))
 
 
 @pytest.mark.long
@@ -385,10 +387,10 @@ def test_a_deadlock_is_told(tmp_path):
         "application={kind: goal, path: ring.goal}",
     )  # fmt: skip
     with pytest.raises(UnfinishedError) as caught:
-        measure("both", case.scenario, 1.0, 1, Ending())
+        measure("both", case.scenario, 1.0, 1, ProgramMeasure())
     said = str(caught.value)
-    assert said.startswith("the network is deadlocked: packets wait for each other for ever (")
-    assert "operation 1 of rank 0, label in0, receives from rank 1 (64000 bytes, tag 0): under way since tick 0" in said
+    assert said.startswith("the network is deadlocked: packets wait for each other in a cycle (")
+    assert "operation 1 of rank 0, label in0, receives from rank 1 (64000 bytes, tag 0): in flight since tick 0" in said
 
 
 @pytest.fixture(scope="module")
@@ -489,7 +491,7 @@ def test_modes_agree_on_what_nobody_shares():
     for mode in ("flow", "vct"):
         buffers = [] if mode == "flow" else ["switching.buffer_flits=256"]
         case = case_of(BASE, f"switching.mode={mode}", "application.size_bytes=320000", *buffers)
-        result = measure("compiled", case.scenario, 1.0, 1, Ending())
+        result = measure("compiled", case.scenario, 1.0, 1, ProgramMeasure())
         times[mode] = result.row["makespan_ns"]
         bound = makespan_bounds(case.scenario)
         assert times[mode] >= float(bound.ticks * bound.tick_ns) * (1 - 1e-9)

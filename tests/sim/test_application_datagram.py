@@ -18,7 +18,7 @@ from flitlab.models.transport.failures import LinkFailures
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues
 from flitlab.sim.config.application import traffic_of
-from flitlab.sim.engines.base import MessageLost
+from flitlab.sim.engines.base import MessageDropped
 from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED, SENT, TIMEOUTS
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, line
@@ -259,7 +259,9 @@ def test_a_loss_without_a_transport_is_reported():
     work = program([[send(2, 90_000)], [send(2, 90_000)], [receive(0, 90_000), receive(1, 90_000)]])
     case = scenario(line(1, hosts=3), work, "none", queues=Queues(queue_bytes=20_000))
     for engine in ("compiled", "reference"):
-        with pytest.raises(MessageLost, match=r"^packets of messages were dropped, and transport none sends none"):
+        with pytest.raises(
+            MessageDropped, match=r"^packets of messages were dropped, and transport none retransmits none"
+        ):
             run_through(case, engine)
 
 

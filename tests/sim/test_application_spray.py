@@ -18,12 +18,12 @@ from flitlab.models.switching.spray import Spray
 from flitlab.models.transport.fabric import Fabric
 from flitlab.sim.config.application import traffic_of
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import MessageLost
-from flitlab.sim.engines.spray.base import COMPLETE, CUT, RECEIVED
+from flitlab.sim.engines.base import MessageDropped
+from flitlab.sim.engines.spray.base import COMPLETE, RECEIVED, TRIMMED
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
-from flitlab.sim.measure.application import Ending, measure_program
-from flitlab.sim.measure.ending import UnfinishedError
+from flitlab.sim.measure.application import ProgramMeasure, measure_program
+from flitlab.sim.measure.unfinished import UnfinishedError
 from tests.scenarios import build, line
 from tests.sim.test_application_datagram import calc, program, programs, receive, send
 from tests.sim.test_application_engines import DONE
@@ -132,10 +132,10 @@ def test_nothing_happens_in_an_hour_of_calculation():
 def test_a_loss_that_nobody_repairs_is_reported():
     work = program([[send(2, 400_000)], [send(2, 400_000)], [receive(0, 400_000), receive(1, 400_000)]])
     case = scenario(line(1, hosts=3), work, kind="none", fabric=Fabric(queue_bytes=20_000))
-    with pytest.raises(MessageLost, match=r"^packets of messages were dropped, and transport none sends none"):
+    with pytest.raises(MessageDropped, match=r"^packets of messages were dropped, and transport none retransmits none"):
         run_through(case)
-    with pytest.raises(UnfinishedError, match=r"sends none again.*; waiting: operation 0 of rank"):
-        measure_program(start("reference", case), case, 1.0, Ending())
+    with pytest.raises(UnfinishedError, match=r"retransmits none.*; waiting: operation 0 of rank"):
+        measure_program(start("reference", case), case, 1.0, ProgramMeasure())
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_engines_agree_on_every_packet_and_operation(work, transport, data):
     run = run_through(case, "both", data.draw(st.integers(0, 99)))
     execution, counters = run.execution(), run.counters()
     run.carried()
-    session = run.given
+    session = run.session
     assert (counters.flow[:, COMPLETE] >= 0).all()
     wire = (session.flows.packets - 1) * fabric.mtu_bytes + session.flows.last_size
     assert (counters.flow[:, RECEIVED] == wire).all()
@@ -212,7 +212,7 @@ def test_engines_agree_on_an_incast_that_trims():
     case = scenario(line(2, hosts=4), program([*ranks, last]), fabric=Fabric(queue_bytes=5 * MTU))
     run = run_through(case, "both")
     run.execution()
-    assert run.counters().link[:, CUT].sum() > 20
+    assert run.counters().link[:, TRIMMED].sum() > 20
 
 
 JOBS = """\

@@ -11,7 +11,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.study import read
 from flitlab.sim.experiment.ceilings import Optimum
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.html.network import inside
+from flitlab.sim.report.html.network import network_use
 from flitlab.sim.report.network.bottleneck import caption, numbered
 from tests.fluid.fluid_cases import INF, all_to_all, scenario
 
@@ -78,10 +78,12 @@ def test_titles_say_which_scenario_and_when_nothing_can_be_said(tmp_path):
         gap, count = 1 - rough.lower / rough.upper, int(bound(case.topology, exact).network.sum())
         assert gap > 0.05 and count > 0
         name = f"rrg, n = 12: {case.label}"
-        said = f"a gap of {100 * gap:.2g} % does not tell which channels bind (method: exact would)"
+        said = f"bottlenecks are not known within the gap of {100 * gap:.2g} % (method: exact finds them)"
         assert caption(case, rough, bound(case.topology, rough), 0) == f"{name}\n{said}"
         shown = caption(case, exact, bound(case.topology, exact), 2)
-        assert shown.startswith(f"{name}, and 2 more with this optimum\nat least {count} of 36 channels bind")
+        assert shown.startswith(
+            f"{name}, and 2 more with this optimum\nat least {count} of 36 channels are bottlenecks"
+        )
 
 
 @pytest.mark.long
@@ -103,6 +105,6 @@ def test_the_report_shows_prices_only_of_channels_that_bind(tmp_path):
     for name, wanted, exact in (("rough", TEXT, False), ("both", text, True)):
         (tmp_path / f"{name}.yaml").write_text(wanted + "outputs: {figures: []}\n")
         assert main([str(tmp_path / f"{name}.yaml"), "--out", str(tmp_path / name)]) == 0
-        found = inside(Run.read(tmp_path / name), tmp_path / name)
+        found = network_use(Run.read(tmp_path / name), tmp_path / name)
         assert [one.price is not None for one in found] == [exact, exact]
         assert all(one.optimum[one.price > 0].min() > FULL for one in found if one.price is not None)

@@ -15,7 +15,7 @@ from flitlab.sim.config.study import read
 from flitlab.sim.experiment.budget import Level, Loss, loss
 from flitlab.sim.experiment.task import measure_of
 from flitlab.sim.measure.measure import how, measure
-from flitlab.sim.report.folder.budget import Ladder, ladders, may_be_none, sentence, warning
+from flitlab.sim.report.folder.budget import LossBudget, is_insignificant, loss_budgets, sentence, warning
 
 CONFIG = """\
 name: b
@@ -95,7 +95,7 @@ def table(percents, **more):
          "percent": value, "percent_low": value - half, "percent_high": value + half}
         for name, (value, half) in percents.items()
     ]  # fmt: skip
-    return Ladder("a", [switch], parts, more.get("changes", []), [])
+    return LossBudget("a", [switch], parts, more.get("changes", []), [])
 
 
 def gain(name, percent, half=0.5):
@@ -108,15 +108,15 @@ def test_the_sentence_names_the_largest_loss_and_what_gains_most():
         changes=[gain("vcs", 6), gain("buffers", 8), gain("speedup", 20, 30)],
     )
     told = sentence(ladder)
-    assert "waiting for room in buffers: 9.0\xa0% (8.0 to 10.0)" in told
+    assert "waiting for buffer space: 9.0\xa0% (8.0 to 10.0)" in told
     assert "four times the buffers gains most, 8.0\xa0%" in told  # not what may be no gain
-    assert "measure longer" in warning(ladder) and not warning(table({"window": (1.9, 1)}))
+    assert "Increase measure.ticks" in warning(ladder) and not warning(table({"window": (1.9, 1)}))
 
 
 def test_no_switch_recovers_what_the_routing_loses():
     assert "other weights on the same paths" in sentence(table({"weights": (29, 0), "room": (9, 1)}))
     assert "no loss differs significantly" in sentence(table({"room": (1, 2)}))
-    assert may_be_none(gain("vcs", 0.2)) and not may_be_none(gain("vcs", 1))
+    assert is_insignificant(gain("vcs", 0.2)) and not is_insignificant(gain("vcs", 1))
 
 
 # ---- what a configuration comes to
@@ -303,7 +303,7 @@ def test_the_report_begins_with_it(done):
     folder, document = done
     page = (folder / "report.html").read_text()
     assert page.index('id="budget"') < page.index('id="configuration"')
-    said = sentence(ladders({"budget": rows(folder, "budget"), "budget_parts": rows(folder, "budget_parts"),
+    said = sentence(loss_budgets({"budget": rows(folder, "budget"), "budget_parts": rows(folder, "budget_parts"),
                              "budget_sensitivities": rows(folder, "budget_sensitivities")})[0])  # fmt: skip
     assert said and said in page and document["sentences"][0]["sentence"].startswith(said.replace("\xa0", " "))
     assert page.count("data:image/svg+xml") == 1  # the waterfall, once

@@ -23,7 +23,7 @@ from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.frames import load as load_of
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.html.answer import standings
+from flitlab.sim.report.html.answer import scenario_summaries
 from flitlab.sim.report.html.tables import results
 
 BASE = {
@@ -93,7 +93,7 @@ def test_a_run_that_has_only_bounds_has_one_ceiling(tmp_path, capsys):
     run = Run.read(folders[0])
     assert run.limit("x") == limit_of({"bounds": 0.4}) == 0.4
     assert ceiling_of(run.ceiling_columns("x")) == ceiling_of({"bounds": 0.4}) == ("bounds", 0.4, 0.4)
-    (standing,) = standings(run)
+    (standing,) = scenario_summaries(run)
     assert (standing.name, standing.ceiling) == ("bounds", "bounds 0.4") and standing.value <= 0.4 + 1e-12
     first, second = compare({"a": run, "b": Run.read(folders[1])}).document()
     assert first["quantities"]["saturation"]["value"] == standing.value

@@ -11,7 +11,7 @@ from flitlab.models.topology.formats.anynet import read_anynet
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
-from flitlab.sim.engines.regions import ahead
+from flitlab.sim.engines.partitions import lookahead
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
@@ -107,7 +107,7 @@ def test_credits_of_an_injection_channel_take_its_delay(engine_name, mode):
         run.advance(10 * trip + run.snapshot().tick if host else 10 * trip)
         before = run.snapshot()
         run.advance(before.tick + 6 * trip)
-        received = run.snapshot().delivered.less(before.delivered).sources
+        received = run.snapshot().delivered.minus(before.delivered).sources
         assert received[host] == 48, (host, received)
 
 
@@ -162,9 +162,9 @@ def test_a_credit_in_flight_is_no_deadlock(engine_name, mode):
 @pytest.mark.parametrize("own", [False, True])
 def test_threads_simulate_as_far_apart_as_the_least_delay_allows(own):
     keys = {"traffic": {"kind": "shift", "by": 1}, "source": Source(flits=(4,)), "own_credit_path": own, **ROUTER}
-    assert ahead(scenario(two(1, 1), **keys)) == min(1 + 2 + 1, 3 + 2)
-    assert ahead(scenario(two(50, 10), **keys)) == min(1 + 2 + 1, 3 + 2) + 9
-    assert ahead(scenario(two(50, 1), **keys)) == min(1 + 2 + 1, 3 + 2)
+    assert lookahead(scenario(two(1, 1), **keys)) == min(1 + 2 + 1, 3 + 2)
+    assert lookahead(scenario(two(50, 10), **keys)) == min(1 + 2 + 1, 3 + 2) + 9
+    assert lookahead(scenario(two(50, 1), **keys)) == min(1 + 2 + 1, 3 + 2)
 
 
 CONFIG = """

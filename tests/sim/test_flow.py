@@ -21,7 +21,14 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, keys_of, make_tournament
-from flitlab.sim.engines.flow.model import RESOLUTION, Flowing, find_way, leave_way, make_network, make_way
+from flitlab.sim.engines.flow.model import (
+    RESOLUTION,
+    Flowing,
+    clear_channel_shares,
+    compute_channel_shares,
+    make_channel_shares,
+    make_network,
+)
 from flitlab.sim.engines.reference.flow import FlowNetwork
 from flitlab.sim.engines.start import start
 from tests.programs import messages, program, programs
@@ -287,17 +294,17 @@ def test_all_flits_are_carried(engine_name, routing):
     run = start(engine_name, case, 1.0, 1)
     run.advance(END)
     network = make_network(case, 1)
-    way = make_way(network, topology.switches)
+    way = make_channel_shares(network, topology.switches)
     expected, balance = np.zeros(topology.channels), np.zeros(topology.switches)
     for send in np.flatnonzero(what.kind == SEND):
         source, destination = int(what.rank[send]), int(what.peer[send])
         size = int(what.amount[send])
-        count, _ = find_way(network, way, source, destination, send, 3, max(1, -(-size // 32)))
+        count, _ = compute_channel_shares(network, way, source, destination, send, 3, max(1, -(-size // 32)))
         flits = max(1, -(-size // 8))
         channel = way.channel[: count - 2]
         expected[channel] += flits * way.share[channel]
         balance[[source, destination]] += flits, -flits
-        leave_way(way, count)
+        clear_channel_shares(way, count)
     carried = run.carried()
     assert np.allclose(carried, expected, rtol=1e-9)
     out = np.bincount(topology.src, carried, topology.switches) - np.bincount(topology.dst, carried, topology.switches)
@@ -309,8 +316,8 @@ def test_shares_are_those_of_the_split_ceiling():
     topology = build("torus", dims=[4, 4])
     case = flows(topology, message_flows(16, [(0, 10, 8)]), routing={"kind": "minimal"})
     network = make_network(case, 1)
-    way = make_way(network, topology.switches)
-    count, ticks = find_way(network, way, 0, 10, 0, 3, 1)
+    way = make_channel_shares(network, topology.switches)
+    count, ticks = compute_channel_shares(network, way, 0, 10, 0, 3, 1)
     demand = np.zeros((16, 16))
     demand[0, 10] = 1.0
     problem = Problem.of(topology, case.traffic, case.routes)

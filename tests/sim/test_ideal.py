@@ -10,7 +10,7 @@ from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.start import start
-from flitlab.sim.measure.application import Ending
+from flitlab.sim.measure.application import ProgramMeasure
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from tests.scenarios import TIMES, build, carrying, ideal, line, one_way_ring, scenario
@@ -118,5 +118,5 @@ def test_a_program_runs_alike_in_both_engines():
         "experiment: application\nrouting: {kind: minimal}\nswitching: {mode: ideal, flit_ns: 2.0, header_ticks: 4}\n"
         "topology: {kind: random_digraph, n: 16, degree: 3, seed: 1}\napplication: {kind: all_to_all, size_bytes: 99}\n"
     )
-    row = measure("both", read("ideal", text=text).cases[0].scenario, 1.0, 1, Ending()).row
+    row = measure("both", read("ideal", text=text).cases[0].scenario, 1.0, 1, ProgramMeasure()).row
     assert row["total_ns"] > 0

@@ -240,7 +240,7 @@ def test_a_scenario_that_is_not_saturated_has_a_hollow_bar():
     run = replace(run, ceilings=ceilings)
     figure = saturation(run, (3.5, 2.4))
     assert [patch.get_gid() for patch in figure.axes[0].patches] == ["bar", "carried"]
-    assert "hollow: carried, not saturated" in key(figure)[0]
+    assert "hollow: not saturated, load carried" in key(figure)[0]
 
 
 def test_the_bar_of_draws_is_their_mean():

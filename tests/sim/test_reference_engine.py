@@ -231,13 +231,13 @@ def test_order_of_processes_does_not_matter(name):
 def test_no_wake_up_is_missed(name, monkeypatch):
     scenario = SCENARIOS[name]()
     expected = run(scenario, 500, 0.6)
-    ring_once = Allocator._ring
+    ring_once = Allocator._expire
 
     def ring_every_tick(self, alarm):
         ring_once(self, alarm)
-        self.wake(alarm.value + 1)
+        self.schedule_at(alarm.value + 1)
 
-    monkeypatch.setattr(Allocator, "_ring", ring_every_tick)
+    monkeypatch.setattr(Allocator, "_expire", ring_every_tick)
     for ours, theirs in zip(expected.log(), run(scenario, 500, 0.6).log(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

@@ -327,7 +327,7 @@ def test_page_is_self_contained_and_escaped(run):
 
 def test_page_says_what_share_of_the_ceiling_is_reached(run):
     text = html.write(run).read_text("utf-8")
-    found = answer.standings(Run.read(run))
+    found = answer.scenario_summaries(Run.read(run))
     assert [s.ceiling for s in found] == ["mcf 0.563"] * 2
     assert [s.share for s in found] == pytest.approx([0.427 * 0.985 / 0.563, 0.512 * 0.985 / 0.563], rel=0.02)
     assert answer.sentence(Run.read(run), found) in text
@@ -339,10 +339,10 @@ def test_page_says_what_share_of_the_ceiling_is_reached(run):
 def test_what_the_share_is_of_is_said(tmp_path):
     rows = [point("minimal", x, 1, 0.4, None) for x in (0.1, 0.3, 0.5)]
     write_csv(tmp_path / "results.csv", rows, COLUMNS)
-    assert "No ceiling is known" in answer.sentence(Run.read(tmp_path), answer.standings(Run.read(tmp_path)))
+    assert "No ceiling is known" in answer.sentence(Run.read(tmp_path), answer.scenario_summaries(Run.read(tmp_path)))
     write_csv(tmp_path / "ceilings.csv", [row for row in ceiling_rows([]) if row["ceiling"] != "mcf"], CEILINGS)
     run = Run.read(tmp_path)
-    (found,) = (s for s in answer.standings(run) if s.value > 0)
+    (found,) = (s for s in answer.scenario_summaries(run) if s.value > 0)
     assert (found.name, found.share) == ("mcf_paths", pytest.approx(found.value / 0.5581))
     assert "of the load that the best use of its routes could carry" in answer.sentence(run, [found])
 
@@ -377,7 +377,7 @@ def test_channels_of_a_single_switch_are_used_by_nothing(run):
     known = Run.read(run)
     switch = make("topology", kind="mesh", dims=[1], hosts_per_switch=2).build()
     state = network.State(np.zeros(0), replicates=1)
-    drawn = network.data(known, [network.Inside(known.scenarios[0], switch, {0.1: state})])
+    drawn = network.data(known, [network.NetworkUse(known.scenarios[0], switch, {0.1: state})])
     assert json.loads(json.dumps(drawn, allow_nan=False))["scenarios"][0]["states"][0]["mean"] == 0
 
 
@@ -425,7 +425,7 @@ def test_points_keep_what_went_on_inside(simulated):
 
 def test_inside_of_the_network(simulated):
     run = Run.read(simulated)
-    found = network.inside(run, simulated)
+    found = network.network_use(run, simulated)
     assert [sorted(one.states) for one in found] == [[0.1, 0.7]] * 2
     assert all(one.optimum.max() == pytest.approx(1, abs=1e-6) for one in found)
     document = network.data(run, found)
@@ -441,11 +441,11 @@ def test_inside_of_the_network(simulated):
 def test_loads_and_scenarios_beyond_the_limit_are_left_out(simulated, monkeypatch):
     run = Run.read(simulated)
     monkeypatch.setattr(network, "MOST_BYTES", 130)
-    document = network.data(run, network.inside(run, simulated))
+    document = network.data(run, network.network_use(run, simulated))
     assert [len(scenario["states"]) for scenario in document["scenarios"]] == [1, 1]
     assert "1 loads" in document["left_out"]
     monkeypatch.setattr(network, "MOST_BYTES", 70)
-    assert len(network.data(run, network.inside(run, simulated))["scenarios"]) == 1
+    assert len(network.data(run, network.network_use(run, simulated))["scenarios"]) == 1
 
 
 def test_page_of_a_run_that_was_killed_shows_its_points(simulated, tmp_path, capsys):

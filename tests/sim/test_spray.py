@@ -85,7 +85,7 @@ def test_an_incast_takes_no_less_than_its_bytes_and_not_much_more(kind, spread):
     wire, tau, hops = 12 * (100_000 + 25 * 64), 0.332, 6
     bound = (hops - 1) * (tau + 1) + wire * 8e-5 + 1 + hops * (64 * 8e-5 + 1)
     assert bound <= found.max() <= 1.35 * bound
-    assert counters.flow[:, base.TRIMS].sum() == counters.link[:, base.CUT].sum()
+    assert counters.flow[:, base.TRIMS].sum() == counters.link[:, base.TRIMMED].sum()
     assert counters.flow[:, base.MARKS].sum() == counters.link[:, base.MARKED].sum()
 
 

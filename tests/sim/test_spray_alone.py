@@ -21,7 +21,7 @@ from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.spraying import SPREADS
 from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.compiled.spray import CompiledSpray
-from flitlab.sim.engines.spray.base import ends
+from flitlab.sim.engines.spray.base import finished_at
 from tests.scenarios import build
 from tests.sim.spray_cases import session_of_number
 
@@ -45,7 +45,7 @@ def run(of: SpraySession) -> np.ndarray:
     while not engine.ended():
         until += of.ticks(1e-4)
         engine.advance(until)
-    return ends(of, engine.counters().flow) - of.flows.start
+    return finished_at(of, engine.counters().flow) - of.flows.start
 
 
 def directed_ring(hosts: int = 1) -> Topology:
@@ -237,7 +237,7 @@ def test_no_flow_has_a_slowdown_below_one(number):
     of = session_of_number(number)
     engine = CompiledSpray(of)
     engine.advance(1_500_000)
-    ended = ends(of, engine.counters().flow)
+    ended = finished_at(of, engine.counters().flow)
     took = (ended - of.flows.start)[ended >= 0]
     assert (took >= uncontended_ticks(of)[ended >= 0]).all()
 

@@ -11,7 +11,14 @@ import pytest
 
 from flitlab.models.traffic.source import Source
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS, MOST_OWED, SCALARS, Owed, few_owed
+from flitlab.sim.engines.base import (
+    CREATED_PACKETS,
+    DELIVERED_PACKETS,
+    MAX_OUTSTANDING,
+    SCALARS,
+    Outstanding,
+    can_count_outstanding,
+)
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.growth import channel_scores, overload_score, overloaded_channels, resolution
@@ -44,14 +51,16 @@ def test_all_that_is_created_for_a_channel_has_crossed_it_or_has_it_ahead(routin
         for sequence, (_, to, flits) in coming:
             packet = drawn.packet(host, sequence, to, flits)
             np.add.at(
-                created, list(drawn._route(packet, packet.way, packet.origin, 0)), flits
+                created, list(drawn._route_channels(packet, packet.route, packet.origin, 0)), flits
             )  # a channel may be on it twice
     for one in (case, ideal(case)):
         under_way = start("compiled", one, load, 3)
         under_way.advance(now)
         snapshot = under_way.snapshot()
-        assert (snapshot.channel_flits + snapshot.owed.ahead == created).all()
-        assert (snapshot.owed.crossing >= snapshot.owed.ahead).all() and snapshot.owed.ahead.any()
+        assert (snapshot.channel_flits + snapshot.outstanding.ungranted == created).all()
+        assert (
+            snapshot.outstanding.on_route >= snapshot.outstanding.ungranted
+        ).all() and snapshot.outstanding.ungranted.any()
 
 
 @pytest.mark.parametrize("routing", [{"kind": "minimal", "select": "adaptive"}, {"kind": "ugal"}])
@@ -62,9 +71,13 @@ def test_routes_that_are_decided_on_the_way_have_no_share(routing):
 
 def test_what_is_owed_is_counted_as_long_as_it_is_little():
     scalars = np.zeros(SCALARS, np.int64)
-    for created, delivered, few in ((MOST_OWED, 0, True), (MOST_OWED + 1, 0, False), (16 * 10**5, 15 * 10**5, True)):
+    for created, delivered, few in (
+        (MAX_OUTSTANDING, 0, True),
+        (MAX_OUTSTANDING + 1, 0, False),
+        (16 * 10**5, 15 * 10**5, True),
+    ):
         scalars[[CREATED_PACKETS, DELIVERED_PACKETS]] = created, delivered
-        assert few_owed(scalars) == few
+        assert can_count_outstanding(scalars) == few
 
 
 def traffic(created, lost):
@@ -116,9 +129,9 @@ def test_the_resolution_is_what_an_overload_would_have_shown(monkeypatch):
     )
     channels = case.topology.channels
     for held in (5, 25, 60):
-        owed = Owed(np.full(channels, held), np.full(channels, 0))
+        owed = Outstanding(np.full(channels, held), np.full(channels, 0))
         now = start("compiled", case, 0.5, 1).snapshot()
-        now = replace(now, channel_flits=np.full(channels, packets), owed=owed)
+        now = replace(now, channel_flits=np.full(channels, packets), outstanding=owed)
         overload = resolution(case, 0.5, now)
         service = packets / (1 + overload)  # ticks in which a queue of rate 1 - overload is served
         arrivals = generator.poisson(1 + overload, (4000, int(service)))

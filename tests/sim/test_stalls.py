@@ -11,9 +11,9 @@ from flitlab.models.timeline.events import Event
 from flitlab.models.transport.fabric import Fabric
 from flitlab.models.transport.session import Queues
 from flitlab.sim.engines.start import start
-from flitlab.sim.measure.application import Ending, measure_program
-from flitlab.sim.measure.ending import UnfinishedError
+from flitlab.sim.measure.application import ProgramMeasure, measure_program
 from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.unfinished import UnfinishedError
 from tests.scenarios import line
 from tests.sim import test_application_spray as sprayed
 from tests.sim.test_application import case_of
@@ -38,7 +38,7 @@ ENGINES = ["reference", *(pytest.param(name, marks=pytest.mark.long) for name in
 def finish(engine: str, case: Scenario, seed: int = 1) -> int:
     """The tick in which a program ends; measured as ``simrun`` does."""
     run = start(engine, case, 1.0, seed)
-    measure_program(run, case, 1.0, Ending())
+    measure_program(run, case, 1.0, ProgramMeasure())
     return int(run.execution().finish.max())
 
 
@@ -88,7 +88,7 @@ def test_a_link_that_never_works_again_is_a_stall(engine, ack_path):
     case = with_events(case, [fails(at_us=0.0)])
     run = start(engine, case, 1.0, 1)
     with pytest.raises(UnfinishedError, match=r"no packet has reached its receiver .*\(0 in the network, 3 at hosts\)"):
-        measure_program(run, case, 1.0, Ending())
+        measure_program(run, case, 1.0, ProgramMeasure())
     assert run.counters().subflow.sum(axis=0)[5] > 10, "timeouts"
     assert run.counters().tick < 2**37
 
@@ -101,8 +101,8 @@ def test_ranks_that_wait_for_each_other_are_a_stall_at_once(engine):
     )
     case = scenario(line(2), work, queues=Queues(queue_bytes=2000, random_drop=False), min_rto_ms=20.0)
     run = start(engine, case, 1.0, 1)
-    with pytest.raises(UnfinishedError, match="nothing can happen any more: no message is under way"):
-        measure_program(run, case, 1.0, Ending())
+    with pytest.raises(UnfinishedError, match="the program stalls: no message is in flight"):
+        measure_program(run, case, 1.0, ProgramMeasure())
     assert run.execution().delivered[2] > 20 * MS, "its tail was lost meanwhile"
 
 
@@ -132,7 +132,7 @@ def test_sprayed_packets_over_a_link_that_never_works_again_are_a_stall(engine):
     case = with_events(case, [fails(at_us=0.0)])
     run = start(engine, case, 1.0, 1)
     with pytest.raises(UnfinishedError, match="no packet has reached its receiver"):
-        measure_program(run, case, 1.0, Ending())
+        measure_program(run, case, 1.0, ProgramMeasure())
     assert np.flatnonzero(run.execution().delivered >= 0).size == 0
 
 
@@ -141,5 +141,5 @@ def test_sprayed_packets_over_a_link_that_never_works_again_are_a_stall(engine):
 def test_all_to_all_over_tcp_ends_by_its_timers(seed):
     """Eight ranks of a leaf-spine network send each other 1 MB: at the end only dropped packets are left."""
     case = case_of(ALL_TO_ALL)
-    row = measure("compiled", case.scenario, 1.0, seed, Ending()).row
+    row = measure("compiled", case.scenario, 1.0, seed, ProgramMeasure()).row
     assert 1e9 < row["makespan_ns"] < 3e9

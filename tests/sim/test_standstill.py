@@ -12,7 +12,7 @@ from flitlab.sim.engines.start import start
 from flitlab.sim.measure import measure as door
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
-from flitlab.sim.measure.standstill import StandstillError, is_deadlocked, patience
+from flitlab.sim.measure.stall import StallError, deadlock_timeout, is_deadlocked
 from tests.scenarios import line, one_way_ring, scenario
 
 ENGINES = pytest.mark.parametrize("name", ["compiled", "reference", "both"])
@@ -38,7 +38,7 @@ def test_a_deadlock_is_a_result_where_no_certificate_excludes_it(name, mode):
 @MODES
 @ENGINES
 def test_a_false_certificate_is_found_out(name, mode):
-    with pytest.raises(StandstillError, match=r"in spite of the certificate \([1-9].* in the network, .* at hosts\)"):
+    with pytest.raises(StallError, match=r"in spite of the certificate \([1-9].* in the network, .* at hosts\)"):
         case = half_way_round(mode)
         measure(name, replace(case, switching=replace(case.switching, may_deadlock=False)), 0.9, 1, WINDOW)
 
@@ -53,7 +53,7 @@ def test_a_standstill_that_is_no_deadlock_is_found(name, mode, monkeypatch):
         return run
 
     monkeypatch.setattr(door, "start", blind)
-    with pytest.raises(StandstillError, match=r"nothing has moved for 2,000 ticks, though packets wait"):
+    with pytest.raises(StallError, match=r"nothing has moved for 2,000 ticks, though packets wait"):
         measure(name, half_way_round(mode), 0.9, 1, WINDOW)
 
 
@@ -75,9 +75,9 @@ def test_silence_without_waiting_packets_is_no_standstill():
     batches = np.zeros((40, SCALARS), np.int64)
     batches[0, [SENT_PACKETS, GRANTS]] = 1
     assert not is_deadlocked(Quiet(5, 5, 5), case, batches, 40_000)
-    with pytest.raises(StandstillError, match=r"39,000 ticks, though packets wait \(1 in the network, 0 at hosts\)"):
+    with pytest.raises(StallError, match=r"39,000 ticks, though packets wait \(1 in the network, 0 at hosts\)"):
         is_deadlocked(Quiet(5, 5, 4), case, batches, 40_000)
-    on_its_way = patience(case, max(case.source.flits))
+    on_its_way = deadlock_timeout(case, max(case.source.flits))
     assert not is_deadlocked(Quiet(5, 5, 4), case, batches, on_its_way)
     batches[-1, CREATED_PACKETS] = 1  # created at the very end
     assert not is_deadlocked(Quiet(5, 4, 4), case, batches, 40_000)

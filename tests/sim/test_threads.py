@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main, processors
 from flitlab.sim.cli import run as command
-from flitlab.sim.engines import regions
+from flitlab.sim.engines import partitions
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compare import compare_executions, compare_logs, compare_snapshots
 from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.start import start
-from flitlab.sim.engines.table import alone
+from flitlab.sim.engines.table import single_thread_reason
 from tests.scenarios import build, scenario, vct_scenarios
 from tests.sim.test_application_engines import applications
 from tests.sim.test_cli import results
@@ -38,7 +38,7 @@ def run_to(ticks, case, load, seed, threads):
 def same(one, other):
     compare_snapshots(one[0], other[0])
     np.testing.assert_array_equal(one[0].scalars, other[0].scalars)
-    assert (one[0].owed is None) == (other[0].owed is None)
+    assert (one[0].outstanding is None) == (other[0].outstanding is None)
     np.testing.assert_array_equal(one[1], other[1])
     compare_logs(one[2], other[2], one[0].tick)
     assert one[3] == other[3]
@@ -48,12 +48,12 @@ def same(one, other):
 @settings(SLOW, max_examples=40)
 def test_any_number_of_threads_gives_the_same(case, load, seed, threads):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regions, "LEAST_WORK", 1)
+        patch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
         same(run_to(TICKS[-1:], case, load, seed, 1), run_to(TICKS, case, load, seed, threads))
 
 
 def test_a_deadlock_between_regions_is_found(monkeypatch):
-    monkeypatch.setattr(regions, "LEAST_WORK", 1)
+    monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     case = scenario(
         build("torus", dims=[6]), vcs=1, routing={"kind": "minimal", "vc_policy": "any"}, allow_deadlock=True,
         traffic={"kind": "shift", "by": 3}, buffer_flits=4,
@@ -67,12 +67,12 @@ def test_counters_of_pairs_are_read_before_they_overflow(monkeypatch):
     case = scenario(build("imase", hosts=2, n=12, degree=3))
     whole = run_to([750], case, 0.6, 2, 1)
     monkeypatch.setattr("flitlab.sim.engines.compiled.engine.MAX_PAIR_FLITS", 5 * 100)
-    monkeypatch.setattr(regions, "LEAST_WORK", 1)
+    monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     same(whole, run_to([350, 750], case, 0.6, 2, 3))
 
 
 def test_threads_that_fail_are_called_off(monkeypatch):
-    monkeypatch.setattr(regions, "LEAST_WORK", 1)
+    monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     run = start("compiled", scenario(build("imase", hosts=2, n=12, degree=3)), 0.5, 1, threads=3)
     run.advance(100)
     team = run._partitioned
@@ -91,17 +91,17 @@ def test_threads_that_fail_are_called_off(monkeypatch):
 @pytest.mark.parametrize(
     "given, why",
     [
-        ({"mode": "wormhole"}, "mode wormhole runs on one thread"),
-        ({"routing": {"kind": "deflection"}}, "mode deflection runs on one thread"),
+        ({"mode": "wormhole"}, "mode wormhole is single-threaded"),
+        ({"routing": {"kind": "deflection"}}, "mode deflection is single-threaded"),
         ({"routing": {"kind": "ugal", "mode": "global"}}, "ugal with mode global"),
-        ({"header": 0, "switch": 1, "link": 2}, "64 switches that affect each other within 3 ticks are too few"),
-        ({"source": Source(flits=(1, 4)), "credit": 1}, "within 1 tick are too few"),
+        ({"header": 0, "switch": 1, "link": 2}, "64 switches with a lookahead of 3 ticks are too few"),
+        ({"source": Source(flits=(1, 4)), "credit": 1}, "a lookahead of 1 tick are too few"),
         ({"header": 0, "switch": 1, "link": 3}, ""),
         ({"switch": 4, "link": 8, "credit": 1}, ""),
     ],
 )
 def test_it_is_said_why_one_thread_runs_something(given, why):
-    found = alone("compiled", scenario(build("hypercube", dim=6), **{"vcs": 12, **given}))
+    found = single_thread_reason("compiled", scenario(build("hypercube", dim=6), **{"vcs": 12, **given}))
     assert why in found and bool(found) == bool(why)
 
 
@@ -124,7 +124,7 @@ outputs: {figures: []}
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(processors, "cores", lambda: 2)
-    monkeypatch.setattr(regions, "LEAST_WORK", 1)
+    monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     Path("shared.yaml").write_text(CONFIG)
     return "shared.yaml"
 
@@ -135,7 +135,7 @@ def test_any_number_of_threads_gives_the_same_results(config, capsys):
     assert results("one") == results("three") and len(results("one")) == 6
     assert capsys.readouterr().err.splitlines() == [
         "--threads 3: with --jobs 1 these are more threads than the 2 processors of this machine",
-        "--threads 3: mode deflection runs on one thread (1 of 3 scenarios)",
+        "--threads 3: mode deflection is single-threaded (1 of 3 scenarios)",
     ]
 
 
@@ -156,7 +156,7 @@ def finished(case, seed, threads):
         run.advance(tick)
     run.advance(3000)
     totals = run.snapshot(), run.backlog(), run.log(), run.deadlocked()
-    return totals, run.execution(), run.done(), run.standing(), run.carried()
+    return totals, run.execution(), run.done(), run.program_status(), run.carried()
 
 
 @pytest.mark.long  # programs on packets need a kernel of their own
@@ -164,7 +164,7 @@ def finished(case, seed, threads):
 @SLOW
 def test_any_number_of_threads_gives_the_same_program(case, seed, threads):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regions, "LEAST_WORK", 1)
+        patch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
         one, other = finished(case, seed, 1), finished(case, seed, threads)
     # ticks in which nothing happens are left out at other times
     one[0][0].scalars[EVENTS] = other[0][0].scalars[EVENTS]

@@ -13,7 +13,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import LOST_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.base import DROPPED_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, scenario, some_delays
 from tests.sim.test_timeline_vct import (
@@ -67,7 +67,7 @@ def test_no_packet_takes_a_link_before_it_returns(engine):
     assert RING.src[0] == 0 and RING.dst[0] == 1
     assert carried[0] == carried[1] < carried[2]
     assert carried[0] == pytest.approx(500, rel=0.3)
-    assert run.scalars()[LOST_PACKETS] <= 4  # of both directions
+    assert run.scalars()[DROPPED_PACKETS] <= 4  # of both directions
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -80,7 +80,7 @@ def test_packets_go_round_as_the_routing_learns(engine):
     of_first = log.identity % RING.hosts == 0
     assert set(log.hops[of_first & (log.delivered < 1000)]) == {1}
     assert set(log.hops[of_first & (log.delivered > 1100)]) == {3}
-    assert counts[LOST_PACKETS] <= 4
+    assert counts[DROPPED_PACKETS] <= 4
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -92,12 +92,12 @@ def test_what_is_where_no_next_hop_leads_from_is_lost(engine):
     events += [{"at_tick": 600, "fail": {"links": [[0, 1]]}, "reroute_after": 50}]
     run = start(engine, happening(scenario(topology, routing=HOT, hold_packets=9), events, HOT), 0.8, 1)
     run.advance(650)
-    held = run.scalars()[LOST_PACKETS]
+    held = run.scalars()[DROPPED_PACKETS]
     run.advance(651)
-    lost = run.scalars()[LOST_PACKETS]
+    lost = run.scalars()[DROPPED_PACKETS]
     assert 5 <= lost - held <= 20
     run.advance(3000)
-    assert run.scalars()[LOST_PACKETS] == lost
+    assert run.scalars()[DROPPED_PACKETS] == lost
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -106,9 +106,9 @@ def test_a_switch_that_fails_loses_what_is_in_it(engine):
     event = {"at_tick": 700, "fail": {"switches": [case.topology.switches - 1]}, "reroute_after": NEVER}
     run = start(engine, happening(case, [event], HOT), 0.9, 1)
     run.advance(700)
-    assert run.scalars()[LOST_PACKETS] == 0 < run.scalars()[SENT_PACKETS]
+    assert run.scalars()[DROPPED_PACKETS] == 0 < run.scalars()[SENT_PACKETS]
     run.advance(701)
-    assert run.scalars()[LOST_PACKETS] > 4
+    assert run.scalars()[DROPPED_PACKETS] > 4
 
 
 def test_a_point_counts_what_is_lost(tmp_path):

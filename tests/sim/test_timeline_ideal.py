@@ -10,7 +10,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DELIVERED_PACKETS, LOST_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.base import DELIVERED_PACKETS, DROPPED_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, ideal, scenario
 from tests.sim.test_timeline_vct import (
@@ -45,12 +45,12 @@ def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
     for tick in (1000, 2000, 2020, 3000, 3020, 4020):
         run.advance(tick)
         got.append(delivered(run))
-    assert run.scalars()[LOST_PACKETS] in (1, 2)
+    assert run.scalars()[DROPPED_PACKETS] in (1, 2)
     assert got[1] - got[0] == 250  # a flit a tick
     assert got[3] == got[2]  # but for those whose head was over the link
     assert got[5] - got[4] == 250  # and again, though a thousand flits wait
     counts = run.scalars()
-    assert counts[SENT_PACKETS] - counts[DELIVERED_PACKETS] - counts[LOST_PACKETS] >= 250
+    assert counts[SENT_PACKETS] - counts[DELIVERED_PACKETS] - counts[DROPPED_PACKETS] >= 250
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -64,9 +64,9 @@ def test_what_waits_turns_round_as_the_routing_learns(engine):
     assert set(log.hops[of_first & (log.delivered < 1000)]) == {1}
     assert not (of_first & (log.delivered > 1030) & (log.delivered < 1100)).any()
     assert set(log.hops[of_first & (log.delivered > 1100)]) == {3}
-    assert counts[LOST_PACKETS] <= 4  # on both directions of the link
+    assert counts[DROPPED_PACKETS] <= 4  # on both directions of the link
     lost = np.setdiff1d(np.arange(log.identity[of_first].max() // RING.hosts), log.identity[of_first] // RING.hosts)
-    assert len(lost) <= counts[LOST_PACKETS] + 3  # those who come later are on their way
+    assert len(lost) <= counts[DROPPED_PACKETS] + 3  # those who come later are on their way
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -78,7 +78,7 @@ def test_packets_on_whole_paths_keep_them(engine, kind, left):
     run = start(engine, happening(ideal(ring(routing=routing)), events, routing), 0.5, 1, True)
     run.advance(1200)
     waiting = run.scalars()
-    assert waiting[SENT_PACKETS] - waiting[DELIVERED_PACKETS] - waiting[LOST_PACKETS] > 30
+    assert waiting[SENT_PACKETS] - waiting[DELIVERED_PACKETS] - waiting[DROPPED_PACKETS] > 30
     run.advance(1300)
     before = run.log().identity
     run.advance(6000)
@@ -102,10 +102,12 @@ def test_what_is_where_no_route_leads_from_is_lost(engine):
     held = run.scalars()
     run.advance(651)
     after = run.scalars()
-    assert after[LOST_PACKETS] - held[LOST_PACKETS] >= 5  # about half of 100 ticks of 0.8 flits, of each of two hosts
+    assert (
+        after[DROPPED_PACKETS] - held[DROPPED_PACKETS] >= 5
+    )  # about half of 100 ticks of 0.8 flits, of each of two hosts
     run.advance(3000)
     counts = run.scalars()
-    assert counts[LOST_PACKETS] == after[LOST_PACKETS]
+    assert counts[DROPPED_PACKETS] == after[DROPPED_PACKETS]
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -114,9 +116,9 @@ def test_a_switch_that_fails_loses_what_is_in_it(engine):
     event = {"at_tick": 700, "fail": {"switches": [case.topology.switches - 1]}, "reroute_after": NEVER}
     run = start(engine, happening(case, [event], {"kind": "updown"}), 0.9, 1)
     run.advance(700)
-    assert run.scalars()[LOST_PACKETS] == 0
+    assert run.scalars()[DROPPED_PACKETS] == 0
     run.advance(701)
-    assert run.scalars()[LOST_PACKETS] > 8
+    assert run.scalars()[DROPPED_PACKETS] > 8
 
 
 def test_a_point_counts_what_is_lost(tmp_path):

@@ -23,7 +23,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
 from flitlab.sim.config.timeline import epochs_of
-from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS, DROPPED_FLITS, DROPPED_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
 from tests.scenarios import build, scenario, some_delays
@@ -101,10 +101,10 @@ def assert_same_and_complete(case: Scenario, load: float, seed: int) -> Ints:
         run.advance(tick)
         found = run.snapshot()
         counts = found.scalars
-        under_way = counts[SENT_PACKETS] - counts[DELIVERED_PACKETS] - counts[LOST_PACKETS]
+        under_way = counts[SENT_PACKETS] - counts[DELIVERED_PACKETS] - counts[DROPPED_PACKETS]
         assert under_way >= 0 and (found.present.sources >= 0).all()
         assert counts[CREATED_PACKETS] >= counts[SENT_PACKETS]
-        flits = found.delivered.sources.sum() + found.present.sources.sum() + counts[LOST_FLITS]
+        flits = found.delivered.sources.sum() + found.present.sources.sum() + counts[DROPPED_FLITS]
         assert flits + (run.backlog().sum() - found.present.sources.sum()) == found.created.sum()
     return counts
 
@@ -134,13 +134,13 @@ def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
     for tick in (1000, 2000, 2020, 3000, 4000):
         run.advance(tick)
         got.append(delivered(run))
-    assert run.scalars()[LOST_PACKETS] in (1, 2)
+    assert run.scalars()[DROPPED_PACKETS] in (1, 2)
     assert got[1] - got[0] == 250  # a flit a tick
     assert got[3] == got[2]  # but for those whose head was over the link
     assert 1000 - 5 * 12 <= 4 * (got[4] - got[3]) <= 1000
     run.advance(9000)  # after the restore the routing learns, and hosts wait for the network to be empty once
     counts = run.scalars()
-    assert counts[LOST_PACKETS] in (1, 2)
+    assert counts[DROPPED_PACKETS] in (1, 2)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -156,14 +156,14 @@ def test_hosts_send_by_the_new_routes_once_the_network_is_empty(engine):
         if now[SENT_PACKETS] > before[SENT_PACKETS]:
             break
         last = now
-    assert last[SENT_PACKETS] == last[DELIVERED_PACKETS] + last[LOST_PACKETS]
-    assert last[LOST_PACKETS] > before[LOST_PACKETS]  # those that waited for the link
+    assert last[SENT_PACKETS] == last[DELIVERED_PACKETS] + last[DROPPED_PACKETS]
+    assert last[DROPPED_PACKETS] > before[DROPPED_PACKETS]  # those that waited for the link
     run.advance(tick + 2000)
     log = run.log()
     of_first = log.identity % RING.hosts == 0
     assert set(log.hops[of_first & (log.delivered < tick)]) == {1}
     assert set(log.hops[of_first & (log.delivered > tick)]) == {3}
-    assert run.scalars()[LOST_PACKETS] == last[LOST_PACKETS]
+    assert run.scalars()[DROPPED_PACKETS] == last[DROPPED_PACKETS]
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -174,12 +174,13 @@ def test_a_switch_that_fails_loses_what_is_in_it(engine):
     event = {"at_tick": 700, "fail": {"switches": [core]}, "reroute_after": NEVER}
     run = start(engine, happening(case, [event], {"kind": "updown"}), 0.9, 1)
     run.advance(700)
-    assert run.scalars()[LOST_PACKETS] == 0
+    assert run.scalars()[DROPPED_PACKETS] == 0
     run.advance(701)
-    assert run.scalars()[LOST_PACKETS] > 8
+    assert run.scalars()[DROPPED_PACKETS] > 8
     found = run.snapshot()
     assert (
-        found.present.sources.sum() + found.delivered.sources.sum() + run.scalars()[LOST_FLITS] <= found.created.sum()
+        found.present.sources.sum() + found.delivered.sources.sum() + run.scalars()[DROPPED_FLITS]
+        <= found.created.sum()
     )
 
 

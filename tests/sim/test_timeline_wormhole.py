@@ -14,7 +14,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DELIVERED_PACKETS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.base import DELIVERED_PACKETS, DROPPED_FLITS, DROPPED_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.compiled.wormhole.state import UNLIMITED_CREDITS
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
@@ -134,7 +134,7 @@ def first_packet(engine: str, case: Scenario) -> tuple[int | None, int]:
     run.advance(3000)
     log = run.log()
     found = log.delivered[log.identity == 0].tolist()
-    return (found[0] if found else None), int(run.scalars()[LOST_PACKETS])
+    return (found[0] if found else None), int(run.scalars()[DROPPED_PACKETS])
 
 
 @ENGINES
@@ -171,12 +171,12 @@ def test_a_packet_across_many_switches_is_cut_everywhere_and_the_next_goes_throu
     before = run.scalars()
     assert before[SENT_PACKETS] > before[DELIVERED_PACKETS] + 1
     run.advance(1001)
-    lost = run.scalars()[LOST_PACKETS]
-    assert lost == run.scalars()[LOST_FLITS] / 40 >= 1
+    lost = run.scalars()[DROPPED_PACKETS]
+    assert lost == run.scalars()[DROPPED_FLITS] / 40 >= 1
     for one in (plain, run):
         one.advance(5000)
     counts = run.scalars()
-    assert counts[LOST_PACKETS] == lost  # a link that returns at once cuts nobody else
+    assert counts[DROPPED_PACKETS] == lost  # a link that returns at once cuts nobody else
     gaps = [np.diff(np.sort(one.log().delivered[one.log().identity % 5 == 0])) for one in (plain, run)]
     assert gaps[1][-1] == gaps[0][-1]  # as fast as ever: no credit is missing
 
@@ -195,7 +195,7 @@ def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
     assert got[3] == got[2]
     assert 1000 - 5 * 12 <= 4 * (got[4] - got[3]) <= 1000
     run.advance(6000)
-    assert 2 <= run.scalars()[LOST_PACKETS] <= 8  # in both directions, of which one is not used
+    assert 2 <= run.scalars()[DROPPED_PACKETS] <= 8  # in both directions, of which one is not used
 
 
 @ENGINES
@@ -211,14 +211,14 @@ def test_hosts_finish_what_they_send_and_then_wait_for_the_network_to_be_empty(e
         if now[SENT_PACKETS] > before[SENT_PACKETS]:
             break
         last = now
-    assert last[SENT_PACKETS] == last[DELIVERED_PACKETS] + last[LOST_PACKETS]
-    assert last[LOST_PACKETS] > before[LOST_PACKETS]  # those that waited for the link
+    assert last[SENT_PACKETS] == last[DELIVERED_PACKETS] + last[DROPPED_PACKETS]
+    assert last[DROPPED_PACKETS] > before[DROPPED_PACKETS]  # those that waited for the link
     run.advance(tick + 2000)
     log = run.log()
     of_first = log.identity % RING.hosts == 0
     assert set(log.hops[of_first & (log.delivered < tick)]) == {1}
     assert set(log.hops[of_first & (log.delivered > tick)]) == {3}
-    assert run.scalars()[LOST_PACKETS] == last[LOST_PACKETS]
+    assert run.scalars()[DROPPED_PACKETS] == last[DROPPED_PACKETS]
 
 
 @ENGINES
@@ -227,9 +227,9 @@ def test_a_switch_that_fails_loses_what_is_in_it(engine):
     event = {"at_tick": 700, "fail": {"switches": [case.topology.switches - 1]}, "reroute_after": NEVER}
     run = start(engine, happening(case, [event], {"kind": "updown"}), 0.5, 1)
     run.advance(700)
-    assert run.scalars()[LOST_PACKETS] == 0
+    assert run.scalars()[DROPPED_PACKETS] == 0
     run.advance(701)
-    assert run.scalars()[LOST_PACKETS] > 8
+    assert run.scalars()[DROPPED_PACKETS] > 8
 
 
 def test_what_waits_for_a_link_for_ever_is_no_deadlock():

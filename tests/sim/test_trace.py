@@ -14,7 +14,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
-from flitlab.sim.engines.trace.base import birth, waiting, zero_load
+from flitlab.sim.engines.trace.base import packet_at_creation, waiting, zero_load
 from tests.scenarios import (
     build,
     deflection_scenarios,
@@ -135,9 +135,9 @@ def test_networks_that_change_are_refused(config, capsys):
 def test_packets_that_there_are_not():
     case = scenario(line(3), traffic={"kind": "shift", "by": 1})
     with pytest.raises(ValueError, match="0 or more"):
-        birth(case, 0.5, 1, -1, 1000)
+        packet_at_creation(case, 0.5, 1, -1, 1000)
     with pytest.raises(ValueError, match="not created before tick 1000"):
-        birth(case, 0.5, 1, 3 * 10**6, 1000)
+        packet_at_creation(case, 0.5, 1, 3 * 10**6, 1000)
 
 
 CONFIG = """\

@@ -16,8 +16,8 @@ from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.rows import number
-from flitlab.sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_over, limited
-from flitlab.sim.measure.verdict import lost_in_all, noise_of, starves, verdict
+from flitlab.sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_saturated, limited
+from flitlab.sim.measure.verdict import has_starving_host, is_losing, noise_of, verdict
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.tables import hot_hosts
 from tests.scenarios import build, line, scenario
@@ -74,14 +74,14 @@ def batches_of(lost, created=1000.0, count=40):
 
 def test_loss_is_compared_with_what_arrivals_may_vary():
     hosts = scenario(line(2, hosts=50), traffic={"kind": "shift", "by": 50}, source=Source(flits=(1,)))
-    assert lost_in_all(hosts, 0.4, batches_of(np.zeros(40))) is False
-    assert lost_in_all(hosts, 0.4, batches_of(np.full(40, 5.0))) is False  # half a per cent
-    assert lost_in_all(hosts, 0.4, batches_of(np.full(40, 30.0))) is True
+    assert is_losing(hosts, 0.4, batches_of(np.zeros(40))) is False
+    assert is_losing(hosts, 0.4, batches_of(np.full(40, 5.0))) is False  # half a per cent
+    assert is_losing(hosts, 0.4, batches_of(np.full(40, 30.0))) is True
     uneven = np.where(np.arange(40) < 4, 900.0, 0.0)  # 9 %, all of it in a tenth of the window
-    assert lost_in_all(hosts, 0.4, batches_of(uneven)) is True
+    assert is_losing(hosts, 0.4, batches_of(uneven)) is True
     bursty = scenario(line(2, hosts=50), traffic={"kind": "shift", "by": 50}, source=Source("onoff", (1,), burst=500.0))
-    assert lost_in_all(bursty, 0.4, batches_of(np.full(40, 30.0))) is None
-    assert lost_in_all(hosts, 0.4, np.zeros((40, 13))) is False
+    assert is_losing(bursty, 0.4, batches_of(np.full(40, 30.0))) is None
+    assert is_losing(hosts, 0.4, np.zeros((40, 13))) is False
 
 
 def test_one_queue_that_grows_steadily_is_seen_and_one_that_jumps_is_not():
@@ -89,13 +89,13 @@ def test_one_queue_that_grows_steadily_is_seen_and_one_that_jumps_is_not():
     created = np.full(100, 10_000)
     backlog = np.zeros((41, 100), np.int64)
     backlog[:, 7] = np.linspace(0, 600, 41)  # 6 % of what host 7 creates, 0.06 % of all
-    assert starves(case, 0.4, created, backlog)
+    assert has_starving_host(case, 0.4, created, backlog)
     batches = batches_of(np.diff(backlog.sum(axis=1)), 25_000.0)
     assert verdict(case, 0.001, batches, created, backlog) == (True, STARVING)
     backlog[:, 7] = np.where(np.arange(41) > 30, 600, 0)
-    assert not starves(case, 0.4, created, backlog)
+    assert not has_starving_host(case, 0.4, created, backlog)
     backlog[:, 7] = np.linspace(0, 200, 41)
-    assert not starves(case, 0.4, created, backlog)
+    assert not has_starving_host(case, 0.4, created, backlog)
 
 
 @pytest.mark.parametrize("source", [
@@ -116,12 +116,12 @@ def test_a_point_that_is_left_open_is_carried_as_far_as_it_was():
         return {"load": load, "offered": load, "accepted": 0.99 * load, "saturated": saturated, "saturated_by": by}
 
     rows = [row(0.2, False), row(0.4, None, SHORT), row(0.5, True, LOSS)]
-    assert [is_over(one) for one in rows] == [False, False, True]
-    assert is_over({"load": 0.2, "saturated": None}) is None
+    assert [is_saturated(one) for one in rows] == [False, False, True]
+    assert is_saturated({"load": 0.2, "saturated": None}) is None
     assert bracket(rows).lower == pytest.approx(0.99 * 0.4)
     assert bracket([{**one, "saturated_from": 0.3} for one in rows]).upper == 0.3
     texts = [{key: "" if value is None else str(value) for key, value in one.items()} for one in rows]
-    assert [is_over(one) for one in texts] == [False, False, True]
+    assert [is_saturated(one) for one in texts] == [False, False, True]
 
 
 CONFIG = """\

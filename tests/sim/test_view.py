@@ -11,7 +11,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.engines.base import DELIVERED_PACKETS
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
-from flitlab.sim.engines.trace.film import film
+from flitlab.sim.engines.trace.all_packets import record_all_packets
 from flitlab.sim.report.html import view
 from tests.scenarios import build, scenario
 
@@ -42,7 +42,7 @@ loads: [0.4]
 @pytest.mark.parametrize("mode", CASES)
 def test_every_packet_has_the_life_that_either_engine_tells(mode):
     case = CASES[mode]()
-    lives = film(case, 0.6, 5, UNTIL)
+    lives = record_all_packets(case, 0.6, 5, UNTIL)
     run = start("compiled", case, 0.6, 5)
     run.advance(UNTIL)
     delivered = [life for life in lives if life.delivered is not None]

@@ -19,12 +19,12 @@ from flitlab.sim.engines.base import (
     SENT_PACKETS,
     Execution,
     Flows,
-    Owed,
+    Outstanding,
     PacketLog,
+    ProgramStatus,
     Snapshot,
-    Standing,
-    few_owed,
-    refuse_if_long,
+    can_count_outstanding,
+    check_tick_limit,
 )
 from flitlab.sim.engines.compiled import messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
@@ -73,7 +73,7 @@ class CompiledRun:
             self._state = self._partitioned.merged
 
     def advance(self, until: int) -> None:
-        refuse_if_long(until)
+        check_tick_limit(until)
         while self._tick < until:
             if self._tick >= self._pairs_read_at + self._pair_ticks:
                 self._count_pairs()
@@ -133,10 +133,10 @@ class CompiledRun:
         return Snapshot(
             self._tick, scalars, counters.histogram.copy(), counters.hops.copy(), counters.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), counters.channel_flits.copy(), delivered, present,
-            self._outstanding(state) if few_owed(scalars) else None,
+            self._outstanding(state) if can_count_outstanding(scalars) else None,
         )  # fmt: skip
 
-    def _outstanding(self, state: Any) -> Owed | None:
+    def _outstanding(self, state: Any) -> Outstanding | None:
         """Outstanding traffic of each channel; None where routes are not fixed at creation."""
         return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._routes_fixed else None
 
@@ -181,14 +181,14 @@ class CompiledApplicationRun(CompiledRun):
         """Whether every operation is done."""
         return ranks.is_done(self._ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         """Progress and remaining work at this tick."""
         scalars = self.scalars()
         created, sent, delivered = (
             int(scalars[host_switch]) for host_switch in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS)
         )
         moved = sent + delivered + self._kernel.count_grants(self._state)
-        return Standing(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
+        return ProgramStatus(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:
         """Times of the operations so far, copied."""

@@ -14,11 +14,11 @@ from flitlab.models.rules.arrivals import next_arrival
 from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_destination, choose_route, next_port
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.base import Owed
+from flitlab.sim.engines.base import Outstanding
 from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records
 
 
-def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Owed:
+def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Outstanding:
     """Count the outstanding traffic of each channel, in flits, for routes that are fixed at creation.
 
     Parameters
@@ -31,7 +31,7 @@ def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) ->
     -------
     Per channel: all outstanding flits whose route has the channel, and those that have yet to cross it.
     """
-    outstanding = Owed(*np.zeros((2, topology.channels), np.int64))
+    outstanding = Outstanding(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
     _add_source_queues(*graph, now, first_unsent(state), *outstanding)
     _add_in_flight(*graph, in_flight_records(state), *outstanding)

@@ -24,10 +24,10 @@ from flitlab.sim.engines.base import (
     DELIVERED_FLITS,
     DELIVERED_PACKETS,
     EVENTS,
+    HOP_BUCKETS,
     HOPS,
     HOPS_MAX,
     LATENCY,
-    LONG,
     NETWORK_LATENCY,
     SCALARS,
     SENT_PACKETS,
@@ -156,8 +156,8 @@ def make_counters(topology: Topology) -> RunCounters:
     return RunCounters(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
-        hops=np.zeros(LONG, np.int64),
-        deflections=np.zeros(LONG, np.int64),
+        hops=np.zeros(HOP_BUCKETS, np.int64),
+        deflections=np.zeros(HOP_BUCKETS, np.int64),
         channel_flits=np.zeros(topology.channels, np.int64),
         pairs=np.zeros(topology.switches**2, np.uint32),
         by_src_host=np.zeros(topology.hosts, np.int64),
@@ -262,7 +262,7 @@ def run_program(program, const, state, tick, schedule_host):
 
 
 @inner
-def choose_route(const, state, packet):
+def draw_packet_route(const, state, packet):
     """Draw the route of a packet at injection, independent of congestion.
 
     const.routes: :class:`~flitlab.models.rules.tables.Tables`.
@@ -296,8 +296,8 @@ def deliver_packet(const, state, packet, tick):
     state.counters.scalars[DEFLECTIONS] += deflections
     state.counters.scalars[HOPS_MAX] = max(state.counters.scalars[HOPS_MAX], hops)
     state.counters.histogram[bucket(latency)] += 1
-    state.counters.hops[min(hops, LONG - 1)] += 1
-    state.counters.deflections[min(deflections, LONG - 1)] += 1
+    state.counters.hops[min(hops, HOP_BUCKETS - 1)] += 1
+    state.counters.deflections[min(deflections, HOP_BUCKETS - 1)] += 1
     state.counters.pairs[switch_pair(const.net, state.pool, packet)] += flits
     state.counters.by_src_host[src_host] += flits
     state.counters.by_dst_host[dst_host] += flits

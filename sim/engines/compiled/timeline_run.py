@@ -13,7 +13,7 @@ from flitlab.models.jit import inner
 from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.dynamic_topology import Draining, DynamicTopology, PolicyChange
-from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
+from flitlab.sim.engines.base import DROPPED_FLITS, DROPPED_PACKETS
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.records import NEVER, NONE
@@ -25,8 +25,8 @@ def drop_packet(state, packet, dropped_flits):
     """Drop a packet: count it, and free its record; dropped_flits: int64 [hosts], by source."""
     flits = np.int64(state.pool.packet[packet].flits)
     dropped_flits[state.pool.packet[packet].src_host] += flits
-    state.counters.scalars[LOST_PACKETS] += 1
-    state.counters.scalars[LOST_FLITS] += flits
+    state.counters.scalars[DROPPED_PACKETS] += 1
+    state.counters.scalars[DROPPED_FLITS] += flits
     free_record(state.pool, packet)
 
 
@@ -139,8 +139,8 @@ class DrainingTimelineRun(TimelineRun):
         """Let hosts inject again, with new routes."""
         assert change.step.routes is not None
         routes = change.step.routes.tables(self._topology, change.policy)
-        reserved_vcs = reserved_vcs(routes, change.policy)
-        self._constants = self._constants._replace(routes=routes, policy=change.policy, reserved_vcs=reserved_vcs)
+        reserved = reserved_vcs(routes, change.policy)
+        self._constants = self._constants._replace(routes=routes, policy=change.policy, reserved_vcs=reserved)
         self._pending_routes = None
         self._state.host["created_at"] = self._created_at
         for host in range(self._topology.hosts):

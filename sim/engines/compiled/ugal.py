@@ -76,7 +76,7 @@ def choose_route(const, state, packet, queue_estimate, tick):
     tick: int64.
     """
     record = state.pool.packet[packet]
-    records.choose_route(const, state, packet)
+    records.draw_packet_route(const, state, packet)
     if not uses_congestion(const.rule):
         return
     src_switch = np.int64(const.net.host_switch[record.src_host])

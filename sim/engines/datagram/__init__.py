@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of the datagram discipline: what they count, and two of them side by side."""
+"""Runs of the switching mode datagram: their counters, and two of them in lock-step."""

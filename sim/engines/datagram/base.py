@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the datagram discipline counts, in either engine."""
+"""The counters of a run of the switching mode datagram, in either engine."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.transport.newreno import HIGH, MDEV, RTO, UNA, Senders
 from flitlab.models.transport.session import LONGEST_TRANSIT, Session
-from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
+from flitlab.sim.engines.base import ApplicationRun, MessageDropped, ProgramStatus
 
 # Columns of Counters.subflow, all of data packets.
 SENT = 0  # whatever becomes of them, packets sent again included
@@ -26,15 +26,15 @@ SUBFLOW_COUNTS = 8
 # Columns of Counters.link.
 ACCEPTED = 0  # packets of any kind that a queue took
 DROPS = 1
-STAY = 2  # ticks from arrival to departure, summed over accepted packets
-MOST = 3  # largest occupancy, bytes
+QUEUE_TICKS = 2  # ticks from arrival to departure, summed over accepted packets
+MAX_QUEUE_BYTES = 3  # largest occupancy, bytes
 MARKS = 4
 LINK_COUNTS = 5
 
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of a run for everything up to, not including, ``tick``.
+    """The counters of a run up to, not including, ``tick``.
 
     subflow: int64 [subflows, SUBFLOW_COUNTS]. link: int64 [links + feeders, LINK_COUNTS]. finished: int64 [flows],
     the tick at which the receiver had all of it, -1 before. cwnd: float64 [subflows], bytes.
@@ -48,7 +48,7 @@ class Counters:
 
 
 class Trace(NamedTuple):
-    """Every data packet that reached its receiver, in order: int64 [packets] each."""
+    """Every data packet received, in order: int64 [packets] each."""
 
     tick: Ints
     subflow: Ints
@@ -56,72 +56,95 @@ class Trace(NamedTuple):
 
 
 class DatagramRun(Protocol):
-    """One simulation of datagrams under way; given: the session that is simulated."""
+    """A simulation of datagrams; session: the simulated session."""
 
-    given: Session
+    session: Session
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
 
     def counters(self) -> Counters:
-        """All counters now, copied."""
+        """All counters, copied."""
 
     def in_flight(self) -> Ints:
         """Data packets of each subflow in queues and on links, int64 [subflows]."""
 
     def trace(self) -> Trace:
-        """The packets received so far; only if the run was started with ``trace=True``."""
+        """The packets received so far. Raises ``ValueError`` unless the run was started with ``trace=True``."""
 
 
 class DatagramApplicationRun(DatagramRun, ApplicationRun, Protocol):
-    """One simulation of a program over datagrams under way.
+    """A simulation of a program over datagrams.
 
     carried: ticks for which each channel has been sending, int64 [channels].
     """
 
 
 def check_lossless(dropped: Ints) -> None:
-    """Raise :class:`~flitlab.sim.engines.base.MessageLost` if a packet of a program without a transport was dropped.
+    """Raise :class:`~flitlab.sim.engines.base.MessageDropped` if a packet of a program without a transport was dropped.
 
-    dropped: packets of each subflow.
+    dropped: int64 [subflows], dropped packets.
     """
     if dropped.any():
-        raise MessageLost
+        raise MessageDropped
 
 
-TIMEOUTS_IN_A_ROW = 10
-"""Retransmissions of a packet, after twice the time each, without which no program over a transport counts as stalled.
-"""
+MAX_TIMEOUTS = 10
+"""Consecutive timeouts of a packet, each twice as long, after which a program over a transport counts as stalled."""
 
 
-def standing_of(
-    session: Session, senders: Senders, received: Ints, left: Ints, in_flight: Ints, now: int, coming: bool
-) -> Standing:
-    """What a program over datagrams still has before it at tick ``now``.
+def program_status(
+    session: Session, senders: Senders, received: Ints, unsent: Ints, in_flight: Ints, now: int, event_pending: bool
+) -> ProgramStatus:
+    """Return the outstanding work of a program over datagrams at tick ``now``.
 
-    Packets that were dropped are at their hosts until they are sent again.
+    Dropped packets are at their hosts until they are retransmitted.
 
-    Parameters: senders, of all subflows. received, in_flight: int64 [subflows], distinct data packets at the receiver,
-    and copies of any in the network. left: int64 [connections], packets that were never sent. coming: whether an
-    operation goes on.
+    Parameters
+    ----------
+    session : Session
+        The simulated session.
+    senders : Senders
+        Of all subflows.
+    received, in_flight : int64 [subflows]
+        Distinct data packets at the receiver, and copies of any in the network.
+    unsent : int64 [connections]
+        Packets that were never sent.
+    now : int
+        Tick.
+    event_pending : bool
+        Whether an operation has a scheduled event.
+
+    Returns
+    -------
+    ProgramStatus
+        See there.
     """
     missing = senders.seq[:, HIGH] - received
-    travelling = int(in_flight.sum())
-    coming = coming or any(change.tick >= now for change in session.changes)
-    waiting = max(int(left.sum() + missing.sum()) - travelling, 0)
+    packets_in_flight = int(in_flight.sum())
+    event_pending = event_pending or any(change.tick >= now for change in session.changes)
+    waiting = max(int(unsent.sum() + missing.sum()) - packets_in_flight, 0)
     if session.rules is None:  # constant rate: what is left has a timer
-        return Standing(int(received.sum()), waiting, travelling, coming or bool(left.any()), patience=LONGEST_TRANSIT)
-    needed = (missing > 0) | np.repeat(left > 0, np.diff(session.first))
+        return ProgramStatus(
+            int(received.sum()),
+            waiting,
+            packets_in_flight,
+            event_pending or bool(unsent.any()),
+            retransmission_ticks=LONGEST_TRANSIT,
+        )
+    needed = (missing > 0) | np.repeat(unsent > 0, np.diff(session.first))
     retrying = needed & (senders.seq[:, UNA] < senders.seq[:, HIGH])
-    patience = LONGEST_TRANSIT + _timeouts(senders, retrying, session.rules.min_rto)
-    return Standing(int(received.sum()), waiting, travelling, coming, patience=patience)
+    retransmission_ticks = LONGEST_TRANSIT + _timeouts(senders, retrying, session.rules.min_rto)
+    return ProgramStatus(
+        int(received.sum()), waiting, packets_in_flight, event_pending, retransmission_ticks=retransmission_ticks
+    )
 
 
-def _timeouts(senders: Senders, some: Bools, min_rto: float) -> int:
-    """Ticks in which every one of some senders times out so often in a row, or once more where it has already.
+def _timeouts(senders: Senders, retrying: Bools, min_rto: float) -> int:
+    """Ticks in which each retrying sender times out ``MAX_TIMEOUTS`` times in a row, or once more after that.
 
-    some: bool [subflows].
+    retrying: bool [subflows].
     """
     first = np.maximum(senders.rtt + 4.0 * senders.win[:, MDEV], min_rto)
-    longest = np.maximum(first * 2.0**TIMEOUTS_IN_A_ROW, senders.win[:, RTO] / 2.0)
-    return ceil(float(longest[some].max(initial=0.0)))
+    longest = np.maximum(first * 2.0**MAX_TIMEOUTS, senders.win[:, RTO] / 2.0)
+    return ceil(float(longest[retrying].max(initial=0.0)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a message is at flow level: its size, its share of every channel, its latency. The same for both engines."""
+"""A message at flow level: its size, its share of every channel and its latency. Both engines use this model."""
 
 from typing import Any, NamedTuple
 
@@ -28,25 +28,24 @@ RESOLUTION = 1024
 """Time units of a tick."""
 
 DRAWS = 16
-"""Intermediate switches of a message of as many packets or more (VIA, drawn by packet)."""
+"""The most intermediate switches that one message draws (VIA, drawn by packet)."""
 
-DEAD = 2.0**-200
-"""The capacity of a channel that does not work, in flits a tick: so little that what shares it does not go at all, and
-not 0, as rates are compared by their ratios."""
+FAILED_CAPACITY = 2.0**-200
+"""Capacity of a failed channel in flits/tick: messages over it stall. Not 0, since rates are compared by ratio."""
 
 _ROUND = 2.0**21 + 1.0
 _SLOWEST = 2.0**-100  # rates below it are those of messages over channels that do not work
 _STAGES = 4
 
 
-class Network(NamedTuple):
-    """The constants of a run of mode flow: the network, its routes and how messages are cut.
+class FlowConstants(NamedTuple):
+    """Constants of a run of mode flow: the network, its routes and the packet format of messages.
 
-    capacity: float64 [channels + 2 * hosts], flits a tick, of the channels between switches, from the hosts, and to
-    them. link: int64 [channels + 2 * hosts], the channel whose capacity each uses: its own, or, half duplex, that of
-    the first of the two channels of its link. hop: float64 [channels], ticks by which each delays. ends: ticks by which
-    all else does, less the one in which a flit passes. access: int64 [hosts], ticks by which the channels from and to
-    each host delay besides. packet_bytes ..: see
+    capacity: float64 [channels + 2 * hosts], flits/tick: channels between switches, then injection channels, then
+    ejection channels. link: int64 [channels + 2 * hosts], the channel whose capacity each channel uses: itself, or,
+    half duplex, the first of the two channels of its link. hop: float64 [channels], delay in ticks. end_delay: delay of
+    injection, ejection and switch in ticks, less the tick of the flit itself. access: int64 [hosts], extra delay of the
+    channels from and to each host in ticks. packet_bytes ..: see
     :class:`~flitlab.models.application.messages.Messages`.
     """
 
@@ -60,7 +59,7 @@ class Network(NamedTuple):
     capacity: Floats
     link: Ints
     hop: Floats
-    ends: float
+    end_delay: float
     access: Ints
     packet_bytes: int
     flit_bytes: int
@@ -69,11 +68,11 @@ class Network(NamedTuple):
     whole: bool
 
 
-class NetworkStep(NamedTuple):
-    """What is so of a network from a tick on.
+class FlowStep(NamedTuple):
+    """The state of the network from a tick of a timeline on.
 
-    capacity: float64 [channels + 2 * hosts], as in :class:`Network`, ``DEAD`` of channels that do not work. routes:
-    that the routing learns of, None where it learns nothing.
+    capacity: float64 [channels + 2 * hosts], as in :class:`FlowConstants`; ``FAILED_CAPACITY`` for failed channels.
+    routes: the updated routes; None if the routing does not react.
     """
 
     tick: int
@@ -81,11 +80,12 @@ class NetworkStep(NamedTuple):
     routes: Tables | None
 
 
-class Way(NamedTuple):
-    """The channels that a message takes, in the order in which they were met, and scratch memory.
+class ChannelShares(NamedTuple):
+    """The channels of one message with the share that each carries, and scratch memory to compute them.
 
-    channel: int64 [all channels]. share: float64 [all channels], by channel, 0 of all others. weight: float64
-    [2, switches], switches: int64 [2, switches], how much is where before and after a hop.
+    channel: int64 [channels + 2 * hosts], the channels used, in order of discovery. share: float64 [channels + 2 *
+    hosts], flits on a channel per flit of the message, by channel; 0 for unused channels. weight: float64 [2,
+    switches], switches: int64 [2, switches]: the shares at the switches before and after a hop.
     """
 
     channel: Ints
@@ -97,8 +97,8 @@ class Way(NamedTuple):
 class Flowing(NamedTuple):
     """Messages that have not left their sources, in the order of their sends.
 
-    send: int64 [messages]. rate: float64 [messages], flits a tick. Of every flit, message i has share[j] on channel[j],
-    j from start[i] to start[i + 1] - 1 (channels as in ``Network.capacity``).
+    send: int64 [messages], the operations. rate: float64 [messages], flits/tick. start: int64 [messages + 1]: message i
+    uses channel[j] with share[j] for start[i] <= j < start[i + 1]; channels as in ``FlowConstants.capacity``.
     """
 
     send: Ints
@@ -108,13 +108,13 @@ class Flowing(NamedTuple):
     share: Floats
 
 
-def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
-    """The network of a scenario. Raises ``ValueError`` where its routing decides by what it meets on the way."""
+def make_network(scenario: Scenario[Flow, Workload], seed: int) -> FlowConstants:
+    """Return the constants of a run of mode flow. Raises ``ValueError`` for a routing that depends on congestion."""
     topology, model, routes = scenario.topology, scenario.switching, scenario.routes
     if routes.deflection or routes.select not in (RANDOM, HASH):
         raise ValueError(
-            f"routing {routes.kind!r} decides by the congestion that packets meet, which flows have none of; "
-            "mode 'flow' takes a routing that draws its ways (select: random or hash)"
+            f"routing {routes.kind!r} depends on congestion, which mode 'flow' does not model; "
+            "use a routing with select: random or hash"
         )
     messages = scenario.work.messages
     between, to_hosts = topology.channels, topology.channels + topology.hosts
@@ -124,7 +124,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
     if model.half_duplex_hosts:
         link[to_hosts:] = link[between:to_hosts]
     host_capacity = np.full(2 * topology.hosts, topology.host_capacity)
-    return Network(
+    return FlowConstants(
         seed=seed,
         hosts=topology.hosts,
         channels=topology.channels,
@@ -135,7 +135,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
         capacity=np.concatenate([topology.capacity, host_capacity]),
         link=link,
         hop=np.asarray(topology.delay + float(model.header + model.switch + model.link), np.float64),
-        ends=float(model.injection + model.header + model.switch + model.ejection - 1),
+        end_delay=float(model.injection + model.header + model.switch + model.ejection - 1),
         access=topology.access_delay,
         packet_bytes=messages.packet_bytes,
         flit_bytes=messages.flit_bytes,
@@ -145,45 +145,45 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> Network:
     )
 
 
-def make_steps(scenario: Scenario[Flow, Workload], network: Network) -> tuple[NetworkStep, ...]:
-    """What happens to the network of a scenario, in the order of the ticks."""
-    topology, found = scenario.topology, []
+def make_steps(scenario: Scenario[Flow, Workload], network: FlowConstants) -> tuple[FlowStep, ...]:
+    """Return the states of the network over the timeline of a scenario, in order of ticks."""
+    topology, steps = scenario.topology, []
     for step in network_changes(scenario.timeline, scenario.routes):
         capacity = network.capacity.copy()
-        capacity[: topology.channels] = np.where(step.works, topology.capacity * step.rate, DEAD)
+        capacity[: topology.channels] = np.where(step.works, topology.capacity * step.rate, FAILED_CAPACITY)
         routes = None if step.routes is None else step.routes.tables(topology)
-        found.append(NetworkStep(step.tick, capacity, routes))
-    return tuple(found)
+        steps.append(FlowStep(step.tick, capacity, routes))
+    return tuple(steps)
 
 
-def comes_more(steps: tuple[NetworkStep, ...], now: int) -> bool:
-    """Whether something happens to the network at a time, in ticks / ``RESOLUTION``, or after it."""
+def has_later_step(steps: tuple[FlowStep, ...], now: int) -> bool:
+    """Whether the network changes at or after time ``now``, in ticks / ``RESOLUTION``."""
     return bool(steps) and steps[-1].tick * RESOLUTION >= now
 
 
-def make_way(network: Network, switches: int) -> Way:
-    """Make room for ways, with none in it yet; switches: of the topology."""
-    room = len(network.capacity)
-    return Way(
-        channel=np.zeros(room, np.int64),
-        share=np.zeros(room),
+def make_channel_shares(network: FlowConstants, switches: int) -> ChannelShares:
+    """Return empty channel shares for a network; switches: number of switches."""
+    channels = len(network.capacity)
+    return ChannelShares(
+        channel=np.zeros(channels, np.int64),
+        share=np.zeros(channels),
         weight=np.zeros((2, switches)),
         switches=np.zeros((2, switches), np.int64),
     )
 
 
 @inner
-def flits_in(n: Network, size: int) -> int:
-    """Count the flits of all packets of a message of ``size`` bytes."""
+def flits_in(n: FlowConstants, size: int) -> int:
+    """Return the flits of all packets of a message of ``size`` bytes."""
     last = flits_of(size, 1, n.packet_bytes, n.flit_bytes, n.header_flits, n.packet_flits, n.whole)
     return (packets_of(size, n.packet_bytes) - 1) * n.packet_flits + last
 
 
 @kernel
-def steady(rate: float) -> float:
-    """Round a rate to the nearest 32 bits: those below depend on the order of the sums in it (Dekker 1971).
+def round_rate(rate: float) -> float:
+    """Round a rate in flits/tick to 32 bits, so that it does not depend on the order of summation (Dekker 1971).
 
-    It is 0 for messages over channels that do not work.
+    Returns 0 for messages over failed channels.
     """
     if rate < _SLOWEST:
         return 0.0
@@ -192,8 +192,8 @@ def steady(rate: float) -> float:
 
 
 @inner
-def _take(w: Way, count: Int, channel: Int, share: float) -> Int:
-    """Add a share of the message to a channel; how many channels the way then has."""
+def _add_share(w: ChannelShares, count: Int, channel: Int, share: float) -> Int:
+    """Add a share of the message to a channel and return the number of channels used."""
     if w.share[channel] == 0.0:
         w.channel[count] = channel
         count += 1
@@ -202,21 +202,30 @@ def _take(w: Way, count: Int, channel: Int, share: float) -> Int:
 
 
 @routine
-def _walk(n: Network, w: Way, count: Int, way: Int, share: float, source: Int, destination: Int, sequence: Int) -> Int:
-    """Lead a share of the message along one path; how many channels the way then has."""
+def _walk(
+    n: FlowConstants,
+    w: ChannelShares,
+    count: Int,
+    path: Int,
+    share: float,
+    source: Int,
+    destination: Int,
+    sequence: Int,
+) -> Int:
+    """Put a share of the message on one path and return the number of channels used."""
     here, target, hop = n.host_switch[source], n.host_switch[destination], 0
-    while not at_destination(n.routes, way, hop, here, target):
-        port = next_port(n.routes, way, n.seed, here, target, source, destination, n.hosts, sequence, hop)
+    while not at_destination(n.routes, path, hop, here, target):
+        port = next_port(n.routes, path, n.seed, here, target, source, destination, n.hosts, sequence, hop)
         channel = n.out_start[here] + port
-        count = _take(w, count, n.link[channel], share)
+        count = _add_share(w, count, n.link[channel], share)
         here = n.dst[channel]
         hop += 1
     return count
 
 
 @routine
-def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: float) -> Int:
-    """Lead a share of the message over all next hops to ``target``, in the parts that each has at its switch."""
+def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target: Int, share: float) -> Int:
+    """Split a share of the message over all next hops to ``target`` and return the number of channels used."""
     now, here_count = 0, 1
     w.switches[0, 0] = origin
     w.weight[0, origin] = share
@@ -235,7 +244,7 @@ def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: flo
                 channel = n.out_start[here] + port
                 left &= left - np.uint64(1)
                 part = port_part(whole, n.routes.port_threshold, ports, target, here, port)
-                count = _take(w, count, n.link[channel], part)
+                count = _add_share(w, count, n.link[channel], part)
                 there = n.dst[channel]
                 if w.weight[after, there] == 0.0:
                     w.switches[after, there_count] = there
@@ -247,19 +256,36 @@ def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: flo
 
 
 @inner
-def _choose(n: Network, source: Int, destination: Int, sequence: Int) -> Any:
-    """Draw the way of a packet of a message between two hosts."""
+def _draw_route(n: FlowConstants, source: Int, destination: Int, sequence: Int) -> Any:
+    """Draw the route of a packet of a message between two hosts."""
     origin, target = n.host_switch[source], n.host_switch[destination]
     return choose_route(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
 
 
 @routine
-def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage: Int, packets: Int) -> tuple[Int, Int]:
-    """Find the channels and shares of a message, put into ``w``; how many channels, and its latency in time units.
+def compute_channel_shares(
+    n: FlowConstants, w: ChannelShares, source: Int, destination: Int, send: Int, stage: Int, packets: Int
+) -> tuple[Int, Int]:
+    """Compute the channels of a message and the share that each carries.
 
-    source, destination: hosts. send, stage: the operation, and what of its message is under way. packets: of it.
-    Where packets draw their ways, the shares are those that they have on average, but that of intermediate switches
-    there are as many as packets, ``DRAWS`` at most. The latency is that of a flit on the average way, less a tick.
+    Where packets draw their routes, the shares are averages; a message with intermediate switches draws one for each
+    packet, ``DRAWS`` at most.
+
+    Parameters
+    ----------
+    w : ChannelShares
+        Receives channels and shares; must be empty (:func:`clear_channel_shares`).
+    source, destination : int
+        Hosts.
+    send, stage : int
+        The operation, and the stage of its message (request, consent or data).
+    packets : int
+        Packets of the message.
+
+    Returns
+    -------
+    tuple of int
+        Number of channels, and the latency of a flit on the average path, less a tick, in ticks / ``RESOLUTION``.
     """
     count: Int
     r, count = n.routes, np.int64(0)
@@ -267,31 +293,31 @@ def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage
     first = (send * _STAGES + stage) * DRAWS
     if r.rule == HASH:
         if origin != target or r.form == VIA:
-            count = _walk(n, w, count, _choose(n, source, destination, 0), 1.0, source, destination, 0)
+            count = _walk(n, w, count, _draw_route(n, source, destination, 0), 1.0, source, destination, 0)
     elif r.form == PATHS:
         pair = origin * r.switches + target
         begin, end = r.pair_start[pair], r.pair_start[pair + 1]
         if origin != target:
-            for way in range(begin, end):
-                count = _walk(n, w, count, way, path_share(r, way, begin, end), source, destination, 0)
+            for path in range(begin, end):
+                count = _walk(n, w, count, path, path_share(r, path, begin, end), source, destination, 0)
     elif r.form == VIA:
         draws = min(packets, DRAWS)
         for k in range(draws):
-            middle = intermediate_of(_choose(n, source, destination, first + k))
-            count = _spread(n, w, count, origin, middle, 1.0 / draws)
-            count = _spread(n, w, count, middle, target, 1.0 / draws)
+            intermediate = intermediate_of(_draw_route(n, source, destination, first + k))
+            count = _spread(n, w, count, origin, intermediate, 1.0 / draws)
+            count = _spread(n, w, count, intermediate, target, 1.0 / draws)
     else:
         count = _spread(n, w, count, origin, target, 1.0)
-    ticks = n.ends + n.access[source] + n.access[destination]
+    ticks = n.end_delay + n.access[source] + n.access[destination]
     for i in range(count):
         ticks += w.share[w.channel[i]] * n.hop[w.channel[i]]
-    count = _take(w, count, n.link[np.int64(n.channels + source)], 1.0)
-    count = _take(w, count, n.link[np.int64(n.channels + n.hosts + destination)], 1.0)
+    count = _add_share(w, count, n.link[np.int64(n.channels + source)], 1.0)
+    count = _add_share(w, count, n.link[np.int64(n.channels + n.hosts + destination)], 1.0)
     return count, np.int64(np.floor(ticks * RESOLUTION + 0.5))
 
 
 @kernel
-def leave_way(w: Way, count: Int) -> None:
-    """Empty ``w``, which has a way of so many channels, for the next one."""
+def clear_channel_shares(w: ChannelShares, count: Int) -> None:
+    """Clear ``w``, which holds ``count`` channels, for the next message."""
     for i in range(count):
         w.share[w.channel[i]] = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and switches that fail and return while packets are under way."""
+"""Links and switches that fail and return while packets are in flight."""
 
 from collections import deque
 from typing import Any
@@ -12,20 +12,20 @@ from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.sim.engines.reference.clock import CHANGES, Alarm
 from flitlab.sim.engines.reference.packet import Packet
 
-FOR_EVER = LONGEST_RUN
-"""The tick from which an output is free that does not work."""
+NEVER_FREE = LONGEST_RUN
+"""The tick from which the output of a failed channel is free."""
 
 
 class Changes:
-    """What happens to a network, and how its packets and hosts go on; a discipline says what becomes of its packets.
+    """The timeline of a network; each switching mode says what happens to its packets.
 
-    network: a :class:`~flitlab.sim.engines.reference.network.Network`, which has this, its ``switches``, its ``hosts``,
-    and as ``outputs`` those of channels between switches, each with its switch.
+    network: a :class:`~flitlab.sim.engines.reference.network.Network`, which refers to this object and has
+    ``switches``, ``hosts``, and as ``outputs`` those of channels between switches, each with its switch.
     """
 
     def __init__(self, network: Any, changes: tuple[PolicyChange, ...]):
         self.network, self.clock = network, network.clock
-        self._coming = deque(changes)
+        self._pending = deque(changes)
         self._begun = -1
         self._free_at: dict[int, int] = {}  # of channels that do not work, when their outputs would be
         self._works = [True] * network.scenario.topology.channels
@@ -34,19 +34,19 @@ class Changes:
             Alarm(self.clock, change.step.tick, CHANGES, self._begin)
 
     def _begin(self, _: Any) -> None:
-        """A tick begins in which something happens, or in which the network is to be looked at."""
+        """Start a tick with a change of the network, or one in which the network must be checked."""
         now = self.clock.now
         if self._begun == now:
             return
         self._begun = now
-        if self._coming and self._coming[0].step.tick == now:
-            change = self._coming.popleft()
-            self._happen(change)
+        if self._pending and self._pending[0].step.tick == now:
+            change = self._pending.popleft()
+            self._apply(change)
             if change.step.routes is not None:
-                self._learn(change)
+                self._apply_routes(change)
 
-    def _happen(self, change: PolicyChange) -> None:
-        """Links and switches fail and return."""
+    def _apply(self, change: PolicyChange) -> None:
+        """Fail and restore links and switches."""
         before, self._works = self._works, change.step.works.tolist()
         for channel, (worked, works) in enumerate(zip(before, self._works, strict=True)):
             if works and not worked:
@@ -55,88 +55,88 @@ class Changes:
                 self._fail(channel)
         for switch, works in zip(self.network.switches, change.step.switches.tolist(), strict=True):
             if self._switches[switch.index] and not works:
-                self._empty(switch)
+                self._drop_all(switch)
             self._switches[switch.index] = works
 
     def _fail(self, channel: int) -> None:
-        """A channel stops working: its output is never free."""
+        """Fail a channel: its output is never free."""
         output, _ = self.network.outputs[channel]
-        self._free_at[channel], output.free_at = output.free_at, FOR_EVER
+        self._free_at[channel], output.free_at = output.free_at, NEVER_FREE
         for packet in [one for one in self.network.sent() if one.on is output]:
-            self._lose_on_link(packet)
+            self._drop_on_link(packet)
 
     def _restore(self, channel: int) -> None:
-        """A channel works again: its output is free when it would have been."""
+        """Restore a channel: its output is free when it would have been."""
         output, switch = self.network.outputs[channel]
         output.free_at = self._free_at.pop(channel)
-        switch.wake(max(self.clock.now, output.free_at))
+        switch.schedule_at(max(self.clock.now, output.free_at))
 
-    def _lose_on_link(self, packet: Packet) -> None:
-        """A packet is lost whose head is on a link that fails."""
-        self.network.lose(packet)
+    def _drop_on_link(self, packet: Packet) -> None:
+        """Drop a packet whose head is on a link that fails."""
+        self.network.drop(packet)
 
-    def _empty(self, switch: Any) -> None:
-        """All is lost that is in a switch."""
+    def _drop_all(self, switch: Any) -> None:
+        """Drop all packets of a switch."""
         raise NotImplementedError
 
-    def _learn(self, change: PolicyChange) -> None:
-        """The routing learns of what is left."""
+    def _apply_routes(self, change: PolicyChange) -> None:
+        """Apply the updated routes."""
         raise NotImplementedError
 
-    def _lead_anew(self) -> None:
-        """The packets that wait at hosts draw their ways among the routes that there are now."""
+    def _redraw_routes(self) -> None:
+        """Draw new routes for the packets that wait at hosts."""
         network, hosts = self.network, self.network.scenario.topology.hosts
         for packet in (packet for host in network.hosts for packet in host.waiting):
-            packet.way = 0
+            packet.route = 0
             if network.routes.form in (PATHS, VIA, POLARIZED):
-                packet.way = choose_route(
+                packet.route = choose_route(
                     network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
                     packet.origin, packet.target,
                 )  # fmt: skip
 
 
 class DrainingChanges(Changes):
-    """What happens to a network in which packets wait for each other, whose hosts wait before routes change.
+    """The timeline of a network whose packets wait for each other: hosts stop sending until it is empty, then routes
+    change.
 
-    They send by other routes once it is empty; a discipline says how what waits for an output that does not work is
-    lost meanwhile.
+    Each switching mode says how packets that wait for a failed output are dropped meanwhile.
     """
 
     def __init__(self, network: Any, changes: tuple[PolicyChange, ...]):
         super().__init__(network, changes)
-        self._learned: PolicyChange | None = None
+        self._pending_routes: PolicyChange | None = None
 
     @property
     def draining(self) -> bool:
-        """Whether hosts may not begin to send a packet."""
-        return self._learned is not None
+        """Whether hosts may not start packets."""
+        return self._pending_routes is not None
 
     def _begin(self, _: Any) -> None:
-        now, before = self.clock.now, self._begun
+        now, previous = self.clock.now, self._begun
         super()._begin(_)
-        if before == now or self._learned is None:
+        if previous == now or self._pending_routes is None:
             return
-        self._lose_waiting()
+        self._drop_waiting()
         if self.network.is_empty():
-            self._follow(self._learned)
+            self._install_routes(self._pending_routes)
         else:
             Alarm(self.clock, now + 1, CHANGES, self._begin)
 
-    def _learn(self, change: PolicyChange) -> None:
-        self._learned = change
+    def _apply_routes(self, change: PolicyChange) -> None:
+        self._pending_routes = change
 
-    def _lose_waiting(self) -> None:
-        """Packets are lost that have asked for an output that does not work; those behind them come to the front."""
+    def _drop_waiting(self) -> None:
+        """Drop head packets that request a failed output."""
         raise NotImplementedError
 
-    def _follow(self, change: PolicyChange) -> None:
-        """Hosts send again, by other routes."""
+    def _install_routes(self, change: PolicyChange) -> None:
+        """Install the updated routes and let hosts send again."""
         network = self.network
         assert change.step.routes is not None
         network.policy = change.policy
         network.routes = change.step.routes.tables(network.scenario.topology, change.policy)
-        network.resorts = reserved_vcs(network.routes, change.policy)
-        self._learned = None
-        self._lead_anew()
+        network.reserved_vcs = reserved_vcs(network.routes, change.policy)
+        self._pending_routes = None
+        self._redraw_routes()
         for host in network.hosts:
-            host.wake(self.clock.now)
+            host.schedule_at(self.clock.now)

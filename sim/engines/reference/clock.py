@@ -14,15 +14,15 @@ from simpy.events import NORMAL, EventPriority
 CHANGES, DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING, ALLOCATION = map(EventPriority, range(2, 9))
 
 LATEST = 1 << 62
-"""The tick that no run goes beyond."""
+"""The last tick of any run."""
 
 T = TypeVar("T")
 
 
 class Clock(simpy.Environment):
-    """Integer time in phases: everything of one phase of a tick happens before anything of the next.
+    """Integer time in phases: all events of a phase of a tick come before those of the next phase.
 
-    Within a phase the order is no part of the model: with a ``shuffle`` seed it is drawn at random.
+    The model does not define an order within a phase; a ``shuffle`` seed draws it at random.
     """
 
     def __init__(self, shuffle: int = 0):
@@ -32,11 +32,11 @@ class Clock(simpy.Environment):
 
     @property
     def now(self) -> int:
-        """The present tick."""
+        """The current tick."""
         return self._now  # type: ignore[return-value]  # SimPy allows floats; all our delays are integers
 
     def schedule(self, event: simpy.Event, priority: EventPriority = NORMAL, delay: float = 0) -> None:
-        """Schedule an event as SimPy does, and count it; with a ``shuffle`` seed its place in its phase is random.
+        """Schedule an event as SimPy does, and count it; a ``shuffle`` seed randomises its order within its phase.
 
         priority: the phase. delay: ticks from now.
         """
@@ -46,17 +46,16 @@ class Clock(simpy.Environment):
         super().schedule(event, priority, delay)
 
     def shuffled(self, items: Iterable[T]) -> list[T]:
-        """A list of the items, in random order if there is a ``shuffle`` seed, otherwise in theirs."""
+        """Return a list of the items, in random order with a ``shuffle`` seed, otherwise in their own."""
         listed = list(items)
         return self._random.sample(listed, len(listed)) if self._random else listed
 
 
 class Alarm(simpy.Event):
-    """An event that happens in a phase of a tick.
+    """An event in a phase of a tick.
 
-    A process waits for it, or it calls an ``action`` with itself as the argument, whose ``value`` is the given one.
-    tick: no earlier than the present one. phase: CHANGES, DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING or
-    ALLOCATION.
+    A process waits for it, or it calls ``action`` with itself as argument, which carries ``value``. tick: the current
+    one or later. phase: CHANGES, DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING or ALLOCATION.
     """
 
     def __init__(
@@ -76,21 +75,21 @@ class Alarm(simpy.Event):
 
 
 class Signal(simpy.Event):
-    """An event that a process waits for before anybody knows when it will happen."""
+    """An event whose tick is set after processes have begun to wait for it."""
 
     def set(self, tick: int, phase: EventPriority, value: Any) -> None:
-        """Let the event happen in a phase of a tick, with a value for those who wait."""
+        """Schedule the event in a phase of a tick, with a value for the waiting processes."""
         self._ok = True
         self._value = value
         self.env.schedule(self, phase, tick - self.env.now)
 
 
 class Allocator:
-    """Somebody who decides in the allocation phase: a switch, or a host that sends.
+    """A switch or a sending host, which decides in the allocation phase.
 
-    It looks at its own state only, at the ticks at which that may have changed. Being woken once
-    too often changes nothing, so whoever changes the state simply calls :meth:`wake`.
-    phase: SENDING or ALLOCATION. waiting: what it could not decide yet.
+    It reads only its own state, at the ticks at which that may have changed. An extra call of :meth:`allocate` changes
+    nothing, so any change of the state calls :meth:`schedule_at`. phase: SENDING or ALLOCATION. waiting: what it could
+    not grant or send yet.
     """
 
     phase = ALLOCATION
@@ -100,17 +99,17 @@ class Allocator:
         self.clock = clock
         self._alarms: set[int] = set()
 
-    def wake(self, tick: int) -> None:
-        """Have :meth:`allocate` called at a tick, the present or a later one; at most one alarm is kept for each."""
+    def schedule_at(self, tick: int) -> None:
+        """Schedule :meth:`allocate` at the current tick or a later one; each tick has one alarm at most."""
         if tick not in self._alarms:
             self._alarms.add(tick)
-            Alarm(self.clock, tick, self.phase, self._ring, tick)
+            Alarm(self.clock, tick, self.phase, self._expire, tick)
 
-    def _ring(self, alarm: Any) -> None:
+    def _expire(self, alarm: Any) -> None:
         now = alarm.value
         self._alarms.remove(now)
         self.allocate(now)
 
     def allocate(self, now: int) -> None:
-        """Decide at tick ``now`` what is granted or sent; whatever this causes happens at a later tick."""
+        """Decide at tick ``now`` what is granted or sent. All effects come at later ticks."""
         raise NotImplementedError

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The datagram discipline: output queues that drop, and hosts that answer and send again.
+"""The switching mode datagram: output queues that drop, and hosts that acknowledge and retransmit.
 
-A queue knows when a packet will have left as soon as it accepts it, so a packet causes one event a hop, its
-arrival at the next place: service and propagation are merged. In one tick come first packets that arrive at the end
-of a link, and acknowledgements that have met no queue, then timers, either in an order that is drawn for every tick
-(:func:`flitlab.models.rules.datagram.precedence`); last comes what a program does.
+A queue computes the departure of a packet when it accepts it, so a packet causes one event per hop, its arrival at the
+next queue: service and propagation are merged. In one tick come first packets that reach the end of a link, and
+acknowledgements without a queue, then timers, both in an order drawn for every tick
+(:func:`flitlab.models.rules.datagram.precedence`); programs come last.
 """
 
 from collections import deque
@@ -43,62 +43,66 @@ from flitlab.models.transport.newreno import (
 )
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import SYN_BYTES, Change, Session, first_samples
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.datagram import base
-from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless, standing_of
+from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless, program_status
 from flitlab.sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 FIRST = ARRIVALS
-"""Priority of what happens to the network before any packet of the tick."""
+"""Priority of changes of the network, before all packets of the tick."""
 
 TIMERS, LAST = FIRST + (1 << 63), EventPriority(FIRST + (1 << 64))
-"""Above the priorities of all packets; and above those of all timers."""
+"""Priorities above all packets, and above all timers."""
 
 
 @dataclass(slots=True, eq=False)
-class Packet:
-    """A packet on its way; ``hop`` counts the links of ``path`` behind it. lost: it was on a link that broke.
+class DatagramPacket:
+    """A packet in flight; ``hop`` counts the links of ``path`` behind it. dropped: it was on a link that failed.
 
-    sequence: of data; of an acknowledgement the first packet that the receiver lacks. stamp: when the data left.
-    arrive: what happens at the end of the path.
+    sequence: of data; of an acknowledgement the first packet that the receiver lacks. stamp: tick at which the data
+    left. arrive: called at the end of the path.
     """
 
     subflow: "Subflow"
     sequence: int
     size: int
     stamp: int
-    path: list["Link"]
-    arrive: Callable[["Packet"], None]
+    path: list["DatagramLink"]
+    arrive: Callable[["DatagramPacket"], None]
     is_data: bool = False
     is_syn: bool = False
     marked: bool = False
     hop: int = 0
-    lost: bool = False
+    dropped: bool = False
 
 
-class Link:
+class DatagramLink:
     """A queue and the link behind it.
 
-    leaving: (tick, packet) of those in the queue, of whose bytes ``occupied`` is the sum; brought up to date when a
-    packet comes. free_at: when all of them will have left. busy: ticks it takes for all that it has accepted.
+    queued_packets: (tick of departure, packet), whose bytes add up to ``occupied``; updated when a packet arrives.
+    free_at: tick at which the queue is empty. busy: ticks of service of all accepted packets.
     """
 
     def __init__(self, network: "ReferenceDatagrams", number: int):
-        session, queues = network.session, network.session.queues
+        session, queues = network.extended_session, network.extended_session.queues
         self.network = network
         self.clock = network.clock
         self.number = number
         self.delay = int(session.delay[number])
         self.ratio = int(session.ratio[number])
         if number < network.feeders:
-            self.room = queues.queue_bytes
-            self.early = self.room - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
-            self.mark = session.transport.mark_packets * queues.packet_bytes
+            self.queue_limit = queues.queue_bytes
+            self.early_drop_bytes = self.queue_limit - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
+            self.mark_bytes = session.transport.mark_packets * queues.packet_bytes
         else:
-            self.room, self.early, self.mark = queues.feeder_packets * queues.packet_bytes, None, 0
-        self.limit = self.room
-        self.leaving: deque[tuple[int, Packet]] = deque()
+            self.queue_limit, self.early_drop_bytes, self.mark_bytes = (
+                queues.feeder_packets * queues.packet_bytes,
+                None,
+                0,
+            )
+        self.current_limit = self.queue_limit
+        self.queued_packets: deque[tuple[int, DatagramPacket]] = deque()
         self.occupied = 0
         self.free_at = 0
         self.decisions = 0
@@ -106,15 +110,17 @@ class Link:
         self.busy = 0
         self._service: dict[int, int] = {}
 
-    def accept(self, packet: Packet) -> None:
-        """Take a packet into the queue, or drop it where the queue is full or, near that, by chance."""
+    def accept(self, packet: DatagramPacket) -> None:
+        """Queue a packet, or drop it if the queue is full or, near that, at random."""
         now, counts = self.clock.now, self.counts
-        self._let_go()
+        self._remove_departed()
         occupied = self.occupied + packet.size
-        if occupied > self.limit or (self.early is not None and occupied > self.early and self._is_unlucky()):
+        if occupied > self.current_limit or (
+            self.early_drop_bytes is not None and occupied > self.early_drop_bytes and self._drops_early()
+        ):
             self._drop(packet)
             return
-        if self.mark and packet.is_data and not packet.marked and occupied > self.mark:
+        if self.mark_bytes and packet.is_data and not packet.marked and occupied > self.mark_bytes:
             packet.marked = True
             counts[base.MARKS] += 1
         service = self._service_ticks(packet.size)
@@ -123,60 +129,60 @@ class Link:
         self.busy += service
         self.occupied = occupied
         counts[base.ACCEPTED] += 1
-        counts[base.STAY] += departs - now
-        counts[base.MOST] = max(counts[base.MOST], occupied)
+        counts[base.QUEUE_TICKS] += departs - now
+        counts[base.MAX_QUEUE_BYTES] = max(counts[base.MAX_QUEUE_BYTES], occupied)
         self._send(packet, departs)
 
-    def _send(self, packet: Packet, departs: int) -> None:
-        """Put a packet at the end of the queue, from which it departs at a tick."""
-        self.leaving.append((departs, packet))
+    def _send(self, packet: DatagramPacket, departs: int) -> None:
+        """Append a packet to the queue, which departs at a tick."""
+        self.queued_packets.append((departs, packet))
         arrives = departs + self.delay
-        Alarm(self.clock, arrives, self.network.turn(arrives, self.number), self._pass_on, packet)
+        Alarm(self.clock, arrives, self.network.packet_priority(arrives, self.number), self._pass_on, packet)
 
-    def _let_go(self) -> None:
-        """Forget the packets that have left the queue by now."""
-        while self.leaving and self.leaving[0][0] <= self.clock.now:
-            self.occupied -= self.leaving.popleft()[1].size
+    def _remove_departed(self) -> None:
+        """Remove the packets that have departed by now."""
+        while self.queued_packets and self.queued_packets[0][0] <= self.clock.now:
+            self.occupied -= self.queued_packets.popleft()[1].size
 
-    def _drop(self, packet: Packet) -> None:
+    def _drop(self, packet: DatagramPacket) -> None:
         self.counts[base.DROPS] += 1
         if packet.is_data:
             packet.subflow.counts[base.DROPPED] += 1
 
-    def break_down(self) -> None:
-        """Break the link: what is on it is lost, and its queue takes nothing from then on."""
-        for packet in self.network.under_way():
+    def fail(self) -> None:
+        """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
+        for packet in self.network.packets_in_flight():
             if packet.hop < len(packet.path) and packet.path[packet.hop] is self:
-                packet.lost = True
+                packet.dropped = True
                 self._drop(packet)
-        self.leaving.clear()
-        self.occupied = self.limit = 0
+        self.queued_packets.clear()
+        self.occupied = self.current_limit = 0
         self.busy -= max(0, self.free_at - self.clock.now)
         self.free_at = self.clock.now
 
-    def mend(self) -> None:
-        """Let the link take packets again."""
-        self.limit = self.room
+    def repair(self) -> None:
+        """Let the link accept packets again."""
+        self.current_limit = self.queue_limit
 
-    def go_at(self, ratio: int) -> None:
-        """Take ``ratio`` for a byte from now on, also for those in the queue."""
-        self._let_go()
+    def set_ratio(self, ratio: int) -> None:
+        """Set the service time ``ratio`` per byte from now on, queued packets included."""
+        self._remove_departed()
         before, self.ratio, self._service = self.ratio, ratio, {}
-        queued, self.leaving = self.leaving, deque()
+        queued, self.queued_packets = self.queued_packets, deque()
         free = self.clock.now
-        for place, (departs, packet) in enumerate(queued):
+        for index, (departs, packet) in enumerate(queued):
             rest = rest_ticks(departs - free, before, ratio, packet.size)
-            free += rest if place == 0 else self._service_ticks(packet.size)
-            self.counts[base.STAY] += free - departs
-            packet.lost = True  # its alarm rings for nobody: what goes on is the same packet with another alarm
-            self._send(replace(packet, lost=False), free)
+            free += rest if index == 0 else self._service_ticks(packet.size)
+            self.counts[base.QUEUE_TICKS] += free - departs
+            packet.dropped = True  # its alarm rings for nobody: what goes on is the same packet with another alarm
+            self._send(replace(packet, dropped=False), free)
         if queued:
             self.busy += free - self.free_at
             self.free_at = free
 
-    def _is_unlucky(self) -> bool:
+    def _drops_early(self) -> bool:
         self.decisions += 1
-        return bool(drops_early(self.network.session.seed, self.number, self.decisions))
+        return bool(drops_early(self.network.extended_session.seed, self.number, self.decisions))
 
     def _service_ticks(self, size: int) -> int:
         if size not in self._service:
@@ -185,7 +191,7 @@ class Link:
 
     def _pass_on(self, alarm: Any) -> None:
         packet = alarm.value
-        if packet.lost:
+        if packet.dropped:
             return
         packet.hop += 1
         if packet.hop < len(packet.path):
@@ -194,50 +200,50 @@ class Link:
             packet.arrive(packet)
 
 
-class Flow:
-    """A flow: what its subflows share.
+class DatagramFlow:
+    """A flow: the state that its subflows share.
 
-    packets: 0 for a flow without end. first, last: its subflows are first .. last - 1. left: packets that have not been
-    sent for the first time; missing: not received. finished: tick at which the receiver had all of them, -1 before.
+    packets: 0 for a long-lived flow. first, last: its subflows are first .. last - 1. unsent: packets not sent yet;
+    missing: packets not received yet. finished: tick at which the receiver had all of them, -1 before.
     """
 
     def __init__(self, packets: int, first: int, last: int):
-        self.left = self.missing = packets or float("inf")
+        self.unsent = self.missing = packets or float("inf")
         self.first, self.last = first, last
         self.finished = -1
 
     def take(self, subflow: int, sequence: int) -> None:
         """Count a packet that is sent for the first time; sequence: its number in its subflow."""
-        self.left -= 1
+        self.unsent -= 1
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
-        """Count a packet that the receiver gets at tick ``now`` and did not have; sequence: as in :meth:`take`."""
+        """Count a packet that the receiver gets for the first time at tick ``now``; sequence: as in :meth:`take`."""
         self.missing -= 1
         if self.missing == 0:
             self.finished = now
 
 
-class Connection(Flow):
-    """A flow that carries the messages of a program one behind the other.
+class Connection(DatagramFlow):
+    """A flow that carries the messages of a program in order.
 
-    messages: those of which some packets have not been sent. number: packets sent so far, each counted once; they are
-    numbered so. sent: (subflow, sequence) -> number and message of every packet that the receiver lacks. received:
-    number -> message of packets that it has beyond the first one that it lacks, ``awaited``.
+    messages: those with unsent packets. number: packets sent so far, each counted once; it numbers them. sent:
+    (subflow, sequence) -> number and message of every packet that the receiver lacks. received: number -> message of
+    packets received out of order, beyond ``next_number``.
     """
 
     def __init__(self, first: int, last: int, ranks: Ranks):
         super().__init__(0, first, last)
-        self.left = 0
+        self.unsent = 0
         self.messages: deque[Message] = deque()
-        self.number = self.awaited = 0
+        self.number = self.next_number = 0
         self.sent: dict[tuple[int, int], tuple[int, Message]] = {}
         self.received: dict[int, Message] = {}
         self.ranks = ranks
 
     def add(self, message: Message) -> None:
-        """Put a message behind those that the connection carries already."""
+        """Append a message to those of the connection."""
         self.messages.append(message)
-        self.left += message.unsent
+        self.unsent += message.unsent
 
     def take(self, subflow: int, sequence: int) -> None:
         super().take(subflow, sequence)
@@ -247,18 +253,18 @@ class Connection(Flow):
         message.unsent -= 1
         if message.unsent == 0:
             self.messages.popleft()
-            self.ranks.left(message, self.ranks.clock.now + 1)
+            self.ranks.tail_sent(message, self.ranks.clock.now + 1)
 
     def get(self, subflow: int, sequence: int, now: int) -> None:
         number, message = self.sent.pop((subflow, sequence))
         self.received[number] = message
-        while self.awaited in self.received:
-            self.ranks.receive(self.received.pop(self.awaited))
-            self.awaited += 1
+        while self.next_number in self.received:
+            self.ranks.receive(self.received.pop(self.next_number))
+            self.next_number += 1
 
 
-class Host:
-    """A host that runs a program; connections: to other hosts, by their number, each with its subflows."""
+class ProgramHost:
+    """A host that runs a program; connections: by destination host, each with its subflows."""
 
     def __init__(self) -> None:
         self.connections: dict[int, tuple[Connection, list[Subflow]]] = {}
@@ -268,29 +274,29 @@ class Host:
         connection, subflows = self.connections[message.destination]
         connection.add(message)
         for subflow in subflows:
-            if connection.left > 0:
+            if connection.unsent > 0:
                 subflow.go_on()
 
 
 class Subflow:
     """A sender and its receiver.
 
-    path, back: links of its data and of its acknowledgements. expected: first packet that the receiver lacks. ahead:
-    those that it has beyond. is_pacing: whether a process sends at a constant rate. seq, win: the sender's fields, see
-    :class:`~flitlab.models.transport.newreno.Senders`.
+    path, back: links of its data and of its acknowledgements. expected: first packet that the receiver lacks.
+    out_of_order: packets received beyond it. is_pacing: whether a process sends at a constant rate. seq, win: the
+    sender's fields, see :class:`~flitlab.models.transport.newreno.Senders`.
     """
 
-    def __init__(self, network: "ReferenceDatagrams", index: int, flow: Flow):
+    def __init__(self, network: "ReferenceDatagrams", index: int, flow: DatagramFlow):
         self.network = network
         self.clock = network.clock
         self.index = index
         self.flow = flow
         self.counts = [0] * base.SUBFLOW_COUNTS
-        session = network.session
+        session = network.extended_session
         self.path = network.route(session.paths, index)
         self.back = network.route(session.back, index) if session.back else []
         self.expected = 0
-        self.ahead: set[int] = set()
+        self.out_of_order: set[int] = set()
         self.is_pacing = False
         self.seq, self.win = network.senders.seq[index], network.senders.win[index]
         self._number = len(network.links) + index
@@ -298,16 +304,16 @@ class Subflow:
     # the sender
 
     def pace(self, first: int) -> Generator[Alarm, Any, None]:
-        """The process of a sender at a constant rate, from a tick on until it has sent everything."""
-        gap = int(self.network.session.gap[self.index])
-        yield self._ring_at(first)
+        """The process of a sender at a constant rate, from tick ``first`` until everything is sent."""
+        gap = int(self.network.extended_session.gap[self.index])
+        yield self._timer_at(first)
         while self._send_next():
-            yield self._ring_at(self.clock.now + gap)
+            yield self._timer_at(self.clock.now + gap)
         self.is_pacing = False
 
     def _send_next(self) -> bool:
         """Send the next packet, if there is one."""
-        if self.flow.left > 0:
+        if self.flow.unsent > 0:
             self.flow.take(self.index, int(self.seq[HIGH]))
             self._emit(int(self.seq[HIGH]))
             self.seq[HIGH] += 1
@@ -315,21 +321,21 @@ class Subflow:
         return False
 
     def watch(self, first: int) -> Generator[Alarm, Any, None]:
-        """The process of a sender's timer: it opens the connection and looks whether a deadline has passed.
+        """The process of a sender's timer: it opens the connection and checks its deadline.
 
-        The first look is at a tick, the last when everything has been acknowledged. An acknowledgement may bring the
-        deadline forward, but not below the shortest timeout.
+        It checks first at tick ``first``, and last when everything is acknowledged. An acknowledgement may advance the
+        deadline, but not below the shortest timeout.
         """
         rules, senders, i = self.network.rules, self.network.senders, self.index
-        seq, patience = self.seq, ceil(rules.min_rto)
-        yield self._ring_at(first)
+        seq, min_timeout = self.seq, ceil(rules.min_rto)
+        yield self._timer_at(first)
         while True:
             now = self.clock.now
             if seq[DEADLINE] <= now:
                 if seq[STATE] <= OPENING:
                     self.counts[base.TIMEOUTS] += int(seq[STATE] == OPENING)
                     open_up(rules, senders, i, now)
-                    self.path[0].accept(Packet(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
+                    self.path[0].accept(DatagramPacket(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
                 elif seq[UNA] == seq[NEXT]:
                     seq[DEADLINE] = NEVER
                     return
@@ -337,18 +343,18 @@ class Subflow:
                     self.counts[base.TIMEOUTS] += 1
                     time_out(rules, senders, i, now)
                     self._send_on()
-            yield self._ring_at(min(int(seq[DEADLINE]), now + patience))
+            yield self._timer_at(min(int(seq[DEADLINE]), now + min_timeout))
 
-    def _ring_at(self, tick: int) -> Alarm:
-        return Alarm(self.clock, tick, self.network.turn(tick, self._number, TIMERS))
+    def _timer_at(self, tick: int) -> Alarm:
+        return Alarm(self.clock, tick, self.network.packet_priority(tick, self._number, TIMERS))
 
     def go_on(self) -> None:
-        """Let the sender send what has come to its flow after it had sent everything."""
+        """Resume a sender that had sent everything, with the packets that its flow has received since."""
         network, clock, seq = self.network, self.clock, self.seq
-        if network.session.transport.law is None:
+        if network.extended_session.transport.law is None:
             if not self.is_pacing:
                 self.is_pacing = self._send_next()
-                clock.process(self.pace(clock.now + int(network.session.gap[self.index])))
+                clock.process(self.pace(clock.now + int(network.extended_session.gap[self.index])))
             return
         if seq[UNA] == seq[NEXT] and resume(network.rules, network.senders, self.index, clock.now):
             first = min(int(seq[DEADLINE]), clock.now + ceil(network.rules.min_rto))
@@ -357,17 +363,17 @@ class Subflow:
 
     def _emit(self, sequence: int) -> None:
         self.counts[base.SENT] += 1
-        size = self.network.session.queues.packet_bytes
-        packet = Packet(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
+        size = self.network.extended_session.queues.packet_bytes
+        packet = DatagramPacket(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
         self.path[0].accept(packet)
 
     def _send_on(self) -> None:
-        """Send what the window admits: again what has been sent before a timeout, then new data."""
+        """Send what the window admits: first retransmissions after a timeout, then new data."""
         seq, mss = self.seq, self.network.rules.mss
         while fits_window(self.win[CWND], seq[UNA], seq[NEXT], mss):
             if seq[NEXT] < seq[HIGH]:
                 self.counts[base.RESENT] += 1
-            elif self.flow.left > 0:
+            elif self.flow.unsent > 0:
                 self.flow.take(self.index, int(seq[NEXT]))
                 seq[HIGH] += 1
             else:
@@ -375,19 +381,19 @@ class Subflow:
             self._emit(int(seq[NEXT]))
             seq[NEXT] += 1
 
-    def hear(self, answer: Packet) -> None:
-        """Let the sender take in an acknowledgement, and send what it then may."""
+    def receive_ack(self, ack: DatagramPacket) -> None:
+        """Process an acknowledgement, and send what the window admits."""
         rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
         state = self.seq[STATE]
-        if answer.is_syn and state != OPENING:
+        if ack.is_syn and state != OPENING:
             return
-        sample = now - answer.stamp
+        sample = now - ack.stamp
         self.counts[base.SAMPLES] += 1
         self.counts[base.RTT] += sample
         if state == OPENING:
             opened(rules, senders, i, sample, now)
         elif self.network.acknowledge(
-            rules, senders, i, self.flow.first, self.flow.last, answer.sequence, sample, answer.marked, now
+            rules, senders, i, self.flow.first, self.flow.last, ack.sequence, sample, ack.marked, now
         ):
             self.counts[base.RESENT] += 1
             self._emit(int(self.seq[UNA]))
@@ -395,47 +401,49 @@ class Subflow:
 
     # the receiver
 
-    def receive(self, packet: Packet) -> None:
-        """Let the receiver take in a packet and, where there is a transport, answer it."""
+    def receive(self, packet: DatagramPacket) -> None:
+        """Receive a packet and, with a transport, acknowledge it."""
         if packet.is_data:
             self._take(packet.sequence)
-        session = self.network.session
+        session = self.network.extended_session
         if session.transport.law is None:
             return
-        answer = Packet(
-            self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.hear, is_syn=packet.is_syn,
+        ack = DatagramPacket(
+            self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.receive_ack, is_syn=packet.is_syn,
             marked=packet.marked,
         )  # fmt: skip
         if session.transport.ack_path == INSTANT:
-            self.hear(answer)
+            self.receive_ack(ack)
         elif session.transport.ack_path == PURE_DELAY:
             tick = self.clock.now + int(session.ack_delay[self.index])
-            turn = self.network.turn(tick, self._number)
-            Alarm(self.clock, tick, turn, lambda alarm: self.hear(alarm.value), answer)
+            priority = self.network.packet_priority(tick, self._number)
+            Alarm(self.clock, tick, priority, lambda alarm: self.receive_ack(alarm.value), ack)
         else:
-            answer.path = self.back
-            answer.path[0].accept(answer)
+            ack.path = self.back
+            ack.path[0].accept(ack)
 
     def _take(self, sequence: int) -> None:
         self.counts[base.ARRIVED] += 1
-        self.network.note(self.index, sequence)
-        if self.network.once or self._hold(sequence):
+        self.network.trace_packet(self.index, sequence)
+        if self.network.never_retransmits or self._hold(sequence):
             self.counts[base.RECEIVED] += 1
             self.flow.get(self.index, sequence, self.clock.now)
 
     def _hold(self, sequence: int) -> bool:
-        """Take in a packet; whether the receiver did not have it yet."""
-        if sequence < self.expected or sequence in self.ahead:
+        """Store a packet; return whether it is new to the receiver."""
+        if sequence < self.expected or sequence in self.out_of_order:
             return False
-        self.ahead.add(sequence)
-        while self.expected in self.ahead:
-            self.ahead.remove(self.expected)
+        self.out_of_order.add(sequence)
+        while self.expected in self.out_of_order:
+            self.out_of_order.remove(self.expected)
             self.expected += 1
         return True
 
 
 def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """A compiled function for arguments of these types: to look it up at every call would take longer than the call."""
+    """Return the machine code of a compiled function for arguments of these types: a look-up at every call would be
+    slower.
+    """
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)
     code: Callable[..., Any] = function.overloads[signature].entry_point
@@ -443,31 +451,31 @@ def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceDatagrams:
-    """A simulation of datagrams under way in SimPy (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
+    """A simulation of datagrams in SimPy (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
 
-    shuffle: a seed for the order of everything that the model leaves open. once: nobody sends a packet again, so
-    that every one that arrives is new.
+    shuffle: seed for the order of events that the model leaves open. never_retransmits: every received packet is new.
+    extended_session: the session with the queues of hosts as links.
     """
 
     latest = LATEST
 
     def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
-        self.given = session
-        self.session = session = with_feeders(session)
+        self.session = session
+        self.extended_session = session = with_feeders(session)
         self.clock = Clock(shuffle)
         self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
         self.senders = make_senders(session.subflows)
-        self.once = session.transport.law is None and session.program is None
+        self.never_retransmits = session.transport.law is None and session.program is None
         self._precedence = _machine_code(precedence, session.seed, 0, 0)
         if session.transport.law:
             self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
         self.feeders = session.topology.channels + 2 * session.topology.hosts
-        self.links = [Link(self, number) for number in range(len(session.delay))]
+        self.links = [DatagramLink(self, number) for number in range(len(session.delay))]
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         self.ranks = None if session.program is None else self._program(session.program)
         bounds = session.first.tolist()
         self.flows = [
-            Flow(packets, first, last) if self.ranks is None else Connection(first, last, self.ranks)
+            DatagramFlow(packets, first, last) if self.ranks is None else Connection(first, last, self.ranks)
             for packets, first, last in zip(session.flows.packets.tolist(), bounds[:-1], bounds[1:], strict=True)
         ]
         self.subflows = [Subflow(self, i, flow) for flow in self.flows for i in range(flow.first, flow.last)]
@@ -481,48 +489,50 @@ class ReferenceDatagrams:
             self.clock.process(subflow.watch(first) if session.transport.law else subflow.pace(first))
 
     def _program(self, program: Connections) -> Ranks:
-        self.hosts = [Host() for _ in range(self.session.topology.hosts)]
+        self.hosts = [ProgramHost() for _ in range(self.extended_session.topology.hosts)]
         return Ranks(self.clock, program.workload, self.hosts, LAST)
 
     def _connect(self) -> None:
-        """The connections of a program have been open since before the run."""
-        ends = self.session.flows
+        """Open the connections of a program, which exist since before the run."""
+        ends = self.extended_session.flows
         for flow, source, destination in zip(self.flows, ends.source.tolist(), ends.destination.tolist(), strict=True):
             self.hosts[source].connections[destination] = flow, self.subflows[flow.first : flow.last]
-        if self.session.transport.law:
-            for i, sample in enumerate(first_samples(self.session).tolist()):
+        if self.extended_session.transport.law:
+            for i, sample in enumerate(first_samples(self.extended_session).tolist()):
                 connect(self.rules, self.senders, i, sample)
 
     def _change(self, alarm: Any) -> None:
         change: Change = alarm.value
         for number in change.broken.tolist():
-            self.links[number].break_down()
+            self.links[number].fail()
         for number in change.mended.tolist():
-            self.links[number].mend()
+            self.links[number].repair()
         for number, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
-            self.links[number].go_at(ratio)
-        for place, index in enumerate(change.moved.tolist()):
-            self.subflows[index].path = self.route(change.paths, place)
+            self.links[number].set_ratio(ratio)
+        for slot, index in enumerate(change.moved.tolist()):
+            self.subflows[index].path = self.route(change.paths, slot)
             if change.back is not None:
-                self.subflows[index].back = self.route(change.back, place)
+                self.subflows[index].back = self.route(change.back, slot)
 
-    def route(self, paths: Paths, index: int) -> list[Link]:
-        """The links of path ``index`` of some paths, in order."""
+    def route(self, paths: Paths, index: int) -> list[DatagramLink]:
+        """The links of path ``index`` in order."""
         return [self.links[number] for number in paths.link[paths.start[index] : paths.start[index + 1]].tolist()]
 
-    def turn(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
-        """The priority of a link's packet in a tick or, above the links' numbers, of a subflow's timer or answer."""
-        return EventPriority(after + 1 + self._precedence(self.session.seed, tick, number))
+    def packet_priority(self, tick: int, number: int, after: int = FIRST) -> EventPriority:
+        """The priority of a link's packet in a tick or, above the numbers of links, of a subflow's timer or
+        acknowledgement.
+        """
+        return EventPriority(after + 1 + self._precedence(self.extended_session.seed, tick, number))
 
-    def note(self, subflow: int, sequence: int) -> None:
-        """Put a data packet that reaches its receiver into the trace, if one is kept."""
+    def trace_packet(self, subflow: int, sequence: int) -> None:
+        """Append a received data packet to the trace, if one is kept."""
         if self._trace is not None:
             self._trace.append((self.clock.now, subflow, sequence))
 
     def advance(self, until: int) -> None:
         if until > self.clock.now:
             self.clock.run(int(until))
-        if self.ranks is not None and self.session.transport.law is None:
+        if self.ranks is not None and self.extended_session.transport.law is None:
             check_lossless(self.counters().subflow[:, DROPPED])
 
     def counters(self) -> Counters:
@@ -536,14 +546,14 @@ class ReferenceDatagrams:
 
     def in_flight(self) -> Ints:
         count = np.zeros(len(self.subflows), np.int64)
-        for packet in self.under_way():
+        for packet in self.packets_in_flight():
             count[packet.subflow.index] += packet.is_data
         return count
 
-    def under_way(self) -> list[Packet]:
+    def packets_in_flight(self) -> list[DatagramPacket]:
         """All packets in queues and on links."""
         values = (event._value for _, _, _, event in self.clock._queue)
-        return [packet for packet in values if isinstance(packet, Packet) and not packet.lost]
+        return [packet for packet in values if isinstance(packet, DatagramPacket) and not packet.dropped]
 
     def trace(self) -> Trace:
         if self._trace is None:
@@ -553,12 +563,12 @@ class ReferenceDatagrams:
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
         received = np.array([subflow.counts[base.RECEIVED] for subflow in self.subflows], np.int64)
-        left = np.array([flow.left for flow in self.flows], np.int64)
-        return standing_of(
-            self.given, self.senders, received, left, self.in_flight(), self.clock.now, self.ranks.has_events()
+        unsent = np.array([flow.unsent for flow in self.flows], np.int64)
+        return program_status(
+            self.session, self.senders, received, unsent, self.in_flight(), self.clock.now, self.ranks.has_events()
         )
 
     def execution(self) -> Execution:
@@ -566,5 +576,5 @@ class ReferenceDatagrams:
         return self.ranks.execution()
 
     def carried(self) -> Ints:
-        links, now = self.links[: self.session.topology.channels], self.clock.now
+        links, now = self.links[: self.extended_session.topology.channels], self.clock.now
         return np.array([link.busy - max(0, link.free_at - now) for link in links], np.int64)

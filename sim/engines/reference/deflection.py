@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deflection (hot-potato): no credits and no feedback between switches; packets have one length L.
+"""Deflection (hot-potato) routing: no credits and no feedback between switches; packets have one length L.
 
 A switch holds packets in one pool. Per tick (slotted: at multiples of L), in the order of rank:
 
-1. an eligible packet takes its ejection channel if it is for a host here, else a minimal output, if free;
-2. while the switch holds more than ``hold_packets``, the lowest-ranked eligible packet takes any free
-   network output: it is deflected;
-3. its hosts, round robin, start packets while fewer than ``hold_packets`` are held or coming from hosts.
+1. an eligible packet takes its ejection channel if it is at its destination, else a free minimal output;
+2. while the switch holds more than ``hold_packets``, the lowest-ranked eligible packet takes any free network output:
+   it is deflected;
+3. hosts, in round robin, start packets while fewer than ``hold_packets`` are held or in flight from hosts.
 
-Nothing is dropped: of the packets that arrive in L ticks, all can leave in the next L, for a switch has as
-many network outputs as inputs.
+Nothing is dropped: all packets that arrive in L ticks can leave in the next L, since a switch has as many network
+outputs as inputs.
 """
 
 from bisect import insort
@@ -31,21 +31,21 @@ from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
 
 
-class Host(network.Host):
+class DeflectionHost(network.Host):
     """A host whose switch decides when it sends."""
 
-    switch: "Switch"
+    switch: "DeflectionSwitch"
 
-    def notice(self, now: int) -> None:
-        self.switch.wake(max(now, self.free_at))
+    def schedule_send(self, now: int) -> None:
+        self.switch.schedule_at(max(now, self.free_at))
 
 
-class Switch(Allocator):
-    """A pool of packets, outputs, and the hosts that the switch admits.
+class DeflectionSwitch(Allocator):
+    """A pool of packets, outputs, and the hosts of the switch.
 
-    outputs: network channels in channel order. ejection: by host. hosts: the next to start a packet first.
-    resident: packets in the pool, from the arrival of their head to their grant; waiting: those of them
-    that are eligible, by rank. inbound: packets on their way from a host.
+    outputs: network channels in channel order. ejection: by host. hosts: in order of priority. resident: packets in the
+    pool, from the arrival of their head to their grant; waiting: the eligible ones, by rank. inbound: packets in flight
+    from a host.
     """
 
     def __init__(self, net: "DeflectionNetwork", index: int):
@@ -54,7 +54,7 @@ class Switch(Allocator):
         self.index = index
         self.outputs: list[Output] = []
         self.ejection: dict[int, Output] = {}
-        self.hosts: deque[Host] = deque()
+        self.hosts: deque[DeflectionHost] = deque()
         self.resident = 0
         self.inbound = 0
         self.waiting: list[Packet] = []
@@ -62,7 +62,7 @@ class Switch(Allocator):
 
     @cached_property
     def bound(self) -> int:
-        """The number of packets that the switch never holds more than."""
+        """The largest number of packets that the switch can hold."""
         net, times = self.network, self.network.times
         return occupancy_bound(
             times.hold_packets,
@@ -74,66 +74,68 @@ class Switch(Allocator):
             net.scenario.events,
         )
 
-    def wake(self, tick: int) -> None:
-        """Have :meth:`allocate` called at a tick or, slotted, at the next multiple of the packet length L."""
+    def schedule_at(self, tick: int) -> None:
+        """Schedule :meth:`allocate` at a tick or, slotted, at the next multiple of the packet length L."""
         slot = self.network.slot
-        super().wake(-(-tick // slot) * slot)
+        super().schedule_at(-(-tick // slot) * slot)
 
     def arrive(self, packet: Packet) -> None:
-        """Take in a packet whose head arrives."""
+        """Store a packet whose head arrives."""
         self.resident += 1
         if packet.hop == 0:
             self.inbound -= 1
         self.network.ledger.occupy(self.resident)
         assert self.resident <= self.bound, f"switch {self.index} holds {self.resident} packets"
         self._expected.append(packet)
-        self.wake(packet.arrived + self.network.times.header)
+        self.schedule_at(packet.arrived + self.network.times.header)
         if self.waiting:
-            self.wake(packet.arrived)  # one more resident may force another out
+            self.schedule_at(packet.arrived)  # one more resident may force another out
 
     def allocate(self, now: int) -> None:
-        """Grant outputs to packets in order of rank, deflect those that are too many, and let hosts send."""
+        """Grant outputs to packets in order of rank, deflect excess packets, and let hosts send."""
         header = self.network.times.header
         while self._expected and self._expected[0].arrived + header <= now:
             insort(self.waiting, self._expected.popleft())
         free = sum(1 << port for port, output in enumerate(self.outputs) if output.free_at <= now)
-        free = self._grant_wanted(now, free)
+        free = self._grant_minimal(now, free)
         self._deflect(now, free)
         self._admit(now)
         held = [o.free_at for o in [*self.outputs, *self.ejection.values()] if o.free_at > now]
         if self.waiting and held:
-            self.wake(min(held))
+            self.schedule_at(min(held))
 
-    def lose(self, lost: Callable[[Packet], bool]) -> None:
-        """Lose those of the packets in the pool of which a function says so."""
+    def drop(self, lost: Callable[[Packet], bool]) -> None:
+        """Drop the packets of the pool for which a function returns True."""
         for packet in [packet for packet in [*self._expected, *self.waiting] if lost(packet)]:
             (self.waiting if packet in self.waiting else self._expected).remove(packet)
             self.resident -= 1
-            self.network.lose(packet)
+            self.network.drop(packet)
 
-    def _grant_wanted(self, now: int, free: int) -> int:
-        """Every packet that finds an output it wants free takes it; the network outputs then free, a mask."""
-        left = []
+    def _grant_minimal(self, now: int, free: int) -> int:
+        """Grant every packet a free minimal output, where there is one; return the network outputs still free, a bit
+        mask.
+        """
+        blocked = []
         for packet in self.waiting:
             if packet.target == self.index:
                 output = self.ejection[packet.destination]
                 if output.free_at > now:
-                    left.append(packet)
+                    blocked.append(packet)
                     continue
             else:
-                wanted = free & int(self.network.ports[packet.target, self.index])
-                if not wanted:
-                    left.append(packet)
+                minimal = free & int(self.network.ports[packet.target, self.index])
+                if not minimal:
+                    blocked.append(packet)
                     continue
-                port = self._pick(wanted, packet)
+                port = self._pick(minimal, packet)
                 free &= ~(1 << port)
                 output = self.outputs[port]
             self._carry(output, packet, now)
-        self.waiting = left
+        self.waiting = blocked
         return free
 
     def _deflect(self, now: int, free: int) -> None:
-        """While too many packets are held, the last of them takes any free output."""
+        """Send excess packets, the lowest-ranked first, on any free output."""
         while self.resident > self.network.times.hold_packets and free and self.waiting:
             packet = self.waiting.pop()
             port = self._pick(free, packet)
@@ -148,10 +150,10 @@ class Switch(Allocator):
 
     def _carry(self, output: Output, packet: Packet, now: int) -> None:
         self.resident -= 1
-        output.carry(self.network, packet, now, output.place)
+        output.carry(self.network, packet, now, output.switch)
 
     def _admit(self, now: int) -> None:
-        """Hosts start packets while there is room; the one after the last to start comes first."""
+        """Let hosts start packets while the pool has space, in round robin."""
         for host in list(self.hosts):
             if not host.waiting:
                 continue
@@ -161,34 +163,34 @@ class Switch(Allocator):
                 while self.hosts[-1] is not host:
                     self.hosts.rotate(-1)
             if host.waiting and host.free_at > now:
-                self.wake(host.free_at)
+                self.schedule_at(host.free_at)
 
 
 class DeflectionChanges(Changes):
-    """What happens to a network of hot-potato switches; network: a :class:`DeflectionNetwork`."""
+    """The timeline of a network of deflection switches; network: a :class:`DeflectionNetwork`."""
 
-    def _empty(self, switch: Switch) -> None:
-        switch.lose(lambda packet: True)
+    def _drop_all(self, switch: DeflectionSwitch) -> None:
+        switch.drop(lambda packet: True)
 
-    def _learn(self, change: PolicyChange) -> None:
-        """Packets follow the new next hops at once; those that are where none leads from are lost."""
+    def _apply_routes(self, change: PolicyChange) -> None:
+        """Use the updated next hops at once; drop the packets that no next hop leads to their destination."""
         network, routes = self.network, change.step.routes
         assert routes is not None
         network.ports, network.routes = routes.ports, routes.tables(network.scenario.topology)
         for packet in [packet for packet in network.sent() if packet.on is not None]:
-            if self._is_stranded(packet, packet.on.place):
-                network.lose(packet)
+            if self._is_stranded(packet, packet.on.switch):
+                network.drop(packet)
         for switch in network.switches:
-            switch.lose(lambda packet, switch=switch: self._is_stranded(packet, switch))
-            switch.wake(self.clock.now)
+            switch.drop(lambda packet, switch=switch: self._is_stranded(packet, switch))
+            switch.schedule_at(self.clock.now)
 
-    def _is_stranded(self, packet: Packet, switch: Switch) -> bool:
-        """Whether no next hop leads a packet from a switch to its target."""
+    def _is_stranded(self, packet: Packet, switch: DeflectionSwitch) -> bool:
+        """Whether no next hop leads a packet from a switch to its destination."""
         return bool(is_stranded(self.network.routes, switch.index, packet.target))
 
 
 class DeflectionNetwork(Network[Deflection]):
-    """A run of hot-potato switching. Raises ``ValueError`` for packets of several lengths, or too few outputs."""
+    """A run of deflection routing. Raises ``ValueError`` for packets of several lengths, or too few outputs."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
@@ -201,8 +203,8 @@ class DeflectionNetwork(Network[Deflection]):
         self.slot = self.flits if times.slotted else 1
         self.ports = scenario.routes.ports
 
-        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
-        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [DeflectionSwitch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [DeflectionHost(self, h) for h in range(topology.hosts)]
         ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):
             output = Output(times.switch + times.link + extra, channel, switches[head])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference engine of mode ``flow``: whenever a message comes or goes, the rates of all are found anew."""
+"""The reference engine of mode ``flow``: all rates are recomputed whenever a message starts or ends."""
 
 import math
 from collections.abc import Sequence
@@ -13,58 +13,69 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.flow.model import (
-    DEAD,
+    FAILED_CAPACITY,
     RESOLUTION,
     Flowing,
-    NetworkStep,
-    comes_more,
-    find_way,
-    leave_way,
+    FlowStep,
+    clear_channel_shares,
+    compute_channel_shares,
+    has_later_step,
+    make_channel_shares,
     make_network,
     make_steps,
-    make_way,
-    steady,
+    round_rate,
 )
 from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, CHANGES, LATEST, Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 
 @dataclass(eq=False)
-class Flow:
-    """A message under way; times in ticks / ``RESOLUTION``.
+class FlowMessage:
+    """A message in flight; times in ticks / ``RESOLUTION``.
 
-    channel: int64, share: float64: what it takes of each channel for every flit. latency: from its leaving the source
-    to the delivery. left: what had not left the source at ``since``, flits times ``RESOLUTION``; since then it has gone
-    at ``rate``, 0 if it is stalled. flits: that go this way. ends: when nothing will be left, -1 while nobody knows.
+    channel: int64, share: float64 [channels used]: flits on each channel per flit. latency: from the end at the source
+    to the delivery. unsent: at time ``since``, flits times ``RESOLUTION``; it decreases at ``rate``, 0 if stalled.
+    flits: on these channels. source_end: when nothing will be unsent, -1 if unknown.
     """
 
     message: Message
     channel: Ints
     share: Floats
     latency: Int
-    left: float
+    unsent: float
     since: int
     flits: float
     rate: float = 0.0
-    ends: int = -1
+    source_end: int = -1
 
-    def left_at(self, now: int) -> float:
-        """What has not left the source at a time, in flits times ``RESOLUTION``."""
-        return self.left - self.rate * (now - self.since)
+    def unsent_at(self, now: int) -> float:
+        """Unsent data at a time, flits times ``RESOLUTION``."""
+        return self.unsent - self.rate * (now - self.since)
 
-    def go(self, rate: float, now: int) -> None:
-        """Go at another rate, in flits a tick, from ``now`` on."""
-        self.left, self.since, self.rate = self.left_at(now), now, rate
-        self.ends = now + math.ceil(max(0.0, self.left) / rate) if rate else -1
+    def set_rate(self, rate: float, now: int) -> None:
+        """Set the rate, in flits/tick, from ``now`` on."""
+        self.unsent, self.since, self.rate = self.unsent_at(now), now, rate
+        self.source_end = now + math.ceil(max(0.0, self.unsent) / rate) if rate else -1
 
 
-def fair_rates(capacity: Floats, flows: Sequence[Flow]) -> Floats:
-    """Max-min fair rates, float64 [flows], in flits a tick.
+def fair_rates(capacity: Floats, flows: Sequence[FlowMessage]) -> Floats:
+    """Max-min fair rates by progressive filling (Bertsekas and Gallager, Data Networks, 1992).
 
-    All rates rise together; those of flows over a channel that is full stop there.
-    capacity: float64 [channels], flits a tick.
+    All rates rise together; the rates of flows over a full channel are then fixed.
+
+    Parameters
+    ----------
+    capacity : float64 [channels]
+        Flits/tick.
+    flows : sequence of FlowMessage
+        With channels and shares.
+
+    Returns
+    -------
+    float64 [flows]
+        Flits/tick.
     """
     channel = np.concatenate([flow.channel for flow in flows])
     share = np.concatenate([flow.share for flow in flows])
@@ -81,9 +92,9 @@ def fair_rates(capacity: Floats, flows: Sequence[Flow]) -> Floats:
 
 
 class FlowNetwork:
-    """A run of mode flow under way in SimPy (see :class:`flitlab.sim.engines.base.ApplicationRun`).
+    """A run of mode flow in SimPy (see :class:`flitlab.sim.engines.base.ApplicationRun`).
 
-    It stands for all hosts of the program, too. shuffle: a seed for the order of everything that the model leaves open.
+    It also stands for all hosts of the program. shuffle: seed for the order of events that the model leaves open.
     """
 
     latest = LATEST // RESOLUTION
@@ -91,17 +102,17 @@ class FlowNetwork:
     def __init__(self, scenario: Scenario[FlowSwitching, Workload], seed: int, shuffle: int = 0):
         self.clock = Clock(shuffle)
         self.network = make_network(scenario, seed)
-        self._way = make_way(self.network, scenario.topology.switches)
+        self._channel_shares = make_channel_shares(self.network, scenario.topology.switches)
         hosts = [self] * scenario.topology.hosts
         self.ranks = Ranks(self.clock, scenario.work, hosts, resolution=RESOLUTION)
-        self.flows: list[Flow] = []
+        self.flows: list[FlowMessage] = []
         self._carried = np.zeros(len(self.network.capacity))
         self._progress = np.zeros(scenario.work.program.operations)
         self._changed = False
         self._arriving = 0  # messages that have left their sources
         self._steps = make_steps(scenario, self.network)
         for step in self._steps:
-            Alarm(self.clock, step.tick * RESOLUTION, CHANGES, self._happen, step)
+            Alarm(self.clock, step.tick * RESOLUTION, CHANGES, self._apply_step, step)
 
     def advance(self, until: int) -> None:
         if until * RESOLUTION > self.clock.now:
@@ -110,10 +121,10 @@ class FlowNetwork:
     def done(self) -> bool:
         return self.ranks.unfinished == 0
 
-    def standing(self) -> Standing:
-        under_way, stalled = len(self.flows) + self._arriving, sum(flow.rate == 0.0 for flow in self.flows)
-        coming = under_way > stalled or self.ranks.has_events() or comes_more(self._steps, self.clock.now)
-        return Standing(self.clock.events, 0, under_way, coming, stalled)
+    def program_status(self) -> ProgramStatus:
+        in_flight, stalled = len(self.flows) + self._arriving, sum(flow.rate == 0.0 for flow in self.flows)
+        event_pending = in_flight > stalled or self.ranks.has_events() or has_later_step(self._steps, self.clock.now)
+        return ProgramStatus(self.clock.events, 0, in_flight, event_pending, stalled)
 
     def execution(self) -> Execution:
         return self.ranks.execution()
@@ -132,12 +143,12 @@ class FlowNetwork:
                 progress[flow.message.send] += self._sent(flow)
         return progress
 
-    def _sent(self, flow: Flow) -> float:
-        """Flits of a message that have left the source on its present way."""
-        return flow.flits - max(0.0, flow.left_at(self.clock.now)) / RESOLUTION
+    def _sent(self, flow: FlowMessage) -> float:
+        """Flits of a message that have left the source on its current channels."""
+        return flow.flits - max(0.0, flow.unsent_at(self.clock.now)) / RESOLUTION
 
     def flowing(self) -> Flowing:
-        """The messages that have not left their sources, and how they share the channels."""
+        """The messages that have not left their sources, with their channels and shares."""
         flows = sorted(self.flows, key=lambda flow: flow.message.send)
         start = np.cumsum([0, *(len(flow.channel) for flow in flows)])
         channel = np.concatenate([np.zeros(0, np.int64), *(flow.channel for flow in flows)])
@@ -146,69 +157,69 @@ class FlowNetwork:
         return Flowing(send, np.array([flow.rate for flow in flows]), start, channel, share)
 
     def join(self, message: Message) -> None:
-        """Let a message begin to flow."""
-        channel, share, latency = self._find(message)
+        """Start a message."""
+        channel, share, latency = self._route_message(message)
         flits = float(message.flits)
-        self.flows.append(Flow(message, channel, share, latency, flits * RESOLUTION, self.clock.now, flits))
-        self._change()
+        self.flows.append(FlowMessage(message, channel, share, latency, flits * RESOLUTION, self.clock.now, flits))
+        self._schedule_update()
 
-    def _find(self, message: Message) -> tuple[Ints, Floats, Int]:
-        """The channels of a message that begins to flow, its share of each, and its latency."""
-        way, stage = self._way, self.ranks.stage[message.send]
-        count, latency = find_way(
-            self.network, way, message.source, message.destination, message.send, stage,
+    def _route_message(self, message: Message) -> tuple[Ints, Floats, Int]:
+        """Channels, shares and latency of a message that starts."""
+        shares, stage = self._channel_shares, self.ranks.stage[message.send]
+        count, latency = compute_channel_shares(
+            self.network, shares, message.source, message.destination, message.send, stage,
             packets_of(message.size, self.network.packet_bytes),
         )  # fmt: skip
-        channel = way.channel[:count].copy()
-        share = way.share[channel]
-        leave_way(way, count)
+        channel = shares.channel[:count].copy()
+        share = shares.share[channel]
+        clear_channel_shares(shares, count)
         return channel, share, latency
 
-    def _happen(self, alarm: Any) -> None:
-        """Give channels the capacities that they have now, and messages the ways that the routing has learned."""
-        step: NetworkStep = alarm.value
+    def _apply_step(self, alarm: Any) -> None:
+        """Apply changed capacities, and reroute messages where the routing reacts."""
+        step: FlowStep = alarm.value
         self.network = self.network._replace(capacity=step.capacity, routes=step.routes or self.network.routes)
-        self._change()
+        self._schedule_update()
         for flow in self.flows if step.routes else ():
-            if (step.capacity[flow.channel] == DEAD).any():
+            if (step.capacity[flow.channel] == FAILED_CAPACITY).any():
                 sent = self._sent(flow)
                 self._carried[flow.channel] += flow.share * sent
-                self._note(flow, sent)
+                self._count_progress(flow, sent)
                 flow.flits -= sent
-                flow.channel, flow.share, flow.latency = self._find(flow.message)
+                flow.channel, flow.share, flow.latency = self._route_message(flow.message)
 
-    def _note(self, flow: Flow, sent: float) -> None:
-        """Note that flits of a message have left the source for good on the way that it has now."""
+    def _count_progress(self, flow: FlowMessage, sent: float) -> None:
+        """Count flits of a message that have left the source on its current channels for good."""
         if self.ranks.stage[flow.message.send] == DATA:
             self._progress[flow.message.send] += sent
 
-    def _change(self) -> None:
-        """Have the rates found anew when all that comes and goes now has done so."""
+    def _schedule_update(self) -> None:
+        """Schedule one update of the rates for all messages that start or end at this time."""
         if not self._changed:
             self._changed = True
-            Alarm(self.clock, self.clock.now, ALLOCATION, self._share)
+            Alarm(self.clock, self.clock.now, ALLOCATION, self._update_rates)
 
-    def _share(self, _: Any) -> None:
+    def _update_rates(self, _: Any) -> None:
         self._changed = False
         if not self.flows:
             return
         self.flows = self.clock.shuffled(self.flows)
         for flow, fair in zip(self.flows, fair_rates(self.network.capacity, self.flows), strict=True):
-            if (rate := steady(fair)) != flow.rate:
-                flow.go(rate, self.clock.now)
+            if (rate := round_rate(fair)) != flow.rate:
+                flow.set_rate(rate, self.clock.now)
                 if rate:
-                    Alarm(self.clock, flow.ends, ARRIVALS, self._end, flow)
+                    Alarm(self.clock, flow.source_end, ARRIVALS, self._end, flow)
 
     def _end(self, alarm: Any) -> None:
-        """A message has left its source, unless its rate has changed since the alarm was set."""
+        """End a message at its source, unless its rate has changed since the alarm was set."""
         flow, now = alarm.value, self.clock.now
-        if flow.ends != now or flow not in self.flows:
+        if flow.source_end != now or flow not in self.flows:
             return
         self.flows.remove(flow)
         self._carried[flow.channel] += flow.share * flow.flits
-        self._note(flow, flow.flits)
-        self.ranks.left(flow.message, now)
-        self._change()
+        self._count_progress(flow, flow.flits)
+        self.ranks.tail_sent(flow.message, now)
+        self._schedule_update()
         self._arriving += 1
         Alarm(self.clock, now + flow.latency, ARRIVALS, self._deliver, flow.message)
 

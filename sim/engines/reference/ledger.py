@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counters of a run of the reference engine, and its log of packets."""
+"""The counters and the packet log of a run of the reference engine."""
 
 import numpy as np
 
@@ -13,23 +13,23 @@ from flitlab.sim.engines.reference.packet import Packet
 
 
 class Ledger:
-    """Counters of a run, kept up to date event by event.
+    """Counters of a run, updated event by event.
 
-    moved: grants of packets so far, or of flits. packets: (id, tick of delivery, hops) of those delivered, None where
-    no log is kept. The others are what :class:`~flitlab.sim.engines.base.Snapshot` has by the same names.
+    moved: grants of packets, or of flits. packets: (id, tick of delivery, hops) of delivered packets; None without a
+    log. The others are those of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
     """
 
     def __init__(self, scenario: Scenario, log: bool):
         self.counts = [0] * base.SCALARS
         self.histogram = [0] * BUCKETS
         self.moved = 0
-        self.hops = [0] * base.LONG
-        self.deflections = [0] * base.LONG
+        self.hops = [0] * base.HOP_BUCKETS
+        self.deflections = [0] * base.HOP_BUCKETS
         self.created = np.zeros(scenario.topology.hosts, np.int64)
         self.channel_flits = [0] * scenario.topology.channels
         self.sent = _Flows(scenario)
         self.delivered = _Flows(scenario)
-        self.lost = _Flows(scenario)
+        self.dropped = _Flows(scenario)
         self.packets: list[tuple[int, int, int]] | None = [] if log else None
 
     def create(self, packet: Packet) -> None:
@@ -37,7 +37,7 @@ class Ledger:
         self.join(packet.source, 1, packet.flits)
 
     def join(self, source: int, packets: int, flits: int) -> None:
-        """Count packets, of so many flits in all, that enter the source queue of a host."""
+        """Count packets, of ``flits`` flits in all, that enter the source queue of a host."""
         self.counts[base.CREATED_PACKETS] += packets
         self.counts[base.CREATED_FLITS] += flits
         self.created[source] += flits
@@ -48,18 +48,18 @@ class Ledger:
         self.sent.add(packet)
 
     def grant(self, channel: int | None, flits: int) -> None:
-        """Count the grant of a network channel, or (None) of an ejection channel, to so many flits of a packet."""
+        """Count the grant of a network channel, or (None) of an ejection channel, to ``flits`` flits of a packet."""
         self.counts[base.GRANTS] += 1
         self.carry(channel, flits)
 
     def carry(self, channel: int | None, flits: int) -> None:
-        """Count flits that cross a network channel, or (None) an ejection channel, which has no counter of its own."""
+        """Count flits on a network channel; ejection channels (None) have no counter of their own."""
         self.moved += 1
         if channel is not None:
             self.channel_flits[channel] += flits
 
     def occupy(self, packets: int) -> None:
-        """Note that a switch holds so many packets, for the maximum over switches and time."""
+        """Update the maximum occupancy of a switch."""
         if packets > self.counts[base.OCCUPANCY_MAX]:
             self.counts[base.OCCUPANCY_MAX] = packets
 
@@ -74,26 +74,26 @@ class Ledger:
         counts[base.HOPS_MAX] = max(counts[base.HOPS_MAX], packet.hop)
         counts[base.DEFLECTIONS] += packet.deflections
         self.histogram[bucket(latency)] += 1
-        self.hops[min(packet.hop, base.LONG - 1)] += 1
-        self.deflections[min(packet.deflections, base.LONG - 1)] += 1
+        self.hops[min(packet.hop, base.HOP_BUCKETS - 1)] += 1
+        self.deflections[min(packet.deflections, base.HOP_BUCKETS - 1)] += 1
         self.delivered.add(packet)
         if self.packets is not None:
             self.packets.append((packet.identity, now, packet.hop))
 
-    def lose(self, packet: Packet) -> None:
-        """Count a packet that was lost with a link or a switch."""
-        self.counts[base.LOST_PACKETS] += 1
-        self.counts[base.LOST_FLITS] += packet.flits
-        self.lost.add(packet)
+    def drop(self, packet: Packet) -> None:
+        """Count a packet dropped on a failed link or in a failed switch."""
+        self.counts[base.DROPPED_PACKETS] += 1
+        self.counts[base.DROPPED_FLITS] += packet.flits
+        self.dropped.add(packet)
 
     def scalars(self, events: int) -> Ints:
-        """The scalar counters, int64 [SCALARS], copied; events: the number to be given as EVENTS."""
+        """The scalar counters, int64 [SCALARS], copied; events: the value of EVENTS."""
         scalars = np.array(self.counts, np.int64)
         scalars[base.EVENTS] = events
         return scalars
 
     def snapshot(self, tick: int, events: int) -> Snapshot:
-        """All counters, copied; tick: the present one. events: the number to be given as EVENTS."""
+        """All counters, copied; tick: the current one. events: the value of EVENTS."""
         return Snapshot(
             tick,
             self.scalars(events),
@@ -103,18 +103,18 @@ class Ledger:
             self.created.copy(),
             np.array(self.channel_flits, np.int64),
             delivered=self.delivered.counted(),
-            present=self.sent.counted().less(self.delivered.counted()).less(self.lost.counted()),
+            present=self.sent.counted().minus(self.delivered.counted()).minus(self.dropped.counted()),
         )
 
     def log(self) -> PacketLog:
-        """Every delivered packet, sorted by id. Raises ``ValueError`` if no log was asked for."""
+        """Every delivered packet, sorted by id. Raises ``ValueError`` without a log."""
         if self.packets is None:
             raise ValueError("the run was started without log=True")
         return PacketLog(*np.array(sorted(self.packets), np.int64).reshape(-1, 3).T.copy())
 
 
 class _Flows:
-    """Flits of packets so far, by their ends. sources: int64 [hosts], those by source."""
+    """Flits of packets by source and destination. sources: int64 [hosts]."""
 
     def __init__(self, scenario: Scenario):
         self._switches = scenario.topology.switches
@@ -128,6 +128,6 @@ class _Flows:
         self._destinations[packet.destination] += packet.flits
 
     def counted(self) -> Flows:
-        """Return all that was counted, copied."""
+        """Return the counters, copied."""
         pairs = PairCounts.of_table(self._switches, self._pairs)
         return Flows(pairs, self.sources.copy(), self._destinations.copy())

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all disciplines share: hosts that create packets, the life of a packet, and the run's protocol."""
+"""The common base of the reference engine: hosts that create packets, the life cycle of a packet, and the run
+protocol.
+"""
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -44,15 +46,15 @@ from flitlab.models.switching.timed import Timed
 from flitlab.sim.engines.base import (
     CREATED_PACKETS,
     DELIVERED_PACKETS,
-    LOST_PACKETS,
+    DROPPED_PACKETS,
     SENT_PACKETS,
     Execution,
-    Owed,
+    Outstanding,
     PacketLog,
+    ProgramStatus,
     Snapshot,
-    Standing,
-    few_owed,
-    refuse_if_long,
+    can_count_outstanding,
+    check_tick_limit,
 )
 from flitlab.sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
 from flitlab.sim.engines.reference.ledger import Ledger
@@ -68,7 +70,10 @@ _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much 
 def _draw_block(
     arrivals: Arrivals, packets: Packets, seed: int, host: int, sequence: int, counter: int, position: int, block: Ints
 ) -> tuple[int, int]:
-    """The next packets of a host as rows of ``block`` (tick, destination, flits); the chain's new end."""
+    """Fill ``block``, int64 [packets, 3], with the next packets of a host (tick, destination, flits).
+
+    Returns the counter and the position of the arrival process after them.
+    """
     for i in range(len(block)):
         counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
         block[i, 0] = position >> arrivals.shift
@@ -79,10 +84,10 @@ def _draw_block(
 
 
 class Host:
-    """Creates packets into an unbounded source queue, first in first out.
+    """Creates packets into an unlimited source queue, first in first out.
 
-    waiting: the source queue. free_at: tick from which the injection channel is free.
-    If hosts run a program, ``messages`` is the source queue, and only the next packet is in ``waiting``.
+    waiting: the source queue. free_at: tick from which the injection channel is free. For a host that runs a program,
+    ``messages`` is the source queue, and ``waiting`` holds only the next packet.
     """
 
     def __init__(self, network: "Network[Any]", index: int):
@@ -93,20 +98,20 @@ class Host:
         self.sequence = 0
         self.free_at = 0
 
-    def notice(self, now: int) -> None:
-        """Wake whoever decides when the packet is sent that waits since tick ``now``."""
+    def schedule_send(self, now: int) -> None:
+        """Schedule the allocation of the next packet, which waits since tick ``now``."""
         raise NotImplementedError
 
     def create(self) -> Generator[Alarm, Any, None]:
-        """The process that creates packets for ever."""
+        """The process that creates packets indefinitely."""
         clock, ledger = self.network.clock, self.network.ledger
         for sequence, (tick, to, flits) in enumerate(self.network.draw_packets(self.index)):
             yield Alarm(clock, tick, CREATION)
             packet = self.network.packet(self.index, sequence, to, flits)
             self.waiting.append(packet)
             ledger.create(packet)
-            clock.process(self.network.life(packet))
-            self.notice(tick)
+            clock.process(self.network.packet_process(packet))
+            self.schedule_send(tick)
 
     def join(self, message: Message) -> None:
         """Put a message of a program into the source queue."""
@@ -114,24 +119,24 @@ class Host:
         network.ledger.join(self.index, message.unsent, message.flits)
         self.messages.append(message)
         if len(self.messages) == 1:
-            self._cut()
-            self.notice(network.clock.now)
+            self._make_packet()
+            self.schedule_send(network.clock.now)
 
-    def _cut(self) -> None:
-        """Cut the next packet from the first message."""
+    def _make_packet(self) -> None:
+        """Make the next packet of the first message."""
         network, message = self.network, self.messages[0]
         flits = network.program.flits(message.size, message.unsent)
         packet = network.packet(self.index, self.sequence, message.destination, flits)
         packet.created, packet.message = message.joined, message
         self.sequence += 1
         self.waiting.append(packet)
-        network.clock.process(network.life(packet))
+        network.clock.process(network.packet_process(packet))
 
     def leave(self, now: int) -> Packet:
-        """Take the oldest packet out of the source queue; the message that it is of goes to the end."""
+        """Take the oldest packet out of the source queue; its message goes to the end of the queue."""
         packet = self.waiting.popleft()
         packet.sent = now
-        self.network.settle(packet, now)
+        self.network.decide_route(packet, now)
         self.network.ledger.send(packet)
         if packet.message is not None:
             message = self.messages.popleft()
@@ -139,35 +144,37 @@ class Host:
             if message.unsent:
                 self.messages.append(message)
             if self.messages:
-                self._cut()
+                self._make_packet()
         return packet
 
-    def send(self, now: int, place: Any) -> None:
-        """Start the oldest packet: its head is at ``place``, an input VC or a switch, after the injection delay."""
+    def send(self, now: int, receiver: Any) -> None:
+        """Start the oldest packet: its head reaches ``receiver``, an input VC or a switch, after the injection
+        delay.
+        """
         packet = self.leave(now)
         self.free_at = now + packet.flits
-        self.network.tail_left(packet, self.free_at)
-        packet.moved.set(now + self.network.injection(self.index), ARRIVALS, place)
+        self.network.tail_leaves(packet, self.free_at)
+        packet.moved.set(now + self.network.injection(self.index), ARRIVALS, receiver)
 
 
 class Output:
     """An output of a switch: a network channel, or (``channel`` None) the ejection channel of a host.
 
-    free_at: tick from which it is free. delay: from the grant to the head's arrival, ejection: at the host.
-    place: the switch it leads to (deflection); vcs: the input VCs it leads to (virtual cut-through).
+    free_at: tick from which it is free. delay: ticks from the grant to the arrival of the head, ejection: at the host.
+    switch: the downstream switch (deflection). vcs: the downstream input VCs (virtual cut-through).
     """
 
-    def __init__(self, delay: int, channel: int | None = None, place: Any = None):
+    def __init__(self, delay: int, channel: int | None = None, switch: Any = None):
         self.delay = delay
         self.channel = channel
-        self.place = place
+        self.switch = switch
         self.vcs: list[Any] = []
         self.free_at = 0
 
-    def carry(self, network: "Network[Any]", packet: Packet, now: int, place: Any) -> None:
-        """Send a packet that is granted: it holds the output for all its flits and is on its way to ``place``.
+    def carry(self, network: "Network[Any]", packet: Packet, now: int, receiver: Any) -> None:
+        """Send a granted packet to ``receiver``: it holds the output for all its flits.
 
-        place: an input VC or a switch; it means nothing at an ejection channel.
+        receiver: an input VC or a switch; not used at an ejection channel.
         """
         self.free_at = now + packet.flits
         network.ledger.grant(self.channel, packet.flits)
@@ -176,14 +183,14 @@ class Output:
         else:
             packet.hop += 1
             packet.on = self
-            packet.moved.set(now + self.delay, ARRIVALS, place)
+            packet.moved.set(now + self.delay, ARRIVALS, receiver)
 
 
 class Network(Generic[D]):
-    """A run of the reference engine: hosts, switches and channels of a scenario. A discipline adds its switches.
+    """A run of the reference engine: hosts, switches and channels of a scenario. A switching mode adds its switches.
 
-    program: what the hosts do if they run one. times: the discipline with its delays, in ticks. shuffle: a seed for the
-    order of everything that the model leaves open; 0 for none. latest: the tick that it does not go beyond.
+    program: the program of the hosts, if any. times: the switching mode with its delays in ticks. shuffle: seed for the
+    order of events that the model leaves open; 0 for none. latest: the last tick.
     """
 
     program: Ranks
@@ -199,18 +206,18 @@ class Network(Generic[D]):
         load = 0.0 if isinstance(scenario.work, Workload) else load
         self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
         self._packets = make_packets(traffic, source.flits, source.shares)
-        self._place = scenario.topology.host_switch.tolist()
+        self._host_switch = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
         self._access: list[int] = scenario.topology.access_delay.tolist()
         self.policy = scenario.switching.vc_policy
         self.routes = scenario.routes.tables(scenario.topology, self.policy)
-        self.resorts = reserved_vcs(self.routes, self.policy)
+        self.reserved_vcs = reserved_vcs(self.routes, self.policy)
         self._undelivered: set[Packet] = set()
         self._rings = make_rings(scenario.topology)
 
     def start(self, hosts: Sequence[Host]) -> None:
-        """Let the hosts run their program, or those of them that send anything at all create packets."""
+        """Start the program of the hosts, or the packet creation of hosts with traffic."""
         if isinstance(self.scenario.work, Workload):
             self.program = Ranks(self.clock, self.scenario.work, hosts)
         for host in self.clock.shuffled(hosts):
@@ -218,7 +225,7 @@ class Network(Generic[D]):
                 self.clock.process(host.create())
 
     def draw_packets(self, host: int) -> Iterator[Sequence[int]]:
-        """The endless sequence of packets of a host: (tick of creation, destination, flits)."""
+        """The unlimited sequence of packets of a host: (tick of creation, destination, flits)."""
         block = np.empty((_BLOCK, 3), np.int64)
         sequence, counter, position = 0, 0, -self._arrivals.base
         while True:
@@ -229,87 +236,92 @@ class Network(Generic[D]):
             sequence += _BLOCK
 
     def injection(self, host: int) -> int:
-        """Ticks that a flit takes over the injection channel of a host."""
+        """Delay of the injection channel of a host in ticks."""
         return self.times.injection + self._access[host]
 
     def ejection(self, host: int) -> int:
-        """Ticks from a grant to the flit's arrival at a host."""
+        """Ticks from a grant to the arrival of the flit at a host."""
         return self.times.switch + self.times.ejection + self._access[host]
 
     def packet(self, source: int, sequence: int, destination: int, flits: int) -> Packet:
-        """A packet created now, with the way that it draws.
+        """Create a packet with its drawn route.
 
-        source, destination: hosts. sequence: how many packets the source created before.
+        source, destination: hosts. sequence: number of packets that the source created before.
         """
-        place = self._place
+        host_switch = self._host_switch
         packet = Packet(
-            sequence * len(place) + source, sequence, source, destination,
-            place[source], place[destination], flits, self.clock.now, Signal(self.clock),
+            sequence * len(host_switch) + source, sequence, source, destination,
+            host_switch[source], host_switch[destination], flits, self.clock.now, Signal(self.clock),
         )  # fmt: skip
         if self.routes.form in (PATHS, VIA, POLARIZED):
-            packet.way = choose_route(
-                self.routes, self.seed, source, destination, len(place), sequence, packet.origin, packet.target
+            packet.route = choose_route(
+                self.routes, self.seed, source, destination, len(host_switch), sequence, packet.origin, packet.target
             )
         self._undelivered.add(packet)
         return packet
 
-    def settle(self, packet: Packet, now: int) -> None:
-        """Decide the way of a packet that its host starts now, where that depends on what is queued.
+    def decide_route(self, packet: Packet, now: int) -> None:
+        """Decide the route of a packet that leaves its source queue, where the route depends on queue estimates.
 
-        Under ugal whether it goes over an intermediate switch, under LEAST_QUEUED which of the paths drawn it takes.
+        Under ugal this chooses minimal or non-minimal, under LEAST_QUEUED one of the drawn paths.
         """
         if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE):
-            self._choose(packet, packet.way, packet.origin, now)
+            self._choose_route(packet, packet.route, packet.origin, now)
         elif self.routes.rule == LEAST_QUEUED and packet.origin != packet.target:
-            for turn in range(1, self.routes.draws):
+            for attempt in range(1, self.routes.draws):
                 drawn = another_path(
-                    self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, turn
+                    self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, attempt
                 )
-                first, second = (self._queued(packet, way, packet.origin, now) for way in (packet.way, drawn))
-                packet.way = cheaper_path(self.routes, packet.way, drawn, first, second, packet.flits)
+                first, second = (
+                    self._queue_estimate(packet, route, packet.origin, now) for route in (packet.route, drawn)
+                )
+                packet.route = cheaper_path(self.routes, packet.route, drawn, first, second, packet.flits)
 
-    def think_again(self, packet: Packet, here: int, now: int) -> bool:
-        """Decide the way of a packet at switch ``here`` once more, by what is queued at the end of tick ``now``.
+    def reroute(self, packet: Packet, switch: int, now: int) -> bool:
+        """Decide the route of a packet at a switch again, by the queue estimates at the end of tick ``now``.
 
-        Whether that was to be decided.
+        Returns whether the packet may re-route there.
         """
         r = self.routes
-        if not revises_route(r, packet.way, packet.hop, packet.origin, here, packet.target):
+        if not revises_route(r, packet.route, packet.hop, packet.origin, switch, packet.target):
             return False
-        via = route_from(r, self.seed, packet.source, len(self._place), packet.sequence, here, packet.hop)
-        self._choose(packet, via, here, now)
+        via = route_from(r, self.seed, packet.source, len(self._host_switch), packet.sequence, switch, packet.hop)
+        self._choose_route(packet, via, switch, now)
         return True
 
-    def _choose(self, packet: Packet, via: int, here: int, now: int) -> None:
-        """Let a packet at switch ``here`` go minimally or by the way ``via``."""
-        minimal, other = (self._queued(packet, way, here, now) for way in (int(MINIMAL_ROUTE), via))
-        packet.way = choose_leg_count(self.routes, via, here, packet.target, minimal, other)
+    def _choose_route(self, packet: Packet, via: int, switch: int, now: int) -> None:
+        """Choose between the minimal route and the route ``via`` of a packet at a switch."""
+        minimal, other = (self._queue_estimate(packet, route, switch, now) for route in (int(MINIMAL_ROUTE), via))
+        packet.route = choose_leg_count(self.routes, via, switch, packet.target, minimal, other)
 
-    def _queued(self, packet: Packet, way: int, here: int, now: int) -> int:
-        """Flits queued for the next channel of a packet at a switch by a way, or (UGAL_GLOBAL) for all of them."""
-        channels = self._route(packet, way, here, packet.hop)
+    def _queue_estimate(self, packet: Packet, route: int, switch: int, now: int) -> int:
+        """Return the queue estimate in flits of the next channel of a packet on a route; UGAL_GLOBAL: of all its
+        channels.
+        """
+        channels = self._route_channels(packet, route, switch, packet.hop)
         if self.routes.rule != UGAL_GLOBAL:
             channels = islice(channels, 1)
         return sum(self.queue(channel, now) for channel in channels)
 
-    def _route(self, packet: Packet, way: int, here: int, hop: int) -> Iterator[int]:
-        """The channels between switches that a packet takes by a way, where that is not adaptive.
+    def _route_channels(self, packet: Packet, route: int, switch: int, hop: int) -> Iterator[int]:
+        """Yield the channels between switches of a packet on a route that is not adaptive.
 
-        here, hop: the switch that they are counted from, and how many it has taken to come there.
+        switch, hop: where the path begins, and the hops that the packet has taken to it.
         """
-        while not at_destination(self.routes, way, hop, here, packet.target):
+        while not at_destination(self.routes, route, hop, switch, packet.target):
             port = next_port(
-                self.routes, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
-                packet.sequence, hop,
+                self.routes, route, self.seed, switch, packet.target, packet.source, packet.destination,
+                len(self._host_switch), packet.sequence, hop,
             )  # fmt: skip
-            channel = self._out_start[here] + port
+            channel = self._out_start[switch] + port
             yield channel
-            here, hop = self._dst[channel], hop + 1
+            switch, hop = self._dst[channel], hop + 1
 
     def queue(self, channel: int, now: int) -> int:
-        """Flits in the buffers whose front packet waits for a network channel, and of credit in use on it.
+        """Return the queue estimate of a network channel in flits: buffered packets that request it, plus credits in
+        use.
 
-        Hosts ask for it, so before anything is granted in tick ``now``.
+        Hosts read it before any grant of tick ``now``.
         """
         raise NotImplementedError
 
@@ -320,126 +332,134 @@ class Network(Generic[D]):
     def is_empty(self) -> bool:
         """Whether no packet is in the network."""
         counts = self.ledger.counts
-        return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[LOST_PACKETS]
+        return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[DROPPED_PACKETS]
 
-    def lose(self, packet: Packet) -> None:
-        """Count a packet as lost, which then arrives nowhere any more."""
-        packet.lost = True
+    def drop(self, packet: Packet) -> None:
+        """Count a packet as dropped; it arrives nowhere."""
+        packet.dropped = True
         self._undelivered.remove(packet)
-        self.ledger.lose(packet)
+        self.ledger.drop(packet)
 
-    def tail_left(self, packet: Packet, tick: int) -> None:
-        """Note that the tail of a packet leaves its host by a tick, which may end the send that it is of."""
+    def tail_leaves(self, packet: Packet, tick: int) -> None:
+        """Tell the program that the tail of a packet leaves its host at a tick, which may complete its send."""
         if packet.message is not None and packet.message.unsent == 0:
-            self.program.left(packet.message, tick)
+            self.program.tail_sent(packet.message, tick)
 
-    def choices(self, packet: Packet, here: int) -> list[tuple[int, int, int]]:
-        """The ports and VCs that a packet may take at switch ``here``: (port, first VC, one past the last).
-
-        Empty if it leaves the network there.
+    def choices(self, packet: Packet, switch: int) -> list[tuple[int, int, int]]:
+        """The ports and VCs that a packet may take at a switch: (port, first VC, one past the last); empty at its
+        destination.
         """
-        return [(port, *self._vcs(packet, here, port)) for port in self.allowed_ports(packet, here)]
+        return [(port, *self._vcs(packet, switch, port)) for port in self.allowed_ports(packet, switch)]
 
-    def allowed_ports(self, packet: Packet, here: int) -> list[int]:
-        """The ports that a packet may take at switch ``here``, ascending; none if it leaves the network there."""
-        r, way, hop = self.routes, packet.way, packet.hop
-        if at_destination(r, way, hop, here, packet.target):
+    def allowed_ports(self, packet: Packet, switch: int) -> list[int]:
+        """The ports that a packet may take at a switch, ascending; empty at its destination."""
+        r, route, hop = self.routes, packet.route, packet.hop
+        if at_destination(r, route, hop, switch, packet.target):
             return []
         if r.rule == ADAPTIVE:
-            allowed = int(usable_ports(r, way, hop, here, packet.target))
+            allowed = int(usable_ports(r, route, hop, switch, packet.target))
             return [port for port in range(allowed.bit_length()) if allowed >> port & 1]
         return [
             next_port(
-                r, way, self.seed, here, packet.target, packet.source, packet.destination, len(self._place),
+                r, route, self.seed, switch, packet.target, packet.source, packet.destination, len(self._host_switch),
                 packet.sequence, hop,
             )
         ]  # fmt: skip
 
     def route_word(self, packet: Packet) -> int:
-        """The draw that belongs to the decision of a packet at the switch where it is."""
+        """The random word of the decision of a packet at its current switch."""
         return int(route_word(self.seed, packet.source, packet.sequence, packet.hop))
 
-    def detour(self, packet: Packet, here: int, channel: int) -> int:
-        """Flits by which a packet puts a channel back that gains less than others; 0 where it is not polarized."""
+    def detour(self, packet: Packet, switch: int, channel: int) -> int:
+        """The penalty in flits of a channel for a polarized packet; 0 for other routings."""
         if self.routes.form != POLARIZED:
             return 0
-        return int(detour(self.routes, packet.origin, packet.target, here, self._dst[channel], packet.flits))
+        return int(detour(self.routes, packet.origin, packet.target, switch, self._dst[channel], packet.flits))
 
     def enter(self, packet: Packet, vc: int) -> None:
-        """Note that a packet is granted a VC of a channel between switches; one on the escape network stays there."""
+        """Record the granted VC of a channel between switches; a packet on the escape VC stays on the escape
+        network.
+        """
         packet.vc = vc
         if self.policy == ESCAPE and vc == ESCAPE_VC:
-            packet.way = int(ON_ESCAPE)
+            packet.route = int(ON_ESCAPE)
 
-    def _vcs(self, packet: Packet, here: int, port: int) -> tuple[int, int]:
-        """First VC that a packet may take at a port, and one past the last."""
-        channel = self._out_start[here] + port
+    def _vcs(self, packet: Packet, switch: int, port: int) -> tuple[int, int]:
+        """The first VC that a packet may take at a port, and one past the last."""
+        channel = self._out_start[switch] + port
         first, end = allowed_vcs(
-            self.routes, packet.way, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin, packet.target,
-            channel, here, port, packet.vc,
+            self.routes, packet.route, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin,
+            packet.target, channel, switch, port, packet.vc,
         )  # fmt: skip
         return first, end
 
-    def life(self, packet: Packet) -> Generator[Signal, Any, None]:
-        """The process that a packet is: from place to place as it is sent and granted, to its destination."""
-        while (place := (yield packet.moved)) is not None:
-            if packet.lost:
+    def packet_process(self, packet: Packet) -> Generator[Signal, Any, None]:
+        """The process of a packet: from switch to switch as it is granted, to its destination."""
+        while (receiver := (yield packet.moved)) is not None:
+            if packet.dropped:
                 return
             packet.on = None
             packet.moved = Signal(self.clock)
             packet.arrived = self.clock.now
-            place.arrive(packet)
+            receiver.arrive(packet)
         self.ledger.deliver(packet, self.clock.now)
         self._undelivered.remove(packet)
         if packet.message is not None:
             self.program.receive(packet.message)
 
     def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``. Raises ``ValueError`` beyond 2**30, as engines agree."""
+        """Simulate ticks up to, not including, ``until``.
+
+        Raises ``ValueError`` beyond 2**30, as the compiled engine does.
+        """
         if not isinstance(self.scenario.work, Workload):
-            refuse_if_long(until)
+            check_tick_limit(until)
         if until > self.clock.now:
             self.clock.run(int(until))
 
     def scalars(self) -> Ints:
-        """The scalar counters now, int64 [SCALARS]."""
+        """The scalar counters at this tick, int64 [SCALARS]."""
         return self.ledger.scalars(self.clock.events)
 
     def backlog(self) -> Ints:
-        """Flits created and neither delivered nor lost, int64 [hosts]."""
-        backlog: Ints = self.ledger.created - self.ledger.delivered.sources - self.ledger.lost.sources
+        """Flits created and neither delivered nor dropped, by source, int64 [hosts]."""
+        backlog: Ints = self.ledger.created - self.ledger.delivered.sources - self.ledger.dropped.sources
         return backlog
 
     def snapshot(self) -> Snapshot:
-        """All counters now."""
+        """All counters at this tick."""
         counted = self.ledger.snapshot(self.clock.now, self.clock.events)
-        return replace(counted, owed=self._owed()) if few_owed(counted.scalars) else counted
+        return (
+            replace(counted, outstanding=self._count_outstanding())
+            if can_count_outstanding(counted.scalars)
+            else counted
+        )
 
-    def _owed(self) -> Owed | None:
-        """What is owed to each channel; None where routes are not fixed when packets are created."""
+    def _count_outstanding(self) -> Outstanding | None:
+        """Count outstanding flits by channel; None where routes are not fixed at the creation of packets."""
         changes = self.scenario.timeline is not None
         if changes or not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
             return None
-        owed = Owed(*np.zeros((2, self.scenario.topology.channels), np.int64))
+        outstanding = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))
         for packet in self._undelivered:
-            for place, channel in enumerate(self._route(packet, packet.way, packet.origin, 0)):
-                owed.crossing[channel] += packet.flits
-                owed.ahead[channel] += packet.flits * (place >= packet.hop)
-        return owed
+            for hop, channel in enumerate(self._route_channels(packet, packet.route, packet.origin, 0)):
+                outstanding.on_route[channel] += packet.flits
+                outstanding.ungranted[channel] += packet.flits * (hop >= packet.hop)
+        return outstanding
 
     def done(self) -> bool:
-        """Whether every operation of the program is done; only if the scenario has a workload."""
+        """Whether every operation of the program is complete."""
         return self.program.unfinished == 0
 
-    def standing(self) -> Standing:
-        """What there still is to be done; only if the scenario has a workload."""
+    def program_status(self) -> ProgramStatus:
+        """The outstanding work of the program."""
         counts = self.ledger.counts
         created, sent, delivered = (counts[p] for p in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
         moved = sent + delivered + self.ledger.moved
-        return Standing(moved, created - sent, sent - delivered, self.program.has_events())
+        return ProgramStatus(moved, created - sent, sent - delivered, self.program.has_events())
 
     def execution(self) -> Execution:
-        """What became of the operations of the program; only if the scenario has a workload."""
+        """Times and causes of the operations of the program."""
         return self.program.execution()
 
     def carried(self) -> Ints:
@@ -451,5 +471,5 @@ class Network(Generic[D]):
         return self.ledger.log()
 
     def deadlocked(self) -> bool:
-        """Whether some packet in the network can never move again."""
+        """Whether packets in the network wait for each other in a cycle."""
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs: what the ranks do, and what they make their hosts send (see docs/applications.md)."""
+"""Programs: the operations of ranks and the messages that they send (see docs/applications.md)."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,11 +22,10 @@ READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """What a send makes a host send: its data or, before them, a request to send or the consent to it.
+    """A message of a send: its data or, before them, a request to send (RTS) or the consent to it (CTS).
 
-    send: the operation. source, destination: hosts. size: bytes. joined: tick at which it joined the queue of its
-    host. unsent, missing: packets that have not been sent, and that have not been delivered.
-    flits: of all packets.
+    send: the operation. source, destination: hosts. size: bytes. joined: tick at which it joined the queue of its host.
+    unsent, missing: packets not yet sent, and not yet delivered. flits: of all packets.
     """
 
     send: int
@@ -40,7 +39,7 @@ class Message:
 
 
 class MessageHost(Protocol):
-    """Any object that sends messages: a host, or all hosts in one (``flow``)."""
+    """An object that sends messages: a host, or all hosts in one (``flow``)."""
 
     def join(self, message: Message) -> None:
         """Put a message into the queue of its source host."""
@@ -48,19 +47,22 @@ class MessageHost(Protocol):
 
 @dataclass(slots=True)
 class Processor:
-    """A processor of a rank; free_at: tick from which it is free. holder: the operation that has, or had, it last."""
+    """A processor of a rank; free_at: tick from which it is free.
+
+    holder: the operation that holds, or last held, it.
+    """
 
     free_at: int = 0
     holder: int = -1
 
 
 class Ranks:
-    """The operations of a program: each of them has events, and an event may be what another waits for.
+    """The operations of a program as events; an operation may wait for the events of others.
 
-    phase: of a tick, in which all this happens. resolution: times are ticks / resolution, for the clock too.
-    The lists have an entry for every operation. ready ... cause: see :class:`flitlab.sim.engines.base.Execution`.
-    needs: dependencies that are not met. stage: of a send, what of its message is under way. requested: of a send,
-    whether its request has arrived.
+    phase: the phase of a tick for all these events. resolution: times, and the clock, are ticks / resolution. The lists
+    have an entry for every operation. ready ... cause: see :class:`flitlab.sim.engines.base.Execution`. needs:
+    dependencies not yet met. stage: of a send, the stage of its message. requested: of a send, whether its request has
+    arrived.
     """
 
     def __init__(
@@ -88,97 +90,97 @@ class Ranks:
         self.unfinished = count
         self._processors: defaultdict[tuple[int, int], Processor] = defaultdict(Processor)
         self._events: list[tuple[int, int, int]] = []  # a heap: tick, operation, what happens to it
-        self._happens = {
+        self._handlers = {
             READY: self._be_ready, BEGUN: self._begin, QUEUED: self._queue, ARRIVED: self._arrive, DONE: self._finish
         }  # fmt: skip
         for operation, needs in enumerate(self.needs):
             if needs == 0:
-                self._expect(READY, operation, 0)
+                self._schedule(READY, operation, 0)
 
     def receive(self, message: Message) -> None:
-        """Note that a packet of a message has been delivered; with the last one the message has arrived."""
+        """Count the delivery of a packet of a message; the last one completes the message."""
         message.missing -= 1
         if message.missing == 0:
-            self._expect(ARRIVED, message.send, self.clock.now)
+            self._schedule(ARRIVED, message.send, self.clock.now)
 
-    def left(self, message: Message, tick: int) -> None:
-        """Note that the last flit of a message leaves its host by a tick: an eager send is done then."""
+    def tail_sent(self, message: Message, tick: int) -> None:
+        """Record the tick at which the last flit of a message leaves its host, which completes an eager send."""
         send = message.send
         if self.stage[send] == DATA and not self.messages.buffered and not self._is_confirmed(send):
-            self._expect(DONE, send, tick)
+            self._schedule(DONE, send, tick)
 
     def has_events(self) -> bool:
-        """Whether something will happen to an operation without a message that arrives."""
+        """Whether an event of an operation is scheduled."""
         return bool(self._events)
 
     def execution(self) -> Execution:
-        """What became of the operations so far, copied."""
+        """Times and causes of the operations so far, copied."""
         times = (self.ready, self.begun, self.finished, self.queued, self.delivered, self.cause)
         return Execution(self.resolution, *(np.array(each, np.int64) for each in times))
 
-    def _expect(self, event: int, operation: int, tick: int) -> None:
-        """Something happens to an operation at a tick."""
+    def _schedule(self, event: int, operation: int, tick: int) -> None:
+        """Schedule an event of an operation."""
         heappush(self._events, (tick, operation, event))
-        Alarm(self.clock, tick, self.phase, self._work_through)  # one too many finds nothing to do
+        Alarm(self.clock, tick, self.phase, self._process_events)  # one too many finds nothing to do
 
-    def _work_through(self, _: Any) -> None:
-        """All events of this tick, of the lowest operation first; those that follow at once join them."""
+    def _process_events(self, _: Any) -> None:
+        """Process all events of this tick, lowest operation first, events caused at this tick included."""
         now = self.clock.now
         while self._events and self._events[0][0] <= now:
             _, operation, event = heappop(self._events)
-            self._happens[event](operation, now)
+            self._handlers[event](operation, now)
 
     def _be_ready(self, operation: int, now: int) -> None:
         self.ready[operation] = now
         kind = self.kind[operation]
         if kind == CALC:
             ticks = ticks_of(self.amount[operation], self.unit.numerator, self.unit.denominator)
-            begin = self._ask(operation, ticks, now)
-            self._expect(BEGUN, operation, begin)
-            self._expect(DONE, operation, begin + ticks)
+            begin = self._claim_processor(operation, ticks, now)
+            self._schedule(BEGUN, operation, begin)
+            self._schedule(DONE, operation, begin + ticks)
         elif kind == SEND:
-            begin = self._ask(operation, self.overhead, now)
-            self._expect(BEGUN, operation, begin)
-            self._expect(QUEUED, operation, begin + self.overhead)
+            begin = self._claim_processor(operation, self.overhead, now)
+            self._schedule(BEGUN, operation, begin)
+            self._schedule(QUEUED, operation, begin + self.overhead)
         else:
             self._release(operation, STARTED, now)  # others see a receive start when it can take a message
             send = self.partner[operation]
             if self.stage[send] == DELIVERED:
-                self._take_in(operation, now)
+                self._begin_receive(operation, now)
             elif self.requested[send]:
-                self._pass_on(send, CTS, now)
+                self._begin_stage(send, CTS, now)
 
     def _begin(self, operation: int, now: int) -> None:
         self._release(operation, STARTED, now)
 
     def _queue(self, send: int, now: int) -> None:
-        """The processor of a send has done its part."""
+        """Queue the message of a send whose processor has finished."""
         self.queued[send] = now
         if self._is_eager(send):
-            self._pass_on(send, DATA, now)
+            self._begin_stage(send, DATA, now)
             if self.messages.buffered or self.rank[send] == self.rank[self.partner[send]]:
-                self._expect(DONE, send, now)
+                self._schedule(DONE, send, now)
         else:
-            self._pass_on(send, RTS, now)
+            self._begin_stage(send, RTS, now)
 
     def _arrive(self, send: int, now: int) -> None:
-        """What is under way of a message has come to its end."""
+        """Complete the current stage of a message."""
         receive = self.partner[send]
-        is_awaited = self.ready[receive] >= 0
+        receive_ready = self.ready[receive] >= 0
         if self.stage[send] == RTS:
             self.requested[send] = True
-            if is_awaited:
-                self._pass_on(send, CTS, now)
+            if receive_ready:
+                self._begin_stage(send, CTS, now)
         elif self.stage[send] == CTS:
-            self._pass_on(send, DATA, now)
+            self._begin_stage(send, DATA, now)
         else:
             self.stage[send] = DELIVERED
             self.delivered[send] = now
             if self._is_confirmed(send):
-                self._expect(DONE, send, now)
-            if is_awaited:
+                self._schedule(DONE, send, now)
+            if receive_ready:
                 self.cause[receive] = 4 * send + MESSAGE
-                self._take_in(receive, now)
+                self._begin_receive(receive, now)
 
     def _finish(self, operation: int, now: int) -> None:
         self.finished[operation] = now
@@ -189,22 +191,22 @@ class Ranks:
         return bool(self.amount[send] <= self.messages.rendezvous)
 
     def _is_confirmed(self, send: int) -> bool:
-        """Whether a send to another rank is done when its message has been delivered."""
+        """Whether a send to another rank completes with the delivery of its message."""
         own = self.rank[send] == self.rank[self.partner[send]]
         return not self._is_eager(send) or (self.messages.confirmed and not own)
 
-    def _release(self, operation: int, what: int, now: int) -> None:
-        """Meet the dependencies on an operation that ask for its end (FINISHED), or for its start (STARTED)."""
+    def _release(self, operation: int, edge: int, now: int) -> None:
+        """Meet the dependencies on the end (FINISHED) or the start (STARTED) of an operation."""
         for entry in self.successor[self.after[operation] : self.after[operation + 1]]:
             waiting, early = divmod(entry, 2)
-            if early == (what == STARTED):
+            if early == (edge == STARTED):
                 self.needs[waiting] -= 1
                 if self.needs[waiting] == 0:
-                    self.cause[waiting] = 4 * operation + what
-                    self._expect(READY, waiting, now)
+                    self.cause[waiting] = 4 * operation + edge
+                    self._schedule(READY, waiting, now)
 
-    def _ask(self, operation: int, ticks: int, now: int) -> int:
-        """The tick from which an operation has its processor, for so many ticks: after all that have asked before."""
+    def _claim_processor(self, operation: int, ticks: int, now: int) -> int:
+        """Return the tick from which an operation holds its processor for ``ticks``, after all earlier claims."""
         processor = self._processors[self.rank[operation], self.cpu[operation]]
         if processor.free_at > now:
             self.cause[operation] = 4 * processor.holder + PROCESSOR
@@ -213,16 +215,16 @@ class Ranks:
         processor.holder = operation
         return begin
 
-    def _take_in(self, receive: int, now: int) -> None:
-        """A receive is ready, and its message is there."""
-        self._expect(DONE, receive, self._ask(receive, self.overhead, now) + self.overhead)
+    def _begin_receive(self, receive: int, now: int) -> None:
+        """Start a receive that is ready and whose message is delivered."""
+        self._schedule(DONE, receive, self._claim_processor(receive, self.overhead, now) + self.overhead)
 
-    def _pass_on(self, send: int, stage: int, now: int) -> None:
-        """The next stage of a message begins: a host has something to send."""
+    def _begin_stage(self, send: int, stage: int, now: int) -> None:
+        """Start the next stage of a message: a host sends."""
         self.stage[send] = stage
         ends = self.host[send], self.host[self.partner[send]]
         if ends[0] == ends[1]:
-            self._expect(ARRIVED, send, now + self.resolution)
+            self._schedule(ARRIVED, send, now + self.resolution)
             return
         source, destination = reversed(ends) if stage == CTS else ends
         size = self.amount[send] if stage == DATA else 0
@@ -231,6 +233,6 @@ class Ranks:
         self.hosts[source].join(Message(send, source, destination, size, now, packets, packets, flits))
 
     def flits(self, size: int, unsent: int) -> int:
-        """Flits of the next packet of a message of which so many packets are unsent."""
+        """Flits of the next packet of a message with ``unsent`` unsent packets."""
         m = self.messages
         return flits_of(size, unsent, m.packet_bytes, m.flit_bytes, m.header_flits, m.packet_flits, m.whole)

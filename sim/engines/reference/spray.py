@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spray discipline: switches that spread packets, and hosts that answer them, at the ends of queues that trim.
+"""The switching mode spray: switches that spread packets over queues that trim, and hosts with their transports.
 
-In one tick the network changes first, then services end, then packets come to the ends of links, in an order that is
-drawn for every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers ring.
+In one tick the network changes first, then services end, then packets reach the ends of links, in an order drawn for
+every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers expire.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.models.transport.fabric import LATEST, FabricChange, SpraySession
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.reference.spray_links import (
@@ -62,23 +62,23 @@ from flitlab.sim.engines.reference.spray_links import (
     NACK,
     PULL,
     RTS,
-    Host,
-    Link,
-    Packet,
-    Queue,
+    SprayHost,
+    SprayLink,
+    SprayPacket,
+    SprayQueue,
 )  # fmt: skip
 from flitlab.sim.engines.spray import base
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, are_finished, check_lossless, flow_table, program_status
 
 _START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
-"""Priorities in a tick; above these stands a flow or host."""
+"""Priorities in a tick; above these comes the index of a flow or host."""
 
 _LAST = EventPriority(ARRIVALS + (1 << 64))
-"""After all of them a program has its turn."""
+"""The priority of programs, after all others."""
 
 
 def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """Machine code of a compiled function for arguments of these types, which is quicker to call."""
+    """Return the machine code of a compiled function for arguments of these types, which is faster to call."""
     if not hasattr(function, "overloads"):
         return function  # type: ignore[no-any-return]  # not compiled, as NUMBA_DISABLE_JIT asks
     signature = tuple(numba.typeof(argument) for argument in arguments)
@@ -88,7 +88,7 @@ def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
 
 
 class ReferenceSpray:
-    """A simulation of sprayed packets under way in SimPy.
+    """A simulation of sprayed packets in SimPy.
 
     See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
     """
@@ -96,11 +96,11 @@ class ReferenceSpray:
     latest = LATEST
 
     def __init__(self, session: SpraySession, trace: bool = False):
-        self.given = session
+        self.session = session
         self.clock = Clock()
         topology, rules, flows = session.topology, session.rules, session.flows
         self.rules = rules
-        self.of = [session.transports[kind] for kind in session.kind.tolist()]
+        self.transports = [session.transports[kind] for kind in session.kind.tolist()]
         self.senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
         self.receivers = make_receivers(self.senders)
         self.pacers = make_pacers(topology.hosts, len(flows.source), session.idle_entries)
@@ -115,17 +115,17 @@ class ReferenceSpray:
             session.fresh,
             session.flowlet_gap,
         )
-        self.routes, self.moved = session.routes, False
+        self.routes, self.routes_changed = session.routes, False
         self._compile()
         self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         channels, hosts = topology.channels, topology.hosts
-        self.hosts = [Host(self, h) for h in range(hosts)]
-        self.queues = [Queue(self, c, self._into(int(topology.dst[c]))) for c in range(channels)]
-        self.last = [Queue(self, channels + hosts + h, self._onto(h)) for h in range(hosts)]
-        self.links: list[Link] = [*self.queues, *self.hosts, *self.last]
+        self.hosts = [SprayHost(self, h) for h in range(hosts)]
+        self.queues = [SprayQueue(self, c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
+        self.last = [SprayQueue(self, channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
+        self.links: list[SprayLink] = [*self.queues, *self.hosts, *self.last]
         self.source, self.destination = flows.source.tolist(), flows.destination.tolist()
-        self.alarms: set[int] = set()
-        self.looks: set[int] = set()
+        self.timers: set[int] = set()
+        self.probe_timers: set[int] = set()
         self.pulls: set[tuple[int, int]] = set()
         for change in session.changes:
             Alarm(self.clock, change.tick, CHANGES, self._change, change)
@@ -135,14 +135,14 @@ class ReferenceSpray:
             self.ranks = Ranks(self.clock, session.program.workload, self.hosts, _LAST)
             return
         for i, tick in enumerate(flows.start.tolist()):
-            self._ring(tick, _PACE if self.of[i].credit == PACED else _START, i, self.start)
+            self._set_timer(tick, _PACE if self.transports[i].credit == PACED else _START, i, self.start)
 
     def _compile(self) -> None:
-        r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.given.routes
-        out, salts = self.given.topology.out_start, self.salts
+        r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.session.routes
+        out, salts = self.session.topology.out_start, self.salts
         self.precedence = _code(precedence, r.seed, 0, 0)
-        self._begin = _code(begin_sending, s, 0, 0)
-        self._may_send = _code(may_send, r, s, 0)
+        self._begin_flow = _code(begin_sending, s, 0, 0)
+        self._can_send = _code(may_send, r, s, 0)
         self._send = _code(send, r, s, 0, 0, 0)
         self._on_ack = _code(on_ack, r, s, 0, 0, 0, 0, False, 0, False, 0, 0, 0)
         self._on_nack = _code(on_nack, r, s, 0, 0, False, False, 0)
@@ -150,7 +150,7 @@ class ReferenceSpray:
         self._on_pull = _code(on_pull, r, s, 0, 0)
         self._on_timeout = _code(on_timeout, r, s, 0, 0)
         self._probe = _code(probe, r, s, 0, 0)
-        self._next_look = _code(next_probe_check, r, s, 0, 0)
+        self._probe_tick = _code(next_probe_check, r, s, 0, 0)
         self._deadline = _code(deadline, r, s, 0)
         self._request = _code(request, r, s, 0, 0, 0)
         self._pace_on = _code(pace, r, s, 0)
@@ -166,17 +166,17 @@ class ReferenceSpray:
         self._spray_port = _code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
         self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
 
-    def _into(self, switch: int) -> Callable[[Packet], None]:
-        def come(packet: Packet) -> None:
+    def _switch_entry(self, switch: int) -> Callable[[SprayPacket], None]:
+        def come(packet: SprayPacket) -> None:
             packet.hop += 1
             self.forward(packet, switch)
 
         return come
 
-    def _onto(self, host: int) -> Callable[[Packet], None]:
+    def _host_entry(self, host: int) -> Callable[[SprayPacket], None]:
         return lambda packet: self.receive(packet, self.hosts[host])
 
-    def _ring(self, tick: int, kind: int, index: int, action: Callable[[int], None]) -> None:
+    def _set_timer(self, tick: int, kind: int, index: int, action: Callable[[int], None]) -> None:
         Alarm(self.clock, tick, EventPriority(kind + index), lambda alarm: action(alarm.value), index)
 
     # the network
@@ -184,86 +184,89 @@ class ReferenceSpray:
     def _change(self, alarm: Any) -> None:
         change: FabricChange = alarm.value
         for link in change.broken.tolist():
-            self.queues[link].break_down()
-        for link, ratio, room, low, high in np.column_stack([change.other, *change.settings]).tolist():
-            self.queues[link].go_at(ratio, room, low, high)
+            self.queues[link].fail()
+        for link, ratio, queue_limit, low, high in np.column_stack([change.other, *change.settings]).tolist():
+            self.queues[link].set_rate(ratio, queue_limit, low, high)
         self.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
-            self.routes, self.moved = change.routes, change.moved
+            self.routes, self.routes_changed = change.routes, change.routes_changed
 
     # switches
 
-    def enter(self, packet: Packet, switch: int) -> None:
-        """Let a packet come from its host to its first switch, where its way is fixed."""
-        paths = self.of[packet.flow].paths
-        packet.way = self._way_of(
+    def enter(self, packet: SprayPacket, switch: int) -> None:
+        """Receive a packet of a host at its first switch, where its route is fixed."""
+        paths = self.transports[packet.flow].paths
+        packet.route = self._way_of(
             self.routes, self.salts, paths, switch, packet.target.switch, packet.key, packet.entropy
         )
         self.forward(packet, switch)
 
-    def forward(self, packet: Packet, switch: int) -> None:
-        """Put a packet that is at a switch into the queue of an output."""
-        given, target = self.given, packet.target.switch
+    def forward(self, packet: SprayPacket, switch: int) -> None:
+        """Put a packet at a switch into the queue of an output."""
+        session, target = self.session, packet.target.switch
         if switch == target:
             self.last[packet.target.index].accept(packet)
             return
-        if given.at_switch == BY_HASH:
+        if session.at_switch == BY_HASH:
             port = self._spray_port(
-                self.routes, given.routes, self.moved, self.salts, packet.way, packet.hop, switch, target, packet.key,
-                packet.entropy,
+                self.routes, session.routes, self.routes_changed, self.salts, packet.route, packet.hop, switch,
+                target, packet.key, packet.entropy,
             )  # fmt: skip
         else:
             data = packet.size if packet.is_data else 0
             port = self._chosen_port(
-                self.routes, given.routes, self.moved, self.salts, self.switches, given.topology.out_start, switch,
-                target, packet.hop, packet.key, packet.entropy, data, self.clock.now,
+                self.routes, session.routes, self.routes_changed, self.salts, self.switches,
+                session.topology.out_start, switch, target, packet.hop, packet.key, packet.entropy, data,
+                self.clock.now,
             )  # fmt: skip
-        self.queues[int(given.topology.out_start[switch]) + port].accept(packet)
+        self.queues[int(session.topology.out_start[switch]) + port].accept(packet)
 
-    def note_queue(self, number: int, low: int, high: int) -> None:
-        """Keep what switches that choose themselves look at."""
-        if self.given.at_switch != BY_HASH:
+    def update_queue(self, number: int, low: int, high: int) -> None:
+        """Update the queue lengths that adaptive switches read."""
+        if self.session.at_switch != BY_HASH:
             self.switches.low[number], self.switches.high[number] = low, high
 
     # senders
 
     def may_send(self, flow: int) -> bool:
         """Whether a connection may send."""
-        return bool(self._may_send(self.of[flow], self.senders, flow))
+        return bool(self._can_send(self.transports[flow], self.senders, flow))
 
-    def next_packet(self, flow: int, waiting: int) -> Packet:
-        """The packet that a connection sends, which it may; waiting: connections at its host, itself included."""
-        number, size, flags, entropy, wanted = self._send(self.of[flow], self.senders, flow, waiting, self.clock.now)
+    def next_packet(self, flow: int, waiting: int) -> SprayPacket:
+        """The next packet of a connection that may send; waiting: connections queued at its host, itself included."""
+        number, size, flags, entropy, claimed = self._send(
+            self.transports[flow], self.senders, flow, waiting, self.clock.now
+        )
         packet = self._packet(DATA, flow, entropy, size)
-        packet.number, packet.flags, packet.claim = number, flags, wanted
+        packet.number, packet.flags, packet.claim = number, flags, claimed
         self._watch(flow)
-        if flow in self.messages and number == self.given.flows.packets[flow] - 1 and not flags & IS_AGAIN:
+        if flow in self.messages and number == self.session.flows.packets[flow] - 1 and not flags & IS_AGAIN:
             assert self.ranks is not None
-            self.ranks.left(self.messages[flow], self.clock.now + 1)
+            self.ranks.tail_sent(self.messages[flow], self.clock.now + 1)
         return packet
 
-    def _packet(self, kind: int, flow: int, entropy: int, size: int = 0) -> Packet:
+    def _packet(self, kind: int, flow: int, entropy: int, size: int = 0) -> SprayPacket:
         backwards = kind in (ACK, NACK, PULL)
         to = self.source[flow] if backwards else self.destination[flow]
-        return Packet(kind, flow, size or self.rules.control, entropy, 2 * flow + backwards, self.hosts[to])
+        return SprayPacket(kind, flow, size or self.rules.control, entropy, 2 * flow + backwards, self.hosts[to])
 
     def _watch(self, flow: int) -> None:
         """Set the timer of a sender that has none."""
-        if flow not in self.alarms and self.of[flow].acknowledges:
-            self.alarms.add(flow)
-            self._ring(self.clock.now + self.of[flow].timeout, _TIMEOUT, flow, self._expire)
+        if flow not in self.timers and self.transports[flow].acknowledges:
+            self.timers.add(flow)
+            self._set_timer(self.clock.now + self.transports[flow].timeout, _TIMEOUT, flow, self._expire)
 
     def start(self, flow: int) -> None:
-        """Let a flow begin."""
-        self._begin(self.senders, flow, self.clock.now)
-        if self.of[flow].credit == PACED:
+        """Start a flow."""
+        self._begin_flow(self.senders, flow, self.clock.now)
+        if self.transports[flow].credit == PACED:
             self._pace(flow)
         else:
-            self.hosts[self.source[flow]].ask(flow)
+            self.hosts[self.source[flow]].enqueue_flow(flow)
 
     def post(self, message: Message) -> None:
-        """Let the flow begin that a message is."""
-        program, ranks = self.given.program, self.ranks
+        """Start the flow of a message."""
+        program, ranks = self.session.program, self.ranks
         assert program is not None and ranks is not None
         of = {messages.RTS: program.request, messages.CTS: program.consent}.get(ranks.stage[message.send], program.data)
         flow = int(of[message.send])
@@ -272,39 +275,39 @@ class ReferenceSpray:
         self.start(flow)
 
     def _pace(self, flow: int) -> None:
-        more = self._pace_on(self.of[flow], self.senders, flow)
-        self.hosts[self.source[flow]].ask(flow)
+        more = self._pace_on(self.transports[flow], self.senders, flow)
+        self.hosts[self.source[flow]].enqueue_flow(flow)
         if more:
-            self._ring(self.clock.now + self.of[flow].gap, _PACE, flow, self._pace)
+            self._set_timer(self.clock.now + self.transports[flow].gap, _PACE, flow, self._pace)
 
     def _expire(self, flow: int) -> None:
-        r, s, now, host = self.of[flow], self.senders, self.clock.now, self.hosts[self.source[flow]]
+        r, s, now, host = self.transports[flow], self.senders, self.clock.now, self.hosts[self.source[flow]]
         tick = self._deadline(r, s, flow)
         if 0 <= tick <= now:
             if self._on_timeout(r, s, flow, now):
-                entropy, wanted = self._request(r, s, flow, len(host.waiting), now)
+                entropy, claimed = self._request(r, s, flow, len(host.waiting), now)
                 packet = self._packet(RTS, flow, entropy)
-                packet.claim = wanted
+                packet.claim = claimed
                 host.post(packet)
-            host.ask(flow)
+            host.enqueue_flow(flow)
             tick = self._deadline(r, s, flow)
         if tick < 0:
-            self.alarms.remove(flow)
+            self.timers.remove(flow)
         else:
-            self._ring(max(tick, now + 1), _TIMEOUT, flow, self._expire)
+            self._set_timer(max(tick, now + 1), _TIMEOUT, flow, self._expire)
 
     def _await_probe(self, flow: int) -> None:
-        """Look at the timer for probes of a sender, if it runs and nobody will."""
-        if flow in self.looks:
+        """Schedule the check of a sender's probe timer, if the timer runs and no check is scheduled."""
+        if flow in self.probe_timers:
             return
-        tick = self._next_look(self.of[flow], self.senders, flow, self.clock.now)
+        tick = self._probe_tick(self.transports[flow], self.senders, flow, self.clock.now)
         if tick >= 0:
-            self.looks.add(flow)
-            self._ring(tick, _PROBE, flow, self._look_for_probe)
+            self.probe_timers.add(flow)
+            self._set_timer(tick, _PROBE, flow, self._check_probe)
 
-    def _look_for_probe(self, flow: int) -> None:
-        self.looks.remove(flow)
-        entropy = self._probe(self.of[flow], self.senders, flow, self.clock.now)
+    def _check_probe(self, flow: int) -> None:
+        self.probe_timers.remove(flow)
+        entropy = self._probe(self.transports[flow], self.senders, flow, self.clock.now)
         if entropy >= 0:
             packet = self._packet(RTS, flow, entropy)
             packet.number = int(PROBE)
@@ -313,13 +316,13 @@ class ReferenceSpray:
 
     # hosts
 
-    def receive(self, packet: Packet, host: Host) -> None:
-        """Let a packet come to its host."""
-        self._taken[packet.kind](self, packet, host)
+    def receive(self, packet: SprayPacket, host: SprayHost) -> None:
+        """Receive a packet at its host."""
+        self._handlers[packet.kind](self, packet, host)
 
-    def _take_data(self, packet: Packet, host: Host) -> None:
+    def _handle_data(self, packet: SprayPacket, host: SprayHost) -> None:
         g, now, flow = self.receivers, self.clock.now, packet.flow
-        r = self.of[flow]
+        r = self.transports[flow]
         asks = packet.flags & ASKS != 0
         answer: int | None
         if packet.trimmed:
@@ -332,7 +335,7 @@ class ReferenceSpray:
             answer = ACK if acks else None
             if self.ranks is not None and before != g.got[flow, layout.COMPLETE]:
                 self.ranks.receive(self.messages[flow])
-        reply = None if answer is None else self._answer(answer, packet, packet.marked or asks)
+        reply = None if answer is None else self._acknowledge(answer, packet, packet.marked or asks)
         self._claim_credit(packet, host, packet.trimmed)
         if throttles(r):
             what = int(packet.marked)
@@ -342,8 +345,8 @@ class ReferenceSpray:
         if reply is not None:
             host.post(reply)
 
-    def _answer(self, kind: int, packet: Packet, exact: bool) -> Packet:
-        """An acknowledgement or its contrary, with what the receiver has by now."""
+    def _acknowledge(self, kind: int, packet: SprayPacket, exact: bool) -> SprayPacket:
+        """An ACK or NACK with the state of the receiver."""
         g, flow = self.receivers, packet.flow
         reply = self._packet(kind, flow, packet.entropy)
         reply.number, reply.flags, reply.marked, reply.last_hop = (
@@ -355,47 +358,54 @@ class ReferenceSpray:
             reply.bits = self._bits_of(g, flow, reply.start)
         return reply
 
-    def _take_request(self, packet: Packet, host: Host) -> None:
-        self._on_request(self.of[packet.flow], self.receivers, packet.flow)
-        reply = self._answer(ACK, packet, False)
+    def _handle_request(self, packet: SprayPacket, host: SprayHost) -> None:
+        self._on_request(self.transports[packet.flow], self.receivers, packet.flow)
+        reply = self._acknowledge(ACK, packet, False)
         self._claim_credit(packet, host, True)
         host.post(reply)
 
-    def _claim_credit(self, packet: Packet, host: Host, owed: bool) -> None:
-        if self.of[packet.flow].credit in (RCCC, NDP):
+    def _claim_credit(self, packet: SprayPacket, host: SprayHost, outstanding: bool) -> None:
+        if self.transports[packet.flow].credit in (RCCC, NDP):
             self._claim(
-                self.rules, self.receivers, self.pacers, host.index, packet.flow, packet.claim, owed, self.clock.now
+                self.rules,
+                self.receivers,
+                self.pacers,
+                host.index,
+                packet.flow,
+                packet.claim,
+                outstanding,
+                self.clock.now,
             )
             self._await_pull(host)
 
-    def _take_ack(self, packet: Packet, host: Host) -> None:
+    def _handle_ack(self, packet: SprayPacket, host: SprayHost) -> None:
         self._on_ack(
-            self.of[packet.flow], self.senders, packet.flow, packet.expected, packet.received, packet.number,
+            self.transports[packet.flow], self.senders, packet.flow, packet.expected, packet.received, packet.number,
             packet.flags & IS_AGAIN != 0, packet.entropy, packet.marked, packet.start, packet.bits, self.clock.now,
         )  # fmt: skip
         self._await_probe(packet.flow)
-        host.ask(packet.flow)
+        host.enqueue_flow(packet.flow)
 
-    def _take_nack(self, packet: Packet, host: Host) -> None:
-        r, s, flow, now = self.of[packet.flow], self.senders, packet.flow, self.clock.now
+    def _handle_nack(self, packet: SprayPacket, host: SprayHost) -> None:
+        r, s, flow, now = self.transports[packet.flow], self.senders, packet.flow, self.clock.now
         if self._on_nack(r, s, flow, packet.number, packet.flags & IS_AGAIN != 0, packet.last_hop, now):
-            host.ask(flow)
+            host.enqueue_flow(flow)
             self._on_nack_entropy(r, s, flow, packet.entropy, packet.marked, packet.last_hop, now)
-        host.ask(flow)
+        host.enqueue_flow(flow)
 
-    def _take_pull(self, packet: Packet, host: Host) -> None:
-        self._on_pull(self.of[packet.flow], self.senders, packet.flow, packet.granted)
-        host.ask(packet.flow)
+    def _handle_pull(self, packet: SprayPacket, host: SprayHost) -> None:
+        self._on_pull(self.transports[packet.flow], self.senders, packet.flow, packet.granted)
+        host.enqueue_flow(packet.flow)
 
-    _taken = (_take_data, _take_ack, _take_nack, _take_pull, _take_request)
+    _handlers = (_handle_data, _handle_ack, _handle_nack, _handle_pull, _handle_request)
 
     # pacers
 
-    def _await_pull(self, host: Host) -> None:
+    def _await_pull(self, host: SprayHost) -> None:
         due = int(self.pacers.due[host.index])
         if due >= 0 and (host.index, due) not in self.pulls:
             self.pulls.add((host.index, due))
-            self._ring(due, _PULL, host.index, self._pull)
+            self._set_timer(due, _PULL, host.index, self._pull)
 
     def _pull(self, index: int) -> None:
         now, host = self.clock.now, self.hosts[index]
@@ -414,21 +424,21 @@ class ReferenceSpray:
         if until > self.clock.now:
             self.clock.run(int(until))
         if self.ranks is not None and not self.rules.acknowledges:
-            check_lossless(sum(link.counts[base.DROPS] + link.counts[base.CUT] for link in self.links))
+            check_lossless(sum(link.counts[base.DROPS] + link.counts[base.TRIMMED] for link in self.links))
 
     def counters(self) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
-        return Counters(self.clock.now, flow_table(self.given, self.senders, self.receivers), links)
+        return Counters(self.clock.now, flow_table(self.session, self.senders, self.receivers), links)
 
     def ended(self) -> bool:
-        return have_ended(self.given, self.senders, self.receivers)
+        return are_finished(self.session, self.senders, self.receivers)
 
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
-        return standing_of(self.given, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
+        return program_status(self.session, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
 
     def execution(self) -> Execution:
         assert self.ranks is not None
@@ -437,7 +447,7 @@ class ReferenceSpray:
     def carried(self) -> Ints:
         """Ticks for which each channel has been sending, int64 [channels]."""
         now = self.clock.now
-        return np.array([link.counts[base.BUSY] - max(0, link.ends - now) for link in self.queues], np.int64)
+        return np.array([link.counts[base.BUSY] - max(0, link.service_end - now) for link in self.queues], np.int64)
 
     def trace(self) -> Trace:
         if self._trace is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links of sprayed packets, with what stands before them: the queues of a switch's outputs, and hosts."""
+"""Links of sprayed packets, with the servers in front of them: output queues of switches, and hosts."""
 
 from collections import deque
 from collections.abc import Callable
@@ -17,36 +17,36 @@ from flitlab.sim.engines.spray import base
 
 CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
 ARRIVALS = 4
-"""Priorities in a tick; above ARRIVALS stands the precedence of the link."""
+"""Priorities in a tick; above ARRIVALS comes the precedence of the link."""
 
 DATA, ACK, NACK, PULL, RTS = range(5)
 
 
-class Network(Protocol):
-    """What links need of the network that they are in."""
+class SprayNetwork(Protocol):
+    """The interface of the network that links use."""
 
-    given: SpraySession
+    session: SpraySession
     clock: Clock
     precedence: Callable[[int, int, int], int]
 
-    def note_queue(self, number: int, low: int, high: int) -> None: ...
+    def update_queue(self, number: int, low: int, high: int) -> None: ...
 
-    def enter(self, packet: "Packet", switch: int) -> None: ...
+    def enter(self, packet: "SprayPacket", switch: int) -> None: ...
 
     def may_send(self, flow: int) -> bool: ...
 
-    def next_packet(self, flow: int, waiting: int) -> "Packet": ...
+    def next_packet(self, flow: int, waiting: int) -> "SprayPacket": ...
 
     def post(self, message: Message) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
-class Packet:
-    """A packet on its way.
+class SprayPacket:
+    """A packet of the switching mode spray.
 
-    kind: DATA ... key: of hashes. target: host that it goes to. number, flags: of data, and echoed; claim: the credit
-    that it asks for. marked, trimmed, last_hop: what became of it, and echoed. way: fixed at its first switch; hop:
-    channels between switches behind it. expected, received, start, bits: of an acknowledgement. granted: of a pull.
+    kind: DATA ... key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
+    requested credit. marked, trimmed, last_hop: what happened to it, and echoed. route: fixed at its first switch; hop:
+    channels between switches taken. expected, received, start, bits: of an acknowledgement. granted: of a pull.
     """
 
     kind: int
@@ -54,16 +54,16 @@ class Packet:
     size: int
     entropy: int
     key: int
-    target: "Host"
+    target: "SprayHost"
     number: int = -1
     flags: int = 0
     claim: int = 0
     marked: bool = False
     trimmed: bool = False
     last_hop: bool = False
-    way: int = 0
+    route: int = 0
     hop: int = 0
-    lost: bool = False
+    dropped: bool = False
     expected: int = 0
     received: int = 0
     start: int = 0
@@ -72,101 +72,104 @@ class Packet:
 
     @property
     def is_data(self) -> bool:
-        """Whether it is whole data."""
+        """Whether it is untrimmed data."""
         return self.kind == DATA and not self.trimmed
 
 
-class Link:
+class SprayLink:
     """A server and the link behind it.
 
-    end: what takes in packets there. ends: the tick at which the service does. flying: packets beyond the server.
+    end: receives packets at the end of the link. service_end: tick at which the current service ends. in_flight:
+    packets on the link.
     """
 
-    def __init__(self, network: Network, number: int, end: Callable[[Packet], None]):
+    def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None]):
         self.network, self.number, self.end = network, number, end
         self.clock = network.clock
-        self.delay, self.ratio = int(network.given.delay[number]), int(network.given.ratio[number])
+        self.delay, self.ratio = int(network.session.delay[number]), int(network.session.ratio[number])
         self.counts = [0] * base.LINK_COUNTS
-        self.serving: Packet | None = None
-        self.ends = 0
-        self.flying: deque[Packet] = deque()
+        self.serving: SprayPacket | None = None
+        self.service_end = 0
+        self.in_flight: deque[SprayPacket] = deque()
 
-    def serve(self, packet: Packet) -> None:
-        """Begin to send a packet."""
+    def serve(self, packet: SprayPacket) -> None:
+        """Start to send a packet."""
         self.serving = packet
         ticks = service_ticks(self.ratio, packet.size)
         self.counts[base.BUSY] += ticks
         self._leave_at(self.clock.now + ticks)
 
     def _leave_at(self, tick: int) -> None:
-        self.ends = tick
+        self.service_end = tick
         Alarm(self.clock, tick, DEPARTURES, self._leave)
 
     def _leave(self, alarm: Any) -> None:
         packet = self.serving
-        if packet is None or self.ends != self.clock.now:
+        if packet is None or self.service_end != self.clock.now:
             return  # the link broke, or has another rate, since the alarm was set
         self.serving = None
         self.has_left(packet)
-        self.flying.append(packet)
+        self.in_flight.append(packet)
         arrives = self.clock.now + self.delay
-        turn = EventPriority(ARRIVALS + self.network.precedence(self.network.given.seed, arrives, self.number))
+        turn = EventPriority(ARRIVALS + self.network.precedence(self.network.session.seed, arrives, self.number))
         Alarm(self.clock, arrives, turn, self._arrive, packet)
-        self.go_on()
+        self.serve_next()
 
     def _arrive(self, alarm: Any) -> None:
-        if not alarm.value.lost:
-            self.flying.popleft()
+        if not alarm.value.dropped:
+            self.in_flight.popleft()
             self.end(alarm.value)
 
-    def has_left(self, packet: Packet) -> None:
-        """Do what is done at the end of a service."""
+    def has_left(self, packet: SprayPacket) -> None:
+        """Update the state at the end of a service."""
 
-    def go_on(self) -> None:
-        """Begin the next service, if something waits."""
+    def serve_next(self) -> None:
+        """Start the next service, if a packet waits."""
         raise NotImplementedError
 
 
-class Queue(Link):
-    """An output of a switch: control before data, or both in weighted turns."""
+class SprayQueue(SprayLink):
+    """An output of a switch: control before data, or both in weighted round robin."""
 
-    def __init__(self, network: Network, number: int, end: Callable[[Packet], None]):
+    def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None]):
         super().__init__(network, number, end)
-        given = network.given
-        self.low_room, self.high_room = int(given.queue_bytes[number]), 2 * int(given.queue_bytes[number])
-        self.low_mark, self.high_mark = int(given.low[number]), int(given.high[number])
-        self.is_last = number >= given.topology.channels + given.topology.hosts
-        self.data: deque[Packet] = deque()
-        self.control: deque[Packet] = deque()
+        session = network.session
+        self.low_limit, self.high_limit = int(session.queue_bytes[number]), 2 * int(session.queue_bytes[number])
+        self.low_mark, self.high_mark = int(session.low[number]), int(session.high[number])
+        self.is_last = number >= session.topology.channels + session.topology.hosts
+        self.data: deque[SprayPacket] = deque()
+        self.control: deque[SprayPacket] = deque()
         self.low = self.high = 0
-        self.full = self.drawn = self.turn = 0
+        self.full = self.drawn = self.round_robin = 0
         self.works = True
 
-    def break_down(self) -> None:
-        """Break the link: what is on it is lost, and it takes nothing from then on."""
+    def fail(self) -> None:
+        """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
         if self.serving is not None:
-            self.counts[base.BUSY] -= self.ends - self.clock.now
-            self.flying.append(self.serving)
-        for some in (self.flying, self.data, self.control):
+            self.counts[base.BUSY] -= self.service_end - self.clock.now
+            self.in_flight.append(self.serving)
+        for some in (self.in_flight, self.data, self.control):
             for packet in some:
-                packet.lost = True
+                packet.dropped = True
             self.counts[base.DROPS] += len(some)
             some.clear()
-        self.serving, self.ends, self.works = None, self.clock.now, False
-        self._hold(-self.low, -self.high)
+        self.serving, self.service_end, self.works = None, self.clock.now, False
+        self._update_occupancy(-self.low, -self.high)
 
-    def go_at(self, ratio: int, room: int, low: int, high: int) -> None:
-        """Let the link, which works from now on, take ``ratio`` for a byte, also of the packet that it is sending."""
+    def set_rate(self, ratio: int, queue_limit: int, low: int, high: int) -> None:
+        """Set the service time ``ratio`` per byte of a working link, the packet in service included; limits in
+        bytes.
+        """
         before, self.ratio, self.works = self.ratio, ratio, True
-        self.low_room, self.high_room, self.low_mark, self.high_mark = room, 2 * room, low, high
+        self.low_limit, self.high_limit, self.low_mark, self.high_mark = queue_limit, 2 * queue_limit, low, high
         if self.serving is not None:
             now = self.clock.now
-            ends = now + int(rest_ticks(self.ends - now, before, ratio, self.serving.size))
-            self.counts[base.BUSY] += ends - self.ends
+            ends = now + int(rest_ticks(self.service_end - now, before, ratio, self.serving.size))
+            self.counts[base.BUSY] += ends - self.service_end
             self._leave_at(ends)
 
-    def accept(self, packet: Packet) -> None:
-        """Take a packet into the queue, or trim or drop one where it is full; lose it if the link does not work."""
+    def accept(self, packet: SprayPacket) -> None:
+        """Queue a packet; trim or drop one if the queue is full; drop it if the link has failed."""
         if not self.works:
             self.counts[base.DROPS] += 1
             return
@@ -175,106 +178,106 @@ class Queue(Link):
         else:
             self._accept_control(packet)
         if self.serving is None:
-            self.go_on()
+            self.serve_next()
 
-    def _accept_control(self, packet: Packet) -> None:
-        if self.high + packet.size > self.high_room:
+    def _accept_control(self, packet: SprayPacket) -> None:
+        if self.high + packet.size > self.high_limit:
             self.counts[base.DROPS] += 1
             return
         self.counts[base.ACCEPTED] += 1
         self.control.append(packet)
-        self._hold(0, packet.size)
+        self._update_occupancy(0, packet.size)
 
-    def _accept_data(self, packet: Packet) -> None:
+    def _accept_data(self, packet: SprayPacket) -> None:
         victim = None
-        if self.low + packet.size > self.low_room:
+        if self.low + packet.size > self.low_limit:
             victim = packet
-            heads = evicts(self.network.given.seed, self.number, self.full)
+            heads = evicts(self.network.session.seed, self.number, self.full)
             self.full += 1
             if heads and self.data:
                 victim = self.data.pop()
                 self.counts[base.ACCEPTED] -= 1
-                self._hold(-victim.size, 0)
+                self._update_occupancy(-victim.size, 0)
         if victim is not packet:
             self.counts[base.ACCEPTED] += 1
             self.data.append(packet)
-            self._hold(packet.size, 0)
+            self._update_occupancy(packet.size, 0)
         if victim is not None:
-            self._cut(victim)
+            self._trim(victim)
 
-    def _cut(self, victim: Packet) -> None:
-        rules = self.network.given.rules
+    def _trim(self, victim: SprayPacket) -> None:
+        rules = self.network.session.rules
         if not rules.trims:
             self.counts[base.DROPS] += 1
             return
-        self.counts[base.CUT] += 1
+        self.counts[base.TRIMMED] += 1
         victim.size, victim.trimmed, victim.last_hop = rules.control, True, self.is_last
         self._accept_control(victim)
 
-    def _hold(self, data: int, control: int) -> None:
+    def _update_occupancy(self, data: int, control: int) -> None:
         self.low += data
         self.high += control
-        self.counts[base.MOST] = max(self.counts[base.MOST], self.low)
-        self.network.note_queue(self.number, self.low, self.high)
+        self.counts[base.MAX_QUEUE_BYTES] = max(self.counts[base.MAX_QUEUE_BYTES], self.low)
+        self.network.update_queue(self.number, self.low, self.high)
 
-    def has_left(self, packet: Packet) -> None:
+    def has_left(self, packet: SprayPacket) -> None:
         if not packet.is_data:
-            self._hold(0, -packet.size)
+            self._update_occupancy(0, -packet.size)
             return
-        self._hold(-packet.size, 0)
+        self._update_occupancy(-packet.size, 0)
         marked = is_marked(
-            self.network.given.seed, self.number, self.drawn, self.low, self.low_mark, self.high_mark
+            self.network.session.seed, self.number, self.drawn, self.low, self.low_mark, self.high_mark
         )  # fmt: skip
         self.drawn += self.low_mark < self.low <= self.high_mark
         if marked and not packet.marked:
             packet.marked = True
             self.counts[base.MARKED] += 1
 
-    def go_on(self) -> None:
+    def serve_next(self) -> None:
         control = bool(self.control)
-        if self.network.given.rules.weighted and self.control and self.data:
-            control = self.turn != 0
-            self.turn = next_turn(self.turn)
+        if self.network.session.rules.weighted and self.control and self.data:
+            control = self.round_robin != 0
+            self.round_robin = next_turn(self.round_robin)
         if control:
             self.serve(self.control.popleft())
         elif self.data:
             self.serve(self.data.popleft())
 
 
-class Host(Link):
-    """A host: its server, the connections that wait for it, and what takes in packets."""
+class SprayHost(SprayLink):
+    """A host: its server, the connections that wait for it, and the receiver of packets."""
 
-    def __init__(self, network: Network, index: int):
-        topology = network.given.topology
+    def __init__(self, network: SprayNetwork, index: int):
+        topology = network.session.topology
         self.switch = int(topology.host_switch[index])
         super().__init__(network, topology.channels + index, lambda packet: network.enter(packet, self.switch))
         self.index = index
-        self.control: deque[Packet] = deque()
+        self.control: deque[SprayPacket] = deque()
         self.waiting: deque[int] = deque()
-        self.turn = 0
+        self.round_robin = 0
 
-    def ask(self, flow: int) -> None:
-        """Let a connection wait for its turn, if it may send."""
+    def enqueue_flow(self, flow: int) -> None:
+        """Queue a connection for sending, if it may send."""
         if flow not in self.waiting and self.network.may_send(flow):
             self.waiting.append(flow)
         if self.serving is None:
-            self.go_on()
+            self.serve_next()
 
     def join(self, message: Message) -> None:
         """Post a message of a program."""
         self.network.post(message)
 
-    def post(self, packet: Packet) -> None:
-        """Send a packet without data."""
+    def post(self, packet: SprayPacket) -> None:
+        """Send a control packet."""
         self.control.append(packet)
         if self.serving is None:
-            self.go_on()
+            self.serve_next()
 
-    def go_on(self) -> None:
+    def serve_next(self) -> None:
         data_first = not self.control
         if self.control and self.waiting:
-            data_first = self.turn == 0
-            self.turn = next_turn(self.turn)
+            data_first = self.round_robin == 0
+            self.round_robin = next_turn(self.round_robin)
         if data_first and self._send_data():
             return
         if self.control:

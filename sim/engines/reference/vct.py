@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual cut-through: credits in flits, and a grant needs room for the whole packet.
+"""Virtual cut-through: credits in flits, and a grant needs buffer space for the whole packet.
 
-Per tick and switch, the packets at the front of their input VC that are eligible are visited once,
-oldest eligibility first (ties: lowest input port, then VC), or, with the allocator ``oldest``,
-the packet created first (ties: as before). One is granted if its input and an
-output it may take are free and a VC there has room for all of it; it then holds input and output
-for as many ticks as it has flits, and its VC's credits return when its tail has left. They are usable after the credit
-delay and the delay of the channel over which they return.
+Per tick and switch, eligible head packets of input VCs are visited once, the oldest eligibility first (ties: lowest
+input port, then VC), or, with the allocator ``oldest``, the oldest packet first (ties: as before). A packet is granted
+if its input and an output that it may take are free and a VC there has buffer space for all its flits. It then holds
+input and output for one tick per flit. The credits of its VC return when its tail has left; the sender can use them
+after the credit delay and the delay of the channel over which they return.
 """
 
 from collections import deque
@@ -34,7 +33,7 @@ _credits = attrgetter("credits")
 
 
 class Reader:
-    """What reads an input port, one packet at a time; ``free_at``: tick from which it is free.
+    """The read port of an input port: one packet at a time; ``free_at``: tick from which it is free.
 
     The VCs of a port share one (``shared_input``) or have one each.
     """
@@ -43,17 +42,16 @@ class Reader:
         self.free_at = 0
 
 
-class InputVC:
-    """The buffer of one virtual channel of an input port, and the credits for it.
+class VctInputVC:
+    """The buffer of a virtual channel of an input port, and its credits.
 
-    index: in the numbering of ``flitlab.models.rules.ports``. sender: the switch or host that sends into it.
-    queue: packets whose head has arrived and that are not granted yet; its first is at the front.
-    credits: flits of room that the sender knows of; returning: flits of credits on their way to it. credit: ticks that
-    they take.
-    left: tick at which the last packet granted has left. age: of the front packet, its age key.
+    index: in the numbering of ``flitlab.models.rules.ports``. sender: the upstream switch or host. queue: packets whose
+    head has arrived and that are not granted; the first is the head packet. credits: free flits known to the sender.
+    returning: flits of credits in flight to it. credit: delay of credits in ticks. tail_left_at: tick at which the tail
+    of the last granted packet has left. age: age key of the head packet.
     """
 
-    def __init__(self, switch: "Switch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int):
+    def __init__(self, switch: "VctSwitch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int):
         self.switch = switch
         self.index = index
         self.sender = sender
@@ -62,59 +60,59 @@ class InputVC:
         self.credit = credit
         self.returning = 0
         self.queue: deque[Packet] = deque()
-        self.left = 0
+        self.tail_left_at = 0
         self.age = 0
 
     def arrive(self, packet: Packet) -> None:
-        """Take in a packet whose head arrives."""
+        """Store a packet whose head arrives."""
         packet.outlets = self.switch.outlets(packet)
         self.queue.append(packet)
         if len(self.queue) == 1:
             self.switch.expect(self)
 
     def read(self, now: int) -> int:
-        """Flits of the packets here whose header has been read."""
+        """Return the flits of stored packets whose header has been read."""
         header = self.switch.network.times.header
         return sum(packet.flits for packet in self.queue if packet.arrived + header <= now)
 
     def leave(self, now: int) -> None:
-        """Take out the front packet, which is granted: its credits return once its tail has left."""
+        """Remove the granted head packet: its credits return once its tail has left."""
         flits = self.queue.popleft().flits
-        self.left = self.reader.free_at = now + flits
+        self.tail_left_at = self.reader.free_at = now + flits
         self.returning += flits
         Alarm(self.switch.clock, now + flits - 1 + self.credit, CREDITS, self.restore, flits)
         if self.queue:
             self.switch.expect(self)
 
     def restore(self, alarm: Any) -> None:
-        """Take back the credits, in flits, that an alarm brings as its value."""
+        """Return credits, in flits, to the sender; the alarm carries them as its value."""
         flits = alarm.value
         self.credits += flits
         self.returning -= flits
         if self.sender.waiting:
-            self.sender.wake(self.switch.clock.now)
+            self.sender.schedule_at(self.switch.clock.now)
 
 
 class Sink:
-    """The destination host in the place of an input VC: it always has room."""
+    """The destination host in place of an input VC: it has unlimited buffer space."""
 
     credits = inf
 
 
 _SINK = [Sink()]
 
-Room = InputVC | Sink
-Appeal = Callable[[Any], int]  # of an input VC, or a sink
+VcOrSink = VctInputVC | Sink
+VcScore = Callable[[Any], int]  # of an input VC, or a sink
 
 
-def preferred(vcs: Sequence[Room], flits: int, appeal: Appeal) -> Room | None:
-    """The VC that appeals most (ties: the lowest) if a packet of so many flits fits into it, else None."""
-    best = vcs[0] if len(vcs) == 1 else max(vcs, key=appeal)
+def select_vc(vcs: Sequence[VcOrSink], flits: int, vc_score: VcScore) -> VcOrSink | None:
+    """Return the VC with the highest score (ties: the lowest) if it has ``flits`` free flits, else None."""
+    best = vcs[0] if len(vcs) == 1 else max(vcs, key=vc_score)
     return best if best.credits >= flits else None
 
 
-class Host(network.Host, Allocator):
-    """Sends its oldest packet whenever its channel is free and an injection VC has room for all of it."""
+class VctHost(network.Host, Allocator):
+    """Sends its oldest packet when its channel is free and an injection VC has buffer space for the whole packet."""
 
     phase = SENDING
     waiting: deque[Packet]
@@ -123,29 +121,29 @@ class Host(network.Host, Allocator):
     def __init__(self, net: "VctNetwork", index: int):
         network.Host.__init__(self, net, index)
         Allocator.__init__(self, net.clock)
-        self.vcs: list[InputVC] = []
+        self.vcs: list[VctInputVC] = []
 
-    def notice(self, now: int) -> None:
-        self.wake(max(now, self.free_at))
+    def schedule_send(self, now: int) -> None:
+        self.schedule_at(max(now, self.free_at))
 
     def allocate(self, now: int) -> None:
-        """Send the oldest packet if the channel is free and there is room for it."""
+        """Send the oldest packet if the channel is free and a VC has buffer space for it."""
         if not self.waiting or self.free_at > now or self.network.changes.draining:
             return
         flits = self.waiting[0].flits
-        vc = preferred(self.vcs, flits, _credits)
+        vc = select_vc(self.vcs, flits, _credits)
         if vc is not None:
             vc.credits -= flits
             self.send(now, vc)
             if self.waiting:
-                self.wake(self.free_at)
+                self.schedule_at(self.free_at)
 
 
-class Switch(Allocator):
+class VctSwitch(Allocator):
     """Input VCs, outputs, and the arbitration between them.
 
-    outputs: network channels in channel order. ejection: by host. input_vcs: in their order.
-    waiting: input VCs whose front packet is eligible, in the order in which they are visited.
+    outputs: network channels in channel order. ejection: by host. input_vcs: in order of index. waiting: input VCs with
+    an eligible head packet, in the order in which they are visited.
     """
 
     def __init__(self, net: "VctNetwork", index: int):
@@ -154,46 +152,46 @@ class Switch(Allocator):
         self.index = index
         self.outputs: list[Output] = []
         self.ejection: dict[int, Output] = {}
-        self.input_vcs: list[InputVC] = []
-        self.waiting: list[InputVC] = []
-        self._expected: list[tuple[int, int, InputVC]] = []  # heap: age key, tick of eligibility
+        self.input_vcs: list[VctInputVC] = []
+        self.waiting: list[VctInputVC] = []
+        self._expected: list[tuple[int, int, VctInputVC]] = []  # heap: age key, tick of eligibility
 
-    def outlets(self, packet: Packet) -> list[tuple[Output, Sequence[Room]]]:
-        """The outputs that a packet may take here, each with the VCs that it may take there."""
+    def outlets(self, packet: Packet) -> list[tuple[Output, Sequence[VcOrSink]]]:
+        """The outputs that a packet may take at this switch, each with the VCs that it may take there."""
         choices = self.network.choices(packet, self.index)
         if not choices:
             return [(self.ejection[packet.destination], _SINK)]
-        resorts = self.network.resorts
+        reserved = self.network.reserved_vcs
         return [
             (
                 self.outputs[port],
                 [
                     self.outputs[port].vcs[vc]
                     for vc in range(first, end)
-                    if not is_reserved_for_others(resorts, first, vc)
+                    if not is_reserved_for_others(reserved, first, vc)
                 ],
             )
             for port, first, end in choices
         ]
 
-    def think_again(self, alarm: Any) -> None:
-        """Decide once more on the way of the packet that an alarm brings, as the tick begins in which it is read."""
-        if not alarm.value.lost and self.network.think_again(alarm.value, self.index, self.clock.now - 1):
+    def reroute(self, alarm: Any) -> None:
+        """Re-route the packet that an alarm carries, at the start of the tick in which its header is read."""
+        if not alarm.value.dropped and self.network.reroute(alarm.value, self.index, self.clock.now - 1):
             alarm.value.outlets = self.outlets(alarm.value)
 
-    def forget(self) -> None:
-        """Expect nothing any more of what was in the buffers."""
+    def clear(self) -> None:
+        """Forget all requests: the buffers have been emptied."""
         self.waiting, self._expected = [], []
 
-    def expect(self, vc: InputVC) -> None:
-        """Expect the packet at the front of an input VC, which waits from the tick on at which it is eligible."""
-        eligible = max(vc.queue[0].arrived + self.network.times.header, vc.left)
+    def expect(self, vc: VctInputVC) -> None:
+        """Schedule the arbitration of the head packet of an input VC from the tick at which it is eligible."""
+        eligible = max(vc.queue[0].arrived + self.network.times.header, vc.tail_left_at)
         vc.age = age_key(eligible, vc.index)
         heappush(self._expected, (vc.age, eligible, vc))
-        self.wake(eligible)
+        self.schedule_at(eligible)
 
     def allocate(self, now: int) -> None:
-        """Visit the packets that are eligible at tick ``now``, oldest first, and grant what can be granted."""
+        """Visit the packets that are eligible at tick ``now``, oldest first, and grant where possible."""
         # those that become eligible now have waited less than all that wait: appending keeps the order of age
         while self._expected and self._expected[0][1] <= now:
             self.waiting.append(heappop(self._expected)[2])
@@ -201,49 +199,49 @@ class Switch(Allocator):
             self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
         self.waiting = [vc for vc in self.waiting if not self._grant(vc, now)]
         if self.waiting and self.network.polarized:
-            self.wake(now + 1)  # what an output costs changes with every grant
+            self.schedule_at(now + 1)  # what an output costs changes with every grant
 
-    def _grant(self, vc: InputVC, now: int) -> bool:
-        """Grant the front packet of an input VC if possible."""
+    def _grant(self, vc: VctInputVC, now: int) -> bool:
+        """Grant the head packet of an input VC if possible; return whether it is granted."""
         if vc.reader.free_at > now:
-            self.wake(vc.reader.free_at)
+            self.schedule_at(vc.reader.free_at)
             return False
         packet = vc.queue[0]
-        appeal: Appeal = self.network.appeal_to(packet) if self.network.resorts else _credits
+        vc_score: VcScore = self.network.vc_score_of(packet) if self.network.reserved_vcs else _credits
         offers = {}
         for output, vcs in [self._cheapest(packet)] if self.network.polarized else packet.outlets:
             if output.free_at > now:
-                self.wake(output.free_at)
+                self.schedule_at(output.free_at)
                 continue
-            room = preferred(vcs, packet.flits, appeal)  # without room, returning credits wake this switch
-            if room is not None:
-                offers[output] = room
-        output = self._choose(vc, offers, appeal, now) if len(packet.outlets) > 1 else next(iter(offers), None)
+            next_vc = select_vc(vcs, packet.flits, vc_score)  # without room, returning credits wake this switch
+            if next_vc is not None:
+                offers[output] = next_vc
+        output = self._choose(vc, offers, vc_score, now) if len(packet.outlets) > 1 else next(iter(offers), None)
         if output is None:
             return False
-        room = offers[output]
-        room.credits -= packet.flits
+        next_vc = offers[output]
+        next_vc.credits -= packet.flits
         vc.leave(now)
-        if isinstance(room, InputVC):
-            self.network.enter(packet, room.index % self.network.times.vcs)
+        if isinstance(next_vc, VctInputVC):
+            self.network.enter(packet, next_vc.index % self.network.times.vcs)
             if self.network.progressive and packet.hop == 0:
                 read = now + output.delay + self.network.times.header
-                Alarm(self.clock, read, DECISIONS, room.switch.think_again, packet)
-        output.carry(self.network, packet, now, room)
+                Alarm(self.clock, read, DECISIONS, next_vc.switch.reroute, packet)
+        output.carry(self.network, packet, now, next_vc)
         return True
 
-    def _choose(self, vc: InputVC, offers: dict[Output, Room], appeal: Appeal, now: int) -> Output | None:
-        """The output that the packet at the front of an input VC takes (see ``flitlab.models.rules.adaptive``).
+    def _choose(self, vc: VctInputVC, offers: dict[Output, VcOrSink], vc_score: VcScore, now: int) -> Output | None:
+        """The output that the head packet of an input VC takes (see ``flitlab.models.rules.adaptive``).
 
-        offers: for each output that is free, the VC in which there is room for it. appeal: how much the packet prefers
-        a VC. Returns None if there is no such output, or while the packet waits for its drawn channel.
+        offers: for each free output, the VC with buffer space for the packet. vc_score: the packet's score of a VC.
+        Returns None if there is no such output, or while the packet waits for its drawn channel.
         """
         packet: Packet = vc.queue[0]
         if not offers or self.network.polarized:
             return next(iter(offers), None)
-        costs = {output: self._cost(output, appeal(room)) for output, room in offers.items()}
+        costs = {output: self._cost(output, vc_score(next_vc)) for output, next_vc in offers.items()}
         least, word = min(costs.values()), self.network.route_word(packet)
-        outlets: dict[int, tuple[Output, Sequence[Room]]] = {
+        outlets: dict[int, tuple[Output, Sequence[VcOrSink]]] = {
             self.outputs.index(o): (o, vcs) for o, vcs in packet.outlets
         }
         drawn, vcs = outlets[int(drawn_channel(port_set(outlets), word))]
@@ -251,19 +249,19 @@ class Switch(Allocator):
         if drawn in offers and keeps_drawn(costs[drawn], least, packet.flits):
             return drawn
         if drawn.free_at > now and waits_for_drawn(drawn.free_at, since, packet.flits):
-            room = preferred(vcs, packet.flits, appeal)
-            if room is not None and keeps_drawn(self._cost(drawn, appeal(room)), least, packet.flits):
+            next_vc = select_vc(vcs, packet.flits, vc_score)
+            if next_vc is not None and keeps_drawn(self._cost(drawn, vc_score(next_vc)), least, packet.flits):
                 return None
         return self.outputs[drawn_tie(port_set(self.outputs.index(o) for o in costs if costs[o] == least), word)]
 
-    def _cost(self, output: Output, worth: int) -> int:
-        """The cost of an output to a packet; worth: appeal of the VC that it would take."""
+    def _cost(self, output: Output, score: int) -> int:
+        """The cost of an output to a packet; score: that of the VC that it would take."""
         used = sum(vc.size - vc.credits for vc in output.vcs)
-        return int(channel_cost(used, self.network.resorts > 0 and is_reserved(worth)))
+        return int(channel_cost(used, self.network.reserved_vcs > 0 and is_reserved(score)))
 
-    def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[Room]]:
-        """The output of least cost to a polarized packet (ties are drawn), of those that it may take."""
-        outlets: list[tuple[Output, Sequence[Room]]] = packet.outlets
+    def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[VcOrSink]]:
+        """The output of least cost to a polarized packet (ties are drawn) among those that it may take."""
+        outlets: list[tuple[Output, Sequence[VcOrSink]]] = packet.outlets
         if len(outlets) == 1:
             return outlets[0]
 
@@ -279,39 +277,40 @@ class Switch(Allocator):
 
 
 class VctChanges(DrainingChanges):
-    """What happens to a network of virtual cut-through; network: a :class:`VctNetwork`."""
+    """The timeline of a network of virtual cut-through; network: a :class:`VctNetwork`."""
 
     def _fail(self, channel: int) -> None:
         super()._fail(channel)
-        self.network.outputs[channel][1].wake(self.clock.now)  # no head waits for a drawn channel that has failed
+        # no head waits for a drawn channel that has failed
+        self.network.outputs[channel][1].schedule_at(self.clock.now)
 
-    def _lose_on_link(self, packet: Packet) -> None:
-        room: Any = packet.moved.value
-        room.credits += packet.flits
-        super()._lose_on_link(packet)
+    def _drop_on_link(self, packet: Packet) -> None:
+        next_vc: Any = packet.moved.value
+        next_vc.credits += packet.flits
+        super()._drop_on_link(packet)
 
-    def _empty(self, switch: Switch) -> None:
+    def _drop_all(self, switch: VctSwitch) -> None:
         for vc in switch.input_vcs:
             while vc.queue:
-                self._lose_first(vc)
-        switch.forget()
+                self._drop_first(vc)
+        switch.clear()
 
-    def _lose_waiting(self) -> None:
+    def _drop_waiting(self) -> None:
         dead = {self.network.outputs[channel][0] for channel in self._free_at}
         for switch in self.network.switches:
             for vc in [vc for vc in switch.waiting if any(output in dead for output, _ in vc.queue[0].outlets)]:
                 switch.waiting.remove(vc)
-                self._lose_first(vc)
-                vc.left = self.clock.now
+                self._drop_first(vc)
+                vc.tail_left_at = self.clock.now
                 if vc.sender.waiting:
-                    vc.sender.wake(self.clock.now)
+                    vc.sender.schedule_at(self.clock.now)
                 if vc.queue:
                     switch.expect(vc)
 
-    def _lose_first(self, vc: InputVC) -> None:
+    def _drop_first(self, vc: VctInputVC) -> None:
         packet = vc.queue.popleft()
         vc.credits += packet.flits
-        self.network.lose(packet)
+        self.network.drop(packet)
 
 
 class VctNetwork(Network[Vct]):
@@ -322,10 +321,10 @@ class VctNetwork(Network[Vct]):
         topology, times = scenario.topology, scenario.switching
         self.polarized = self.routes.form == POLARIZED
         self.progressive = self.routes.rule == PROGRESSIVE
-        self.input_vcs: list[InputVC] = []
+        self.input_vcs: list[VctInputVC] = []
 
-        self.switches = switches = [Switch(self, v) for v in range(topology.switches)]
-        self.hosts = hosts = [Host(self, h) for h in range(topology.hosts)]
+        self.switches = switches = [VctSwitch(self, v) for v in range(topology.switches)]
+        self.hosts = hosts = [VctHost(self, h) for h in range(topology.hosts)]
         for channel, (tail, extra) in enumerate(zip(topology.src, topology.delay.tolist(), strict=True)):
             switches[tail].outputs.append(Output(times.switch + times.link + extra, channel))
         for host, place in enumerate(topology.host_switch):
@@ -344,23 +343,23 @@ class VctNetwork(Network[Vct]):
         self.changes = VctChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
         self.start(hosts)
 
-    def appeal_to(self, packet: Packet) -> Appeal:
-        """A function that says how much a packet prefers an input VC: the greater the better."""
-        vcs, resorts = self.times.vcs, self.resorts
-        return lambda vc: int(vc_score(resorts, vc.index % vcs, vc.credits, packet.flits))
+    def vc_score_of(self, packet: Packet) -> VcScore:
+        """Return the function that scores input VCs for a packet; the highest score is preferred."""
+        vcs, reserved = self.times.vcs, self.reserved_vcs
+        return lambda vc: int(vc_score(reserved, vc.index % vcs, vc.credits, packet.flits))
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self.outputs[channel]
         waiting = sum(vc.read(now) for vc in switch.input_vcs if vc.queue and vc.queue[0].outlets[0][0] is output)
-        on_the_way: int = sum(vc.size - vc.credits for vc in output.vcs)
-        return waiting + on_the_way
+        in_flight: int = sum(vc.size - vc.credits for vc in output.vcs)
+        return waiting + in_flight
 
-    def _input_port(self, switch: Switch, port: int, sender: Allocator, credit: int) -> list[InputVC]:
-        """The VCs of an input port, whose credits take so many ticks."""
+    def _input_port(self, switch: VctSwitch, port: int, sender: Allocator, credit: int) -> list[VctInputVC]:
+        """The VCs of an input port, with the credit delay in ticks."""
         times, reader = self.times, Reader()
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
-            vcs.append(InputVC(switch, index, sender, reader, times.buffer_flits, credit))
+            vcs.append(VctInputVC(switch, index, sender, reader, times.buffer_flits, credit))
             if not times.shared_input:
                 reader = Reader()
         switch.input_vcs += vcs
@@ -368,29 +367,31 @@ class VctNetwork(Network[Vct]):
         return vcs
 
     def deadlocked(self) -> bool:
-        """Whether some packet at the front of an input VC can never be granted.
+        """Whether some head packet can never be granted.
 
-        A front packet can move (one day) if some VC that it may take has room, has credits coming,
-        or holds or awaits a packet that can itself move; the rest is the deadlock.
+        A head packet can move eventually if some VC that it may take has buffer space, has credits in flight, or holds
+        or awaits a packet that can itself move. The remaining packets are deadlocked.
         """
 
-        def waits(vc: InputVC) -> bool:
+        def waits(vc: VctInputVC) -> bool:
             """Whether there is a packet at its front whose header has been read."""
             return bool(vc.queue) and vc.queue[0].arrived + self.times.header < self.clock.now
 
-        stuck = {vc for vc in self.input_vcs if waits(vc)}
+        blocked = {vc for vc in self.input_vcs if waits(vc)}
 
-        def opens(vc: InputVC | Sink, flits: int) -> bool:
+        def opens(vc: VctInputVC | Sink, flits: int) -> bool:
             if isinstance(vc, Sink) or vc.credits >= flits or vc.returning:
                 return True
             if waits(vc):
-                return vc not in stuck
+                return vc not in blocked
             return vc.credits < vc.size  # a packet is on its way to its front
 
         while True:
             freed = {
-                vc for vc in stuck if any(opens(to, vc.queue[0].flits) for _, vcs in vc.queue[0].outlets for to in vcs)
+                vc
+                for vc in blocked
+                if any(opens(to, vc.queue[0].flits) for _, vcs in vc.queue[0].outlets for to in vcs)
             }
             if not freed:
-                return bool(stuck)
-            stuck -= freed
+                return bool(blocked)
+            blocked -= freed

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit asks for the crossbar.
+"""Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit requests the crossbar.
 
-Per tick and switch, both steps seeing it as the tick began:
+Per tick and switch, both steps on the state at the start of the tick:
 
-1. *VC allocation.* An input VC whose front packet has no VC of an output yet asks for all those that the packet may
-   take and nobody holds; credits do not matter. Output VCs offer themselves to input VCs, and these accept
-   (``islip``). If routing is adaptive, input VCs are visited instead, oldest T first (ties: lowest input port, then
-   VC). A packet chooses among the channels that have a free VC with a credit (``flitlab.models.rules.adaptive``), and
-   takes the one with most credits there (ties: the lowest). With an escape VC, that comes last, and the others need
-   credits for the whole packet.
-2. *Switch allocation.* An input VC asks for the output that its front packet has a VC of, if its front flit is
-   there, may be switched, and the VC has a credit. Outputs offer themselves to inputs, and these accept, likewise; an
-   input that sends then chooses among its VCs that ask for that output.
+1. *VC allocation.* An input VC whose head packet holds no output VC requests all free VCs that the packet may take,
+   regardless of credits. Output VCs offer themselves to input VCs, which accept (``islip``). Under adaptive routing,
+   input VCs are visited instead, oldest T first (ties: lowest input port, then VC). A packet chooses among the channels
+   that have a free VC with a credit (``flitlab.models.rules.adaptive``), and there takes the VC with most credits
+   (ties:
+   the lowest). An escape VC is used last, and the others then need credits for the whole packet.
+2. *Switch allocation.* An input VC requests the output of its head packet's VC if its front flit has arrived, may be
+   switched, and the VC has a credit. Outputs offer themselves to inputs, which accept, likewise; an input that sends
+   then chooses among its VCs that request that output.
 
-A head asks from T = max(its arrival, the tick after the grant of the tail before it), and is switched from
-T + header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail gives its VC back when
-it is granted, for the next tick.
+A head requests from T = max(its arrival, the tick after the grant of the tail before it). It is switched from T +
+header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
+granted, for the next tick.
 
-A link that fails *cuts* every packet that has flits on it or holds a VC of it; a switch that fails, those that have
-flits in it. As that tick begins all flits of a packet that is cut vanish, wherever they are, the rest of it is not
-sent, the VCs that it holds are free, and senders have the credits back for what its flits took of buffers or were on
-their way to. Credits that are on their way arrive. The packet that comes to the front where one was cut may ask for a
+A failed link drops every packet that has flits on it or holds a VC of it; a failed switch drops those with flits in it.
+At the start of that tick all flits of a dropped packet vanish, the rest of it is not sent, its VCs are free, and
+senders have the credits for its flits back. Credits in flight arrive. The packet that becomes head packet may request a
 VC in the same tick.
 """
 
@@ -41,12 +40,12 @@ from flitlab.sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alar
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 
-ENDLESS = 1 << 30
+UNLIMITED_CREDITS = 1 << 30
 """Credits for a host, which are never used up."""
 
 
 class Flit(NamedTuple):
-    """A flit of a packet; number: its place in it, 0 for the head."""
+    """A flit of a packet; number: its index in the packet, 0 for the head flit."""
 
     packet: Packet
     number: int
@@ -60,162 +59,164 @@ class Flit(NamedTuple):
         return self.number == self.packet.flits - 1
 
 
-class Turn:
-    """Rotating priority: whoever was served last comes last."""
+class RoundRobin:
+    """A round-robin arbiter: the requester served last has the lowest priority."""
 
     def __init__(self) -> None:
-        self.last = -1
+        self.last_served = -1
 
-    def first(self, places: Iterable[int]) -> int:
-        """The place whose turn it is, of those at some places (at least one)."""
-        return min(places, key=lambda place: (place <= self.last, place))
+    def select(self, indices: Iterable[int]) -> int:
+        """Return the index with the highest priority among some indices (at least one)."""
+        return min(indices, key=lambda place: (place <= self.last_served, place))
 
 
-class Channel:
-    """What flits travel on: an output of a switch, or the injection channel of a host.
+class WormholeChannel:
+    """An output of a switch, or the injection channel of a host.
 
-    place: of the output in its switch. delay: ticks from a flit's grant to its arrival. number: of a
-    network channel, else None. vcs: its output VCs. turn: of the inputs that ask for it. works: whether it does.
+    index: of the output in its switch. delay: ticks from the grant of a flit to its arrival. number: of a network
+    channel, else None. vcs: its output VCs. arbiter: among the inputs that request it. works: whether it is up.
     """
 
-    def __init__(self, place: int, delay: int, number: int | None = None):
-        self.place = place
+    def __init__(self, index: int, delay: int, number: int | None = None):
+        self.index = index
         self.delay = delay
         self.number = number
         self.vcs: list[OutputVC] = []
-        self.turn = Turn()
+        self.arbiter = RoundRobin()
         self.works = True
 
     @property
     def committed(self) -> int:
-        """Flits of credit in use, and those that the packets that hold its VCs have yet to send."""
-        return sum(vc.unsent + vc.to.size - vc.credits for vc in self.vcs if vc.to is not None)
+        """Flits of credit in use, plus unsent flits of packets that hold its VCs."""
+        return sum(vc.unsent + vc.input_vc.size - vc.credits for vc in self.vcs if vc.input_vc is not None)
 
 
 class OutputVC:
-    """A virtual channel as seen by who sends on it.
+    """A virtual channel at its sender.
 
-    place: in its switch. to: the buffer at its end, None at a host. credits: flits of room there that
-    the sender knows of. holder: the input VC whose packet has it. packet: which that is. turn: of the input VCs that
-    ask for it. flying: flits on their way to the buffer. unsent: flits of the packet that have not been sent.
+    index: in its switch. input_vc: the downstream buffer, None at a host. credits: free flits there known to the
+    sender. holder: the input VC whose packet holds it. packet: that packet. arbiter: among the input VCs that request
+    it. in_flight: flits on the channel. unsent: flits of the packet that have not been sent.
     """
 
-    def __init__(self, sender: Allocator, channel: Channel, place: int, to: "InputVC | None", credits: int):
+    def __init__(
+        self, sender: Allocator, channel: WormholeChannel, index: int, input_vc: "WormholeInputVC | None", credits: int
+    ):
         self.sender = sender
         self.channel = channel
-        self.place = place
-        self.to = to
+        self.index = index
+        self.input_vc = input_vc
         self.credits = credits
-        self.holder: InputVC | None = None
+        self.holder: WormholeInputVC | None = None
         self.packet: Packet | None = None
-        self.turn = Turn()
-        self.flying: deque[Flit] = deque()
+        self.arbiter = RoundRobin()
+        self.in_flight: deque[Flit] = deque()
         self.unsent = 0
-        if to is not None:
-            to.feeder = self
+        if input_vc is not None:
+            input_vc.upstream = self
 
     @property
     def is_free(self) -> bool:
-        """Whether a packet may be given it."""
+        """Whether it can be allocated."""
         return self.holder is None and self.channel.works
 
-    def take(self, holder: "InputVC") -> None:
-        """Give it to the packet at the front of an input VC."""
+    def allocate_to(self, holder: "WormholeInputVC") -> None:
+        """Allocate it to the head packet of an input VC."""
         self.holder, self.packet = holder, holder.flits[0].packet
         self.unsent = self.packet.flits
 
     def release(self) -> None:
-        """Take it from the packet that has it."""
+        """Release it from its packet."""
         assert self.holder is not None
         self.holder.outlet = self.holder = self.packet = None
         self.unsent = 0
 
     def send(self, flit: Flit, now: int) -> None:
-        """Send a flit to the buffer, or the host, at the other end."""
+        """Send a flit to the downstream buffer or host."""
         arrival, packet = now + self.channel.delay, flit.packet
         self.unsent -= 1
-        if self.to is None:
+        if self.input_vc is None:
             if flit.is_tail:
                 packet.moved.set(arrival, ARRIVALS, None)
             return
         self.credits -= 1
-        self.flying.append(flit)
+        self.in_flight.append(flit)
         if flit.is_head:
-            packet.moved.set(arrival, ARRIVALS, self.to)
+            packet.moved.set(arrival, ARRIVALS, self.input_vc)
         else:
-            Alarm(self.to.switch.clock, arrival, ARRIVALS, self.to.follow, flit)
+            Alarm(self.input_vc.switch.clock, arrival, ARRIVALS, self.input_vc.follow, flit)
 
 
-class Input:
-    """An input of the crossbar: a port, or with an ``input_speedup`` of ``vcs`` each VC of one.
+class CrossbarInput:
+    """An input of the crossbar: a port, or with an ``input_speedup`` of ``vcs`` each VC of a port.
 
-    turn: of the outputs that offer themselves to it. vc_turn: of its VCs.
+    arbiter: among the outputs that offer themselves. vc_arbiter: among its VCs.
     """
 
-    def __init__(self, place: int):
-        self.place = place
-        self.turn = Turn()
-        self.vc_turn = Turn()
+    def __init__(self, index: int):
+        self.index = index
+        self.arbiter = RoundRobin()
+        self.vc_arbiter = RoundRobin()
 
 
-class InputVC:
-    """The buffer of one virtual channel of an input port.
+class WormholeInputVC:
+    """The buffer of a virtual channel of an input port.
 
-    place: in its switch. entry: the input of the crossbar that reads it. flits: what has arrived and has
-    not left. since: the tick from which the packet at the front may ask for a VC. outlets: what it may ask
-    for. outlet: what it has got. turn: of the output VCs that offer themselves to it. credit: ticks from a flit's grant
+    index: in its switch. crossbar_input: the input of the crossbar that reads it. flits: those that have arrived and
+    not left. front_since: tick from which the head packet may request a VC. outlets: the VCs that it may take. outlet:
+    the VC that it holds. arbiter: among the output VCs that offer themselves. credit: ticks from the grant of a flit
     until the sender may use its credit.
     """
 
-    feeder: OutputVC
+    upstream: OutputVC
 
-    def __init__(self, switch: "Switch", place: int, entry: Input, size: int, credit: int):
+    def __init__(self, switch: "WormholeSwitch", index: int, crossbar_input: CrossbarInput, size: int, credit: int):
         self.switch = switch
         self.credit = credit
-        self.place = place
-        self.entry = entry
+        self.index = index
+        self.crossbar_input = crossbar_input
         self.size = size
         self.flits: deque[Flit] = deque()
-        self.since = 0
+        self.front_since = 0
         self.outlets: list[OutputVC] = []
         self.outlet: OutputVC | None = None
-        self.turn = Turn()
+        self.arbiter = RoundRobin()
 
     def arrive(self, packet: Packet) -> None:
-        """Take in the head of a packet."""
+        """Store the head flit of a packet."""
         self._put(Flit(packet, 0))
 
     def follow(self, alarm: Any) -> None:
-        """Take in a flit that is not a head, which an alarm brings as its value, unless its packet was lost."""
-        if not alarm.value.packet.lost:
+        """Store a body or tail flit, which the alarm carries as its value, unless its packet was dropped."""
+        if not alarm.value.packet.dropped:
             self._put(alarm.value)
 
     def _put(self, flit: Flit) -> None:
         now = self.switch.clock.now
         assert len(self.flits) < self.size
-        self.feeder.flying.popleft()
+        self.upstream.in_flight.popleft()
         self.flits.append(flit)
         if len(self.flits) == 1 and flit.is_head:
-            self._present(now)
-        self.switch.wake(now)
+            self._update_front(now)
+        self.switch.schedule_at(now)
 
-    def _present(self, since: int) -> None:
-        """A head came to the front; it may ask from ``since`` on."""
-        self.since = since
+    def _update_front(self, since: int) -> None:
+        """A head came to the front; it may ask from ``front_since`` on."""
+        self.front_since = since
         self.outlets = self.switch.outlets(self.flits[0].packet)
 
-    def asks_for_vc(self, now: int) -> bool:
+    def requests_vc(self, now: int) -> bool:
         """Whether there is a packet at the front that has no VC yet and may ask for one at tick ``now``."""
-        return self.outlet is None and bool(self.flits) and self.since <= now
+        return self.outlet is None and bool(self.flits) and self.front_since <= now
 
-    def asks_for_output(self, now: int) -> bool:
+    def requests_output(self, now: int) -> bool:
         """Whether the front flit can be sent at tick ``now``: its packet has a VC, and that has a credit."""
         if self.outlet is None or not self.flits or self.outlet.credits == 0:
             return False
-        return not self.flits[0].is_head or now >= self.since + self.switch.network.times.header
+        return not self.flits[0].is_head or now >= self.front_since + self.switch.network.times.header
 
     def leave(self, now: int) -> None:
-        """Send the front flit, which is granted at tick ``now``; a tail gives its VC back."""
+        """Send the front flit, which is granted at tick ``now``; a tail releases its VC."""
         net, outlet = self.switch.network, self.outlet
         assert outlet is not None
         flit = self.flits.popleft()
@@ -225,34 +226,34 @@ class InputVC:
             net.ledger.grant(channel, 1)
             if channel is not None:
                 flit.packet.hop += 1
-                net.enter(flit.packet, outlet.place % net.times.vcs)
+                net.enter(flit.packet, outlet.index % net.times.vcs)
         else:
             net.ledger.carry(channel, 1)
         outlet.send(flit, now)
         if flit.is_tail:
             outlet.release()
             if self.flits:
-                self._present(now + 1)
+                self._update_front(now + 1)
 
     def drop(self, packets: set[Packet], now: int) -> None:
-        """Drop the flits of packets that are cut, here and on their way, and give the credits for them back."""
-        here, coming = self.flits, self.feeder.flying
-        self.flits = deque(flit for flit in here if flit.packet not in packets)
-        self.feeder.flying = deque(flit for flit in coming if flit.packet not in packets)
-        self.feeder.credits += len(here) + len(coming) - len(self.flits) - len(self.feeder.flying)
-        if self.flits and self.flits[0] is not here[0]:
-            self._present(now)
+        """Drop the flits of packets, stored and in flight, and return their credits."""
+        arrived, in_flight = self.flits, self.upstream.in_flight
+        self.flits = deque(flit for flit in arrived if flit.packet not in packets)
+        self.upstream.in_flight = deque(flit for flit in in_flight if flit.packet not in packets)
+        self.upstream.credits += len(arrived) + len(in_flight) - len(self.flits) - len(self.upstream.in_flight)
+        if self.flits and self.flits[0] is not arrived[0]:
+            self._update_front(now)
 
     def restore(self, _: Any) -> None:
-        """Give a credit back to where flits for this buffer are sent."""
-        self.feeder.credits += 1
-        self.feeder.sender.wake(self.switch.clock.now)
+        """Return a credit to the sender."""
+        self.upstream.credits += 1
+        self.upstream.sender.schedule_at(self.switch.clock.now)
 
 
-class Host(network.Host, Allocator):
-    """Sends its packets one after another, a flit a tick, each on the next injection VC in turn that has credits.
+class WormholeHost(network.Host, Allocator):
+    """Sends its packets one after another, a flit per tick, each on the next injection VC in round robin with credits.
 
-    The packet being sent is ``flit.packet``, and ``flit`` goes next.
+    ``flit`` is the next flit to send, of the packet ``flit.packet``.
     """
 
     phase = SENDING
@@ -263,12 +264,12 @@ class Host(network.Host, Allocator):
         network.Host.__init__(self, net, index)
         Allocator.__init__(self, net.clock)
         self.vcs: list[OutputVC] = []
-        self.turn = Turn()
+        self.arbiter = RoundRobin()
         self.outlet: OutputVC
         self.flit: Flit | None = None
 
-    def notice(self, now: int) -> None:
-        self.wake(now)
+    def schedule_send(self, now: int) -> None:
+        self.schedule_at(now)
 
     def allocate(self, now: int) -> None:
         """Send the next flit if an injection VC has a credit."""
@@ -276,13 +277,13 @@ class Host(network.Host, Allocator):
             if not self.waiting or self.network.changes.draining:
                 return
             if any(vc.credits for vc in self.vcs):
-                self.turn.last = self.turn.first(i for i, vc in enumerate(self.vcs) if vc.credits)
-                self.outlet = self.vcs[self.turn.last]
+                self.arbiter.last_served = self.arbiter.select(i for i, vc in enumerate(self.vcs) if vc.credits)
+                self.outlet = self.vcs[self.arbiter.last_served]
                 self.start(now)
         elif self.outlet.credits:
             self._send(self.flit, now)
         if self.flit is not None or self.waiting:
-            self.wake(now + 1)
+            self.schedule_at(now + 1)
 
     def start(self, now: int) -> None:
         """Send the head of the oldest packet."""
@@ -291,42 +292,45 @@ class Host(network.Host, Allocator):
     def _send(self, flit: Flit, now: int) -> None:
         self.outlet.send(flit, now)
         if flit.is_tail:
-            self.network.tail_left(flit.packet, now + 1)
+            self.network.tail_leaves(flit.packet, now + 1)
         self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
 
 
-class Asking(Protocol):
-    """One side of a matching: something that has a place among its like and takes those of the other side in turn."""
+class Requester(Protocol):
+    """One side of a matching: an indexed entity that serves the other side in round robin."""
 
-    place: int
-    turn: Turn
-
-
-A = TypeVar("A", bound=Asking)
-B = TypeVar("B", bound=Asking)
+    index: int
+    arbiter: RoundRobin
 
 
-def islip(wanted: dict[A, list[B]], iterations: int) -> dict[A, B]:
-    """Which input gets which output, of those that each asks for (see ``flitlab.models.rules.allocate``)."""
+A = TypeVar("A", bound=Requester)
+B = TypeVar("B", bound=Requester)
+
+
+def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
+    """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
+
+    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
+    """
     matched: dict[A, B] = {}
     for iteration in range(iterations):
-        asked: dict[B, dict[int, A]] = defaultdict(dict)
+        by_output: dict[B, dict[int, A]] = defaultdict(dict)
         taken = set(matched.values())
-        for entry, outputs in wanted.items():
+        for requester, outputs in requests.items():
             for output in outputs:
-                if entry not in matched and output not in taken:
-                    asked[output][entry.place] = entry
+                if requester not in matched and output not in taken:
+                    by_output[output][requester.index] = requester
         offers: dict[A, dict[int, B]] = defaultdict(dict)
-        for output, entries in asked.items():
-            offers[entries[output.turn.first(entries)]][output.place] = output
-        for entry, offer in offers.items():
-            output = matched[entry] = offer[entry.turn.first(offer)]
+        for output, entries in by_output.items():
+            offers[entries[output.arbiter.select(entries)]][output.index] = output
+        for requester, offer in offers.items():
+            output = matched[requester] = offer[requester.arbiter.select(offer)]
             if iteration == 0:
-                output.turn.last, entry.turn.last = entry.place, output.place
+                output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
     return matched
 
 
-class Switch(Allocator):
+class WormholeSwitch(Allocator):
     """Input VCs, outputs, and the matching between them.
 
     outputs: network channels in channel order, then ejection channels; ejection: by host.
@@ -336,105 +340,109 @@ class Switch(Allocator):
         super().__init__(net.clock)
         self.network = net
         self.index = index
-        self.outputs: list[Channel] = []
-        self.ejection: dict[int, Channel] = {}
-        self.input_vcs: list[InputVC] = []
+        self.outputs: list[WormholeChannel] = []
+        self.ejection: dict[int, WormholeChannel] = {}
+        self.input_vcs: list[WormholeInputVC] = []
 
     def outlets(self, packet: Packet) -> list[OutputVC]:
-        """The output VCs that a packet may take here."""
+        """The output VCs that a packet may take at this switch."""
         choices = self.network.choices(packet, self.index)
         if not choices:
             return self.ejection[packet.destination].vcs
         return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
-        """Give VCs to packets that need one, and match inputs with outputs; both see the switch as the tick began."""
-        given = self._allocate_vcs(now)
+        """Allocate VCs to packets, and match inputs with outputs; both use the state at the start of the tick."""
+        allocated = self._allocate_vcs(now)
         if self.network.times.header > 0:
             self._allocate_switch(now)
-        for vc, outlet in given.items():
+        for vc, outlet in allocated.items():
             vc.outlet = outlet
         if self.network.times.header == 0:  # a head can be switched in the tick in which it gets its VC
             self._allocate_switch(now)
         if any(vc.flits for vc in self.input_vcs):
-            self.wake(now + 1)
+            self.schedule_at(now + 1)
 
     def _allocate_switch(self, now: int) -> None:
-        asking: dict[Input, dict[Channel, dict[int, InputVC]]] = defaultdict(lambda: defaultdict(dict))
+        requesters: dict[CrossbarInput, dict[WormholeChannel, dict[int, WormholeInputVC]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )
         for vc in self.input_vcs:
-            if vc.asks_for_output(now):
+            if vc.requests_output(now):
                 assert vc.outlet is not None
-                asking[vc.entry][vc.outlet.channel][vc.place] = vc
-        wanted = {entry: list(channels) for entry, channels in asking.items()}
-        for entry, channel in islip(wanted, self.network.times.iterations).items():
-            vcs = asking[entry][channel]
-            place = entry.vc_turn.last = entry.vc_turn.first(vcs)
-            vcs[place].leave(now)
+                requesters[vc.crossbar_input][vc.outlet.channel][vc.index] = vc
+        requests = {entry: list(channels) for entry, channels in requesters.items()}
+        for entry, channel in islip(requests, self.network.times.iterations).items():
+            vcs = requesters[entry][channel]
+            index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
+            vcs[index].leave(now)
 
-    def _allocate_vcs(self, now: int) -> dict[InputVC, OutputVC]:
-        asking = [vc for vc in self.input_vcs if vc.asks_for_vc(now)]
+    def _allocate_vcs(self, now: int) -> dict[WormholeInputVC, OutputVC]:
+        requesters = [vc for vc in self.input_vcs if vc.requests_vc(now)]
         if self.network.routes.rule != ADAPTIVE:
-            wanted = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in asking}
-            given = islip(wanted, self.network.times.iterations)
-            for vc, outlet in given.items():
-                outlet.take(vc)
-            return given
-        given = {}
-        for vc in sorted(asking, key=lambda vc: (vc.since, vc.place)):
+            requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
+            allocated = islip(requests, self.network.times.iterations)
+            for vc, outlet in allocated.items():
+                outlet.allocate_to(vc)
+            return allocated
+        allocated = {}
+        for vc in sorted(requesters, key=lambda vc: (vc.front_since, vc.index)):
             choice = self._choose(vc.outlets, vc.flits[0].packet)
             if choice is not None:
-                given[vc] = choice
-                choice.take(vc)
-        return given
+                allocated[vc] = choice
+                choice.allocate_to(vc)
+        return allocated
 
     def _choose(self, outlets: list[OutputVC], packet: Packet) -> OutputVC | None:
-        """The VC that an adaptive packet takes (see ``flitlab.models.rules.adaptive``), None if it can have none.
+        """The VC that an adaptive packet takes (see ``flitlab.models.rules.adaptive``); None if it gets none.
 
         outlets: the VCs that it may take.
         """
         net = self.network
-        worth = {o: int(vc_score(net.resorts, o.place % net.times.vcs, o.credits, packet.flits)) for o in outlets}
-        allowed = {outlet.channel.place for outlet in outlets}
+        score = {o: int(vc_score(net.reserved_vcs, o.index % net.times.vcs, o.credits, packet.flits)) for o in outlets}
+        allowed = {outlet.channel.index for outlet in outlets}
         offers: dict[int, OutputVC] = {}
         for outlet in outlets:  # in their order, so that of equal VCs of a channel the lowest is taken
-            best = offers.get(outlet.channel.place)
-            if outlet.is_free and worth[outlet] and (best is None or worth[outlet] > worth[best]):
-                offers[outlet.channel.place] = outlet
+            best = offers.get(outlet.channel.index)
+            if outlet.is_free and score[outlet] and (best is None or score[outlet] > score[best]):
+                offers[outlet.channel.index] = outlet
         if not offers or len(allowed) == 1:
             return next(iter(offers.values()), None)
         cost = {
-            place: int(channel_cost(o.channel.committed, net.resorts > 0 and is_reserved(worth[o])))
-            for place, o in offers.items()
+            index: int(channel_cost(o.channel.committed, net.reserved_vcs > 0 and is_reserved(score[o])))
+            for index, o in offers.items()
         }
         least, word = min(cost.values()), net.route_word(packet)
         drawn = int(drawn_channel(port_set(allowed), word))
         if drawn in offers and keeps_drawn(cost[drawn], least, packet.flits):
             return offers[drawn]
-        return offers[int(drawn_tie(port_set(place for place in cost if cost[place] == least), word))]
+        return offers[int(drawn_tie(port_set(index for index in cost if cost[index] == least), word))]
 
 
 class WormholeChanges(DrainingChanges):
-    """What happens to a network of wormhole switches; network: a :class:`WormholeNetwork`."""
+    """The timeline of a network of wormhole switches; network: a :class:`WormholeNetwork`."""
 
     def _fail(self, channel: int) -> None:
         output, _ = self.network.outputs[channel]
         output.works = False
-        on_it = {flit.packet for vc in output.vcs for flit in vc.flying}
-        self._cut(on_it | {vc.packet for vc in output.vcs if vc.packet is not None})
+        on_it = {flit.packet for vc in output.vcs for flit in vc.in_flight}
+        self._drop_packets(on_it | {vc.packet for vc in output.vcs if vc.packet is not None})
 
     def _restore(self, channel: int) -> None:
         self.network.outputs[channel][0].works = True
 
-    def _empty(self, switch: Switch) -> None:
-        self._cut({flit.packet for vc in switch.input_vcs for flit in vc.flits})
+    def _drop_all(self, switch: WormholeSwitch) -> None:
+        self._drop_packets({flit.packet for vc in switch.input_vcs for flit in vc.flits})
 
-    def _lose_waiting(self) -> None:
+    def _drop_waiting(self) -> None:
         since = self.clock.now - 1
-        asking = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.asks_for_vc(since)]
-        self._cut({vc.flits[0].packet for vc in asking if not all(outlet.channel.works for outlet in vc.outlets)})
+        requesters = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.requests_vc(since)]
+        self._drop_packets(
+            {vc.flits[0].packet for vc in requesters if not all(outlet.channel.works for outlet in vc.outlets)}
+        )
 
-    def _cut(self, packets: set[Packet]) -> None:
-        """Packets are lost with all their flits, and the VCs and credits that they have are free again."""
+    def _drop_packets(self, packets: set[Packet]) -> None:
+        """Drop packets with all their flits, and free their VCs and credits."""
         if not packets:
             return
         for switch in self.network.switches:
@@ -447,7 +455,7 @@ class WormholeChanges(DrainingChanges):
             if host.flit is not None and host.flit.packet in packets:
                 host.flit = None
         for packet in packets:
-            self.network.lose(packet)
+            self.network.drop(packet)
 
 
 class WormholeNetwork(Network[Wormhole]):
@@ -456,7 +464,7 @@ class WormholeNetwork(Network[Wormhole]):
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.switches = [Switch(self, v) for v in range(topology.switches)]
+        self.switches = [WormholeSwitch(self, v) for v in range(topology.switches)]
         numbering = make_ports(topology)
         credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
         inputs = [
@@ -466,18 +474,18 @@ class WormholeNetwork(Network[Wormhole]):
         ends = zip(topology.src, topology.delay.tolist(), strict=True)
         for channel, (tail, extra) in enumerate(ends):
             switch = self.switches[tail]
-            output = Channel(len(switch.outputs), times.switch + times.link + extra, channel)
+            output = WormholeChannel(len(switch.outputs), times.switch + times.link + extra, channel)
             switch.outputs.append(output)
-            port = numbering.out_base[tail] + output.place
+            port = numbering.out_base[tail] + output.index
             self._output_vcs(switch, output, inputs[numbering.out_input[port]])
-        hosts = [Host(self, h) for h in range(topology.hosts)]
-        for host, place in zip(hosts, topology.host_switch, strict=True):
-            switch = self.switches[place]
-            output = Channel(len(switch.outputs), self.ejection(host.index))
+        hosts = [WormholeHost(self, h) for h in range(topology.hosts)]
+        for host, switch_index in zip(hosts, topology.host_switch, strict=True):
+            switch = self.switches[switch_index]
+            output = WormholeChannel(len(switch.outputs), self.ejection(host.index))
             switch.outputs.append(output)
             switch.ejection[host.index] = output
             self._output_vcs(switch, output, [None] * times.vcs)
-            injection = Channel(0, self.injection(host.index))
+            injection = WormholeChannel(0, self.injection(host.index))
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
@@ -490,45 +498,45 @@ class WormholeNetwork(Network[Wormhole]):
         waiting = sum(len(vc.flits) for vc in switch.input_vcs if vc.flits and vc.outlets[0].channel is output)
         return waiting + sum(self.times.buffer_flits - vc.credits for vc in output.vcs)
 
-    def _input_port(self, switch: Switch, port: int, credit: int) -> list[InputVC]:
-        """The VCs of an input port, whose credits take so many ticks."""
-        times, entry = self.times, Input(port)
+    def _input_port(self, switch: WormholeSwitch, port: int, credit: int) -> list[WormholeInputVC]:
+        """The VCs of an input port, with the credit delay in ticks."""
+        times, crossbar_input = self.times, CrossbarInput(port)
         vcs = []
-        for place in range(port * times.vcs, (port + 1) * times.vcs):
+        for index in range(port * times.vcs, (port + 1) * times.vcs):
             if not times.shared_input:
-                entry = Input(place)
-            vcs.append(InputVC(switch, place, entry, times.buffer_flits, credit))
+                crossbar_input = CrossbarInput(index)
+            vcs.append(WormholeInputVC(switch, index, crossbar_input, times.buffer_flits, credit))
         switch.input_vcs += vcs
         return vcs
 
-    def _output_vcs(self, sender: Allocator, channel: Channel, ends: Sequence[InputVC | None]) -> None:
-        """The VCs of a channel, one for each buffer at its end."""
+    def _output_vcs(self, sender: Allocator, channel: WormholeChannel, ends: Sequence[WormholeInputVC | None]) -> None:
+        """Create the VCs of a channel, one for each downstream buffer."""
         for i, end in enumerate(ends):
-            room = ENDLESS if end is None else self.times.buffer_flits
-            channel.vcs.append(OutputVC(sender, channel, channel.place * self.times.vcs + i, end, room))
+            credits = UNLIMITED_CREDITS if end is None else self.times.buffer_flits
+            channel.vcs.append(OutputVC(sender, channel, channel.index * self.times.vcs + i, end, credits))
 
     def deadlocked(self) -> bool:
-        """Whether some flit at the front of an input VC can never be granted.
+        """Whether some front flit of an input VC can never be granted.
 
-        A front flit can move (one day) if the buffer at the end of its VC is not full, or itself can move a
-        flit; a packet that has no VC yet can if it may take one that is free or whose holder can move.
-        The rest is the deadlock.
+        A front flit can move eventually if the downstream buffer is not full or can itself move a flit. A packet
+        without a VC can move if it may take one that is free, or whose holder can move. The remaining flits are
+        deadlocked.
         """
-        stuck = {vc for switch in self.switches for vc in switch.input_vcs if vc.flits}
+        blocked = {vc for switch in self.switches for vc in switch.input_vcs if vc.flits}
 
-        def drains(to: InputVC | None) -> bool:
-            return to is None or len(to.flits) < to.size or to not in stuck
+        def drains(to: WormholeInputVC | None) -> bool:
+            return to is None or len(to.flits) < to.size or to not in blocked
 
         def comes_free(outlet: OutputVC) -> bool:
             if outlet.holder is not None:
-                return outlet.holder not in stuck
-            return self.routes.rule != ADAPTIVE or drains(outlet.to)
+                return outlet.holder not in blocked
+            return self.routes.rule != ADAPTIVE or drains(outlet.input_vc)
 
-        def moves(vc: InputVC) -> bool:
-            return drains(vc.outlet.to) if vc.outlet else any(comes_free(outlet) for outlet in vc.outlets)
+        def moves(vc: WormholeInputVC) -> bool:
+            return drains(vc.outlet.input_vc) if vc.outlet else any(comes_free(outlet) for outlet in vc.outlets)
 
         while True:
-            freed = {vc for vc in stuck if moves(vc)}
+            freed = {vc for vc in blocked if moves(vc)}
             if not freed:
-                return bool(stuck)
-            stuck -= freed
+                return bool(blocked)
+            blocked -= freed

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs of sprayed packets have in common, in either engine."""
+"""Runs of sprayed packets: their counters, and two of them in lock-step."""

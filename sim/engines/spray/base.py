@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of sprayed packets counts, in either engine."""
+"""The counters of a run of sprayed packets, in either engine."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -11,7 +11,7 @@ from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.layout import Receivers, Senders
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.sim.engines.base import ApplicationRun, MessageLost, Standing
+from flitlab.sim.engines.base import ApplicationRun, MessageDropped, ProgramStatus
 
 # Columns of Counters.flow.
 RESENT = 0  # packets that were sent again
@@ -30,16 +30,16 @@ FLOW_COUNTS = 11
 # Columns of Counters.link.
 ACCEPTED = 0  # packets of any kind that the link took for good, trimmed ones included
 DROPS = 1  # packets of any kind
-CUT = 2  # packets that were trimmed
+TRIMMED = 2  # packets that were trimmed
 MARKED = 3  # packets that were marked
-MOST = 4  # largest amount of data in the queue, bytes
+MAX_QUEUE_BYTES = 4  # largest amount of data in the queue, bytes
 BUSY = 5  # ticks for which the link was sending, services that go on counted whole
 LINK_COUNTS = 6
 
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of a run for everything up to, not including, ``tick``.
+    """The counters of a run up to, not including, ``tick``.
 
     flow: int64 [flows, FLOW_COUNTS]. link: int64 [links, LINK_COUNTS].
     """
@@ -50,7 +50,7 @@ class Counters:
 
 
 class Trace(NamedTuple):
-    """Every whole data packet that reached its host, in order: int64 [packets] each."""
+    """Every untrimmed data packet received, in order: int64 [packets] each."""
 
     tick: Ints
     flow: Ints
@@ -58,76 +58,81 @@ class Trace(NamedTuple):
 
 
 class SprayRun(Protocol):
-    """One simulation of sprayed packets under way; given: the session that is simulated."""
+    """A simulation of sprayed packets; session: the simulated session."""
 
-    given: SpraySession
+    session: SpraySession
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
 
     def counters(self) -> Counters:
-        """All counters now, copied."""
+        """All counters, copied."""
 
     def ended(self) -> bool:
-        """Whether every flow has come to its end: at its sender or, where nobody answers, at its receiver."""
+        """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""
 
     def trace(self) -> Trace:
-        """The packets received so far; only if the run was started with ``trace=True``."""
+        """The packets received so far. Raises ``ValueError`` unless the run was started with ``trace=True``."""
 
 
 class SprayApplicationRun(SprayRun, ApplicationRun, Protocol):
-    """One simulation of a program over sprayed packets under way.
+    """A simulation of a program over sprayed packets.
 
     carried: ticks for which each channel has been sending, int64 [channels].
     """
 
 
-def ends(session: SpraySession, flow: Ints) -> Ints:
-    """When flows came to their ends, int64 [flows], -1 before: at the sender or, where nobody answers, the receiver.
+def finished_at(session: SpraySession, flow: Ints) -> Ints:
+    """Return the completion ticks of flows, int64 [flows], -1 before: at the sender or, without ACKs, at the receiver.
 
-    flow: as in :class:`Counters`.
+    flow: int64 [flows, FLOW_COUNTS], as in :class:`Counters`.
     """
-    found: Ints = np.where(session.acknowledges, flow[:, FINISHED], flow[:, COMPLETE])
-    return found
+    finished_at: Ints = np.where(session.acknowledges, flow[:, FINISHED], flow[:, COMPLETE])
+    return finished_at
 
 
-def have_ended(session: SpraySession, s: Senders, g: Receivers) -> bool:
-    """Whether every flow has come to its end, as :func:`ends` says."""
+def are_finished(session: SpraySession, s: Senders, g: Receivers) -> bool:
+    """Whether every flow is complete, as :func:`finished_at` defines it."""
     return bool((np.where(session.acknowledges, s.seq[:, layout.FINISHED], g.got[:, layout.COMPLETE]) >= 0).all())
 
 
-def check_lossless(lost: int) -> None:
-    """Raise :class:`~flitlab.sim.engines.base.MessageLost` if packets of a program that nobody sends again were.
+def check_lossless(dropped: int) -> None:
+    """Raise :class:`~flitlab.sim.engines.base.MessageDropped` if packets of a program without retransmission were
+    dropped.
 
-    lost: packets dropped or trimmed.
+    dropped: packets dropped or trimmed.
     """
-    if lost:
-        raise MessageLost
+    if dropped:
+        raise MessageDropped
 
 
-MANY_TIMEOUTS = 1000
-"""Timeouts in a row, each and a hop of the slowest link, without which no program over sprayed packets is stalled."""
+MAX_TIMEOUTS = 1000
+"""Consecutive timeouts, each plus a hop of the slowest link, after which a program over sprayed packets counts as
+stalled.
+"""
 
 
-def standing_of(session: SpraySession, s: Senders, g: Receivers, now: int, coming: bool) -> Standing:
-    """What the messages that were posted still have before them at tick ``now``.
+def program_status(session: SpraySession, s: Senders, g: Receivers, now: int, event_pending: bool) -> ProgramStatus:
+    """Return the outstanding work of the posted messages at tick ``now``.
 
-    coming: whether an operation goes on.
+    event_pending: whether an operation has a scheduled event.
     """
     seq, got = s.seq, g.got
-    coming = coming or any(change.tick >= now for change in session.changes)
+    event_pending = event_pending or any(change.tick >= now for change in session.changes)
     slowest = int((session.delay + (session.slowest * session.rules.mtu >> RATIO_BITS)).max())
-    patience = MANY_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
+    retransmission_ticks = MAX_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
     fresh = (seq[:, layout.PACKETS] - seq[:, layout.NEXT])[seq[:, layout.STARTED] >= 0]
     missing = seq[:, layout.NEXT] - got[:, layout.EXPECTED] - got[:, layout.OUT_OF_ORDER]
     if not session.rules.acknowledges:  # constant rate: what is left has a timer
-        coming = coming or bool(fresh.any())
+        event_pending = event_pending or bool(fresh.any())
     moved = int(got[:, layout.BYTES].sum())
-    return Standing(moved, int(fresh.sum()), int(missing.sum()), coming, patience=patience)
+    return ProgramStatus(
+        moved, int(fresh.sum()), int(missing.sum()), event_pending, retransmission_ticks=retransmission_ticks
+    )
 
 
 def flow_table(session: SpraySession, s: Senders, g: Receivers) -> Ints:
-    """``Counters.flow`` as senders and receivers have it."""
+    """Return ``Counters.flow``, int64 [flows, FLOW_COUNTS], from the state of senders and receivers."""
     seq, got = s.seq, g.got
     fresh = seq[:, layout.NEXT] * session.rules.mtu
     all_sent = seq[:, layout.NEXT] == seq[:, layout.PACKETS]

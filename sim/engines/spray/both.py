@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of sprayed packets, compared packet by packet."""
+"""Two runs of sprayed packets in lock-step, compared packet by packet."""
 
 from flitlab.sim.engines.lockstep import Lockstep
 from flitlab.sim.engines.spray.base import SprayApplicationRun
 
 
 class BothSprays(Lockstep[SprayApplicationRun]):
-    """Two runs of sprayed packets (see :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`) in lock-step."""
+    """Two runs of sprayed packets in lock-step (see :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`)."""
 
     def ended(self) -> bool:
         return self._compiled.ended()

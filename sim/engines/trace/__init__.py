@@ -1,30 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of one packet, tick by tick, observed from outside in either engine: neither of them knows of it."""
+"""The history of one packet, tick by tick, observed from outside in either engine."""
 
 from typing import Any
 
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.start import watcher
-from flitlab.sim.engines.trace.base import Life, Watch, follow
+from flitlab.sim.engines.start import packet_watch
+from flitlab.sim.engines.trace.base import PacketHistory, PacketWatch, follow
 
 
-def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> Watch:
-    """A run of the engine ``reference`` or ``compiled``, at tick 0, with an eye on one packet.
+def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> PacketWatch:
+    """Start a run of the engine ``reference`` or ``compiled`` that follows one packet.
 
-    Raises ``ValueError`` for a discipline whose packets are not followed so, and for a network that changes, whose
-    packets may be lost; ``KeyError`` for another engine.
+    Parameters
+    ----------
+    engine : str
+        ``reference`` or ``compiled``.
+    load : float
+        Injection rate, flits/tick/host.
+    seed : int
+        Seed of the run.
+    identity : int
+        Packet id: sequence number times hosts, plus source host.
+
+    Returns
+    -------
+    PacketWatch
+        The run, at tick 0.
+
+    Raises
+    ------
+    ValueError
+        For a switching mode whose packets cannot be followed, and for a timeline, which may drop packets.
+    KeyError
+        For another engine.
     """
     if scenario.timeline is not None:
         raise ValueError("timeline: single packets are followed only in networks that stay as they are")
-    seen: Watch = watcher(engine, scenario.switching)(scenario, load, seed, identity)
+    seen: PacketWatch = packet_watch(engine, scenario.switching)(scenario, load, seed, identity)
     return seen
 
 
 def trace(
     engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int, until: int | None = None
-) -> Life:
-    """What happens to a packet before tick ``until``, at most to its delivery.
+) -> PacketHistory:
+    """Return the history of a packet before tick ``until``, at most to its delivery.
 
-    until: by default 100,000 ticks after its creation. Raises ``ValueError`` if the packet is not created by then.
+    until: by default 100,000 ticks after its creation. Other parameters: see :func:`watch`. Raises ``ValueError`` if
+    the packet is not created by then.
     """
     return follow(lambda: watch(engine, scenario, load, seed, identity), scenario, load, seed, identity, until)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a packet's life is made of, and how it is put together from one look at the packet after every tick."""
+"""The history of a packet, built from its state after every tick."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.names import host_names
 
-PATIENCE = 100_000
+FOLLOWED_TICKS = 100_000
 """Ticks for which a packet is followed after its creation."""
 
 LATEST_CREATION = 10_000_000
-"""No packet created later is looked for."""
+"""The last tick at which the packet may be created."""
 
 _DEADLOCK_CHECK = 1 << 10
 
 
 class Event(NamedTuple):
-    """Something that happens to a packet; what does not apply is None.
+    """An event of a packet; fields that do not apply are None.
 
-    event: ``created``, ``sent``, ``arrived`` (head), ``eligible`` (from this tick on it may be granted),
-    ``allocated`` (wormhole: gets a VC of the next channel), ``granted`` or ``deflected`` (head), ``tail`` (leaves the
-    switch), ``delivered``. host, switch: where. to: switch that it is sent to; None: its host. channel, vc: that it
-    came by (``arrived``) or goes by; channel None: a host's, or one of several parallel ones under deflection.
-    waited: ticks of waiting that end here.
+    event: ``created``, ``sent``, ``arrived`` (head), ``eligible`` (may be granted from this tick on), ``allocated``
+    (wormhole: a VC of the next channel), ``granted`` or ``deflected`` (head), ``tail`` (leaves the switch),
+    ``delivered``. host, switch: where. to: next switch; None: its host. channel, vc: by which it came (``arrived``) or
+    leaves; channel None: a host's, or one of several parallel ones under deflection. waited: ticks of waiting that end
+    here.
     """
 
     tick: int
@@ -45,7 +45,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Visit:
-    """A packet at a switch: ticks at which its head arrived, may be granted, has a VC, is granted; its tail's grant.
+    """A packet at a switch: ticks at which its head arrived, is eligible, has a VC, is granted; and of its tail's
+    grant.
 
     channel, vc: by which it came.
     """
@@ -62,8 +63,8 @@ class Visit:
 
 
 @dataclass
-class Life:
-    """What happened to a packet before tick ``until``. source, destination: hosts. deadlocked: it never moves again."""
+class PacketHistory:
+    """The events of a packet before tick ``until``. source, destination: hosts. deadlocked: it cannot move again."""
 
     identity: int
     source: int
@@ -82,42 +83,42 @@ class Life:
         return max(0, len(self.visits) - 1)
 
     def events(self, header: int) -> list[Event]:
-        """All that happened to the packet, by tick. header: the header delay in ticks, which is no waiting."""
-        found = [Event(self.created, "created", host=self.source)]
+        """All events of the packet, by tick. header: the header delay in ticks, which does not count as waiting."""
+        events = [Event(self.created, "created", host=self.source)]
         if self.sent is not None:
             waited = self.sent - self.created
-            found.append(Event(self.sent, "sent", host=self.source, vc=self.visits[0].vc, waited=waited))
+            events.append(Event(self.sent, "sent", host=self.source, vc=self.visits[0].vc, waited=waited))
         for i, visit in enumerate(self.visits):
-            found += _events_of(visit, self.visits[i + 1] if i < self.hops else None, header)
+            events += _events_of(visit, self.visits[i + 1] if i < self.hops else None, header)
         if self.delivered is not None:
-            found.append(Event(self.delivered, "delivered", host=self.destination))
-        return sorted((event for event in found if event.tick < self.until), key=lambda event: event.tick)
+            events.append(Event(self.delivered, "delivered", host=self.destination))
+        return sorted((event for event in events if event.tick < self.until), key=lambda event: event.tick)
 
 
 def _events_of(visit: Visit, following: Visit | None, header: int) -> list[Event]:
-    here = visit.switch
-    found = []
+    switch = visit.switch
+    events = []
     if visit.arrived is not None:
-        found.append(Event(visit.arrived, "arrived", switch=here, channel=visit.channel, vc=visit.vc))
+        events.append(Event(visit.arrived, "arrived", switch=switch, channel=visit.channel, vc=visit.vc))
         if visit.eligible is not None:
             waited = visit.eligible - visit.arrived - header
-            found.append(Event(visit.eligible, "eligible", switch=here, waited=waited))
+            events.append(Event(visit.eligible, "eligible", switch=switch, waited=waited))
     if following is None:
         to = channel = vc = None
     else:
         to, channel, vc = following.switch, following.channel, following.vc
     if visit.allocated is not None:
-        found.append(Event(visit.allocated, "allocated", switch=here, to=to, channel=channel, vc=vc))
+        events.append(Event(visit.allocated, "allocated", switch=switch, to=to, channel=channel, vc=vc))
     if visit.granted is not None and visit.eligible is not None:
         name = "deflected" if visit.deflected else "granted"
-        found.append(Event(visit.granted, name, None, here, to, channel, vc, visit.granted - visit.eligible))
+        events.append(Event(visit.granted, name, None, switch, to, channel, vc, visit.granted - visit.eligible))
     if visit.tail is not None:
-        found.append(Event(visit.tail, "tail", switch=here))
-    return found
+        events.append(Event(visit.tail, "tail", switch=switch))
+    return events
 
 
 class ClosedForm(NamedTuple):
-    """Ticks from creation to delivery in an empty network, along the way that the packet took, by what they are for."""
+    """The zero-load latency of a packet on the path that it took, in ticks by cause."""
 
     injection: int
     header: int
@@ -127,12 +128,12 @@ class ClosedForm(NamedTuple):
     flits: int
 
 
-def zero_load(life: Life, scenario: Scenario[Buffered]) -> ClosedForm:
-    """The closed form for a delivered packet (INTERFACE.md, Time; links: their extra delays included)."""
+def zero_load(life: PacketHistory, scenario: Scenario[Buffered]) -> ClosedForm:
+    """Return the zero-load latency of a delivered packet by cause; links: their extra delays included."""
     model, through = scenario.switching, len(life.visits)
     links = sum(
-        (there.arrived or 0) - (here.granted or 0) - model.switch
-        for here, there in zip(life.visits, life.visits[1:], strict=False)
+        (following.arrived or 0) - (visit.granted or 0) - model.switch
+        for visit, following in zip(life.visits, life.visits[1:], strict=False)
     )
     access = scenario.topology.access_delay
     injection, ejection = (int(access[host]) for host in (life.source, life.destination))
@@ -143,9 +144,9 @@ def zero_load(life: Life, scenario: Scenario[Buffered]) -> ClosedForm:
 
 
 class Waiting(NamedTuple):
-    """Where a delivered packet spent more ticks than in an empty network.
+    """Ticks beyond the zero-load latency of a delivered packet, by cause.
 
-    source: in the queue of its host. behind: another packet of its VC. output: for an output, a VC or credits.
+    source: in the queue of its host. behind: behind another packet of its VC. output: for an output, a VC or credits.
     tail: flits that fell behind the head (wormhole).
     """
 
@@ -155,8 +156,8 @@ class Waiting(NamedTuple):
     tail: int
 
 
-def waiting(life: Life, scenario: Scenario[Buffered]) -> Waiting:
-    """The ticks that a delivered packet waited, by what for; with :func:`zero_load` they add up to its latency."""
+def waiting(life: PacketHistory, scenario: Scenario[Buffered]) -> Waiting:
+    """Return the ticks that a delivered packet waited, by cause; with :func:`zero_load` they add up to its latency."""
     events = life.events(scenario.switching.header)
     names = ("sent", "eligible", "granted", "deflected")
     source, behind, granted, deflected = (sum(e.waited for e in events if e.event == name) for name in names)
@@ -164,14 +165,14 @@ def waiting(life: Life, scenario: Scenario[Buffered]) -> Waiting:
     return Waiting(source, behind, granted + deflected, (tail or 0) - (head or 0) - life.flits + 1)
 
 
-class Sight(NamedTuple):
-    """A packet that has been sent, as it is at the end of a tick.
+class PacketState(NamedTuple):
+    """The state of a sent packet at the end of a tick.
 
     hop: channels between switches that its head has been granted. place: the input VC, in the numbering of
-    ``flitlab.models.rules.ports`` (deflection: the switch), that its head is in or on its way to. arrives: its head
-    came to a switch in this tick. eligible: tick from which its head may be granted where it is, if that is decided.
-    allocated: it holds a VC of the next channel (wormhole). ejecting: its head has been granted its host's channel.
-    tails: switches that its tail has left (wormhole). deflections: so far. done: it is delivered.
+    ``flitlab.models.rules.ports`` (deflection: the switch), that its head is in or in flight to. arrives: its head
+    arrived at a switch in this tick. eligible: tick from which its head may be granted there, if known. allocated: it
+    holds a VC of the next channel (wormhole). ejecting: its head has been granted the ejection channel. tails: switches
+    that its tail has left (wormhole). deflections: so far. done: it is delivered.
     """
 
     hop: int
@@ -185,30 +186,33 @@ class Sight(NamedTuple):
     deflections: int = 0
 
 
-class Watch(Protocol):
-    """A simulation under way that shows one packet after every tick."""
+class PacketWatch(Protocol):
+    """A simulation that shows the state of one packet after every tick."""
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``."""
 
     def deadlocked(self) -> bool:
-        """Whether some packet in the network can never move again."""
+        """Whether packets in the network wait for each other in a cycle."""
 
-    def look(self, now: int) -> Sight | None:
-        """The packet after tick ``now``, the last simulated; None before it is sent. To be asked after every tick."""
+    def observe(self, now: int) -> PacketState | None:
+        """The packet after tick ``now``, the last simulated; None before it is sent.
+
+        Must be called after every tick.
+        """
 
 
 class Recorder:
-    """Puts what is seen of a packet after every tick together into its life."""
+    """Builds the history of a packet from its states after every tick."""
 
-    def __init__(self, scenario: Scenario[Buffered], life: Life):
+    def __init__(self, scenario: Scenario[Buffered], life: PacketHistory):
         self.life = life
         self._scenario = scenario
         self._ports = make_ports(scenario.topology)
         self._deflections = 0
 
-    def add(self, sight: Sight, now: int) -> None:
-        """Take in what is seen of the packet after tick ``now``."""
+    def add(self, sight: PacketState, now: int) -> None:
+        """Add the state of the packet after tick ``now``."""
         life = self.life
         if not life.visits:
             life.sent = now
@@ -234,7 +238,7 @@ class Recorder:
             life.delivered = now
 
     def _grant(self, visit: Visit, now: int) -> None:
-        """What has not been seen before the grant fell into the tick of the grant."""
+        """Record a grant; what was not observed before it happened in the tick of the grant."""
         visit.granted = now
         visit.eligible = now if visit.eligible is None else visit.eligible
         if not isinstance(self._scenario.switching, Wormhole):
@@ -259,8 +263,10 @@ class Recorder:
         return channels[0] if len(channels) == 1 else None
 
 
-def birth(scenario: Scenario[Buffered], load: float, seed: int, identity: int, latest: int) -> Life:
-    """A packet at its creation, found without a simulation.
+def packet_at_creation(
+    scenario: Scenario[Buffered], load: float, seed: int, identity: int, latest: int
+) -> PacketHistory:
+    """Return the history of a packet at its creation, which needs no simulation.
 
     Raises ``ValueError`` if there is no such packet, or none before tick ``latest``.
     """
@@ -283,20 +289,27 @@ def birth(scenario: Scenario[Buffered], load: float, seed: int, identity: int, l
                 f"which by then creates {earlier}"
             )
     to, flits = destination(packets, seed, host, sequence), length(packets, seed, host, counter)
-    return Life(identity, host, int(to), int(flits), tick, latest)
+    return PacketHistory(identity, host, int(to), int(flits), tick, latest)
 
 
 def follow(
-    start: Callable[[], Watch], scenario: Scenario[Buffered], load: float, seed: int, identity: int, until: int | None
-) -> Life:
-    """The packet's life in the run that ``start`` gives (see :func:`flitlab.sim.engines.trace.trace`)."""
-    life = birth(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
-    life.until = life.created + PATIENCE if until is None else until
+    start: Callable[[], PacketWatch],
+    scenario: Scenario[Buffered],
+    load: float,
+    seed: int,
+    identity: int,
+    until: int | None,
+) -> PacketHistory:
+    """Return the history of a packet in the run that ``start`` returns (see
+    :func:`flitlab.sim.engines.trace.trace`).
+    """
+    life = packet_at_creation(scenario, load, seed, identity, LATEST_CREATION if until is None else until)
+    life.until = life.created + FOLLOWED_TICKS if until is None else until
     run, recorder = start(), Recorder(scenario, life)
     run.advance(life.created)
     for now in range(life.created, life.until):
         run.advance(now + 1)
-        sight = run.look(now)
+        sight = run.observe(now)
         if sight is not None:
             recorder.add(sight, now)
         if life.delivered is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching a packet in the compiled engine: its record is read between ticks, the kernels are as they are."""
+"""Follows a packet in the compiled engine: its record is read between ticks, and the kernels are unchanged."""
 
 from collections.abc import Iterator
 from types import ModuleType
@@ -16,16 +16,14 @@ from flitlab.sim.engines.compiled.calendar_queue import events_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole import state as wormhole
-from flitlab.sim.engines.trace.base import Sight
+from flitlab.sim.engines.trace.base import PacketState
 
 
 class CompiledWatch(CompiledRun):
-    """A run of the compiled engine with an eye on one packet (see :class:`~flitlab.sim.engines.trace.base.Watch`).
+    """A run of the compiled engine that follows one packet (see :class:`~flitlab.sim.engines.trace.base.PacketWatch`).
 
-    A discipline says where a packet is, and has its kernel.
-
-    record: of the packet, -1 before it is sent. hop, place: as when it was last looked at. due: tick at which its
-    head arrives there.
+    A switching mode provides its kernel and locates the packet. record: of the packet, -1 before it is sent. hop,
+    place: at the last observation. due: tick at which its head arrives there.
     """
 
     kernel: ModuleType
@@ -41,7 +39,7 @@ class CompiledWatch(CompiledRun):
         self.due = -1
         self._logged = 0
 
-    def look(self, now: int) -> Sight | None:
+    def observe(self, now: int) -> PacketState | None:
         if self.record < 0:
             if self._state.host[self.source]["sequence"] <= self.sequence:
                 return None
@@ -55,13 +53,13 @@ class CompiledWatch(CompiledRun):
             self.place = self.next_place()
             self.due = self.arrival(now)
         here = self.due <= now
-        sight = Sight(
+        sight = PacketState(
             hop, self.place, arrives, None, False, self._delivered(), deflections=int(self.field("deflections"))
         )
-        return self.sight(sight._replace(ejecting=sight.done), now, here)
+        return self.state_of(sight._replace(ejecting=sight.done), now, here)
 
     def _find(self, now: int) -> int:
-        """The record of the packet, which has been sent in this tick."""
+        """The record of the packet, which was sent in this tick."""
         record = self._state.pool.packet
         fields = {"src_host": self.source, "sequence": self.sequence, "injected_at": now}
         fits = record["flits"] > 0
@@ -75,40 +73,40 @@ class CompiledWatch(CompiledRun):
         return bool((counters.log[first : self._logged, 0] == self.identity).any())
 
     def field(self, name: str) -> np.uint32:
-        """The value of a field of the packet's record (of :mod:`flitlab.sim.engines.compiled.records`)."""
+        """The value of a field of the packet's record (:mod:`flitlab.sim.engines.compiled.records`)."""
         value: np.uint32 = self._state.pool.packet[self.record][name]
         return value
 
     def listed(self, first: int) -> Iterator[int]:
-        """The records of a list of packets, each of which names the next; first: NOBODY for an empty list."""
+        """The records of a linked list of packets; first: NOBODY for an empty list."""
         while first != NONE:
             yield int(first)
             first = self._state.pool.packet[first]["next"]
 
     def slot(self, now: int) -> int:
-        """The tick after ``now`` for which the packet is put down in the ring of arrivals."""
+        """The tick after ``now`` for which the arrival of the packet is scheduled."""
         due = self._state.arriving
         return next(tick for tick in range(now + 1, now + due.mask + 1) if self.record in events_at(due, tick))
 
     def first_place(self) -> int:
-        """The place that the packet goes to when its host has just sent it."""
+        """The place to which the host has just sent the packet."""
         return self.next_place()
 
     def next_place(self) -> int:
-        """The place that the packet goes to when it has just been granted a channel."""
+        """The place to which the packet has just been granted a channel."""
         raise NotImplementedError
 
     def arrival(self, now: int) -> int:
-        """The tick at which the packet's head is at the place that it goes to, asked after tick ``now``."""
+        """The tick at which the packet's head arrives at its next place, after tick ``now``."""
         raise NotImplementedError
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
-        """Complete a sight, in which ``ejecting`` is set if the packet is delivered; here: its head has arrived."""
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
+        """Complete a state, in which ``ejecting`` is set for a delivered packet; here: its head has arrived."""
         raise NotImplementedError
 
 
 class VctWatch(CompiledWatch):
-    """An eye on a packet of virtual cut-through; its places are input VCs."""
+    """Follows a packet of virtual cut-through; its places are input VCs."""
 
     kernel = vct_kernel
 
@@ -118,7 +116,7 @@ class VctWatch(CompiledWatch):
     def arrival(self, now: int) -> int:
         return self.slot(now) - self.header
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         if sight.done or now < self.due + self.header:
             return sight
         front = self._state.vc[self.place]["head_packet"]
@@ -128,10 +126,10 @@ class VctWatch(CompiledWatch):
 
 
 class WormholeWatch(CompiledWatch):
-    """An eye on a packet of wormhole switching; its places are input VCs.
+    """Follows a packet of wormhole switching; its places are input VCs.
 
-    left: (input VC, the VC that it was given there) of the switches that the head has left. since: tick from which it
-    has been at the front where it is.
+    left: (input VC, the VC allocated there) of the switches that the head has left. since: tick from which it has been
+    at the front.
     """
 
     kernel = wormhole_kernel
@@ -158,7 +156,7 @@ class WormholeWatch(CompiledWatch):
         queue = self._state.output["queue"][self._vc(self.left[-1][0], "output")]
         return now + int(self._state.queue["delay"][queue])
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         vc = self.place
         if here and not self.ejecting and not self._holds_head():
             self.ejecting = True
@@ -176,28 +174,28 @@ class WormholeWatch(CompiledWatch):
         return int(self._state.vc[field][vc])
 
     def _has(self, vc: int, next_vc: int) -> bool:
-        """Whether the packet at the front of an input VC has been given a VC."""
+        """Whether the head packet of an input VC holds ``next_vc``."""
         return self._vc(next_vc, "holder") == vc
 
     def _came_to_front(self) -> bool:
-        """Whether the packet at the front came there as a tail left, so that it asks from the next tick on."""
+        """Whether the packet came to the front as a tail left, so that it requests from the next tick on."""
         asking = self._state.new_heads
         return self.place in asking[: asking[-1]] & np.uint64(0xFFFFFFFF)
 
     def _is_head(self, number: int) -> bool:
-        """Whether this packet's head is in a place of the buffer."""
+        """Whether this packet's head is in a slot of the buffer."""
         c, flit = self._constants, self._vc(self.place, "front_flit")
         if number != self._vc(self.place, "read_index"):
             flit = int(self._state.flits[(number & int(c.buffer_mask)) * int(c.input_vcs) + self.place])
         return flit >> int(wormhole.PACKET_SHIFT) == self.record and bool(flit & int(wormhole.HEAD))
 
     def _holds_head(self) -> bool:
-        """Whether the packet's head is among the flits that have arrived where it is."""
+        """Whether the packet's head is among the flits that have arrived."""
         return any(map(self._is_head, range(self._vc(self.place, "read_index"), self._vc(self.place, "write_index"))))
 
 
 class DeflectionWatch(CompiledWatch):
-    """An eye on a packet of hot-potato switching; its places are switches."""
+    """Follows a packet of deflection routing; its places are switches."""
 
     kernel = deflection
 
@@ -207,7 +205,7 @@ class DeflectionWatch(CompiledWatch):
     def arrival(self, now: int) -> int:
         return self.slot(now)
 
-    def sight(self, sight: Sight, now: int, here: bool) -> Sight:
+    def state_of(self, sight: PacketState, now: int, here: bool) -> PacketState:
         if sight.done or not here:
             return sight
         switch = self._state.switch[self.place]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching packets in the reference engine: they are objects, and the ledger hears of them."""
+"""Follows packets in the reference engine, where they are objects and the ledger sees them."""
 
 from typing import Any, ClassVar
 
@@ -12,11 +12,11 @@ from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.vct import VctNetwork
 from flitlab.sim.engines.reference.wormhole import Flit, WormholeNetwork
-from flitlab.sim.engines.trace.base import Sight
+from flitlab.sim.engines.trace.base import PacketState
 
 
 class WatchingLedger(Ledger):
-    """A ledger that remembers one packet, or all (``identity`` None), from the creation on.
+    """A ledger that keeps one packet, or all (``identity`` None), from their creation on.
 
     known: packets by id. done: ids of those delivered.
     """
@@ -38,31 +38,29 @@ class WatchingLedger(Ledger):
             self.done.add(packet.identity)
 
 
-def watched(
+def watched_run(
     network: type[Network[Any]], scenario: Scenario[Buffered], load: float, seed: int, identity: int | None = None
 ) -> tuple[Network[Any], WatchingLedger]:
-    """A run at tick 0, and the ledger that remembers one of its packets, or all."""
+    """Return a run at tick 0, and the ledger that keeps one of its packets, or all."""
     run, ledger = network(scenario, load, seed), WatchingLedger(scenario, identity)
     run.ledger = ledger
     return run, ledger
 
 
 class ReferenceWatch:
-    """A run of the reference engine with an eye on one packet (see :class:`~flitlab.sim.engines.trace.base.Watch`).
+    """A run of the reference engine that follows one packet (see :class:`~flitlab.sim.engines.trace.base.PacketWatch`).
 
-    A discipline says what of its places to look at.
-
-    trail: the places (input VCs, or switches) that the packet's head has been sent to. under_way: a run that is
-    watched already, with its ledger.
+    trail: the input VCs, or switches, that the packet's head has been sent to. observed_run: a run that is followed
+    already, with its ledger.
     """
 
     network: ClassVar[type[Network[Any]]]
 
     def __init__(
         self, scenario: Scenario[Buffered], load: float, seed: int, identity: int,
-        under_way: tuple[Network[Any], WatchingLedger] | None = None,
+        observed_run: tuple[Network[Any], WatchingLedger] | None = None,
     ):  # fmt: skip
-        self.run, self.ledger = under_way or watched(self.network, scenario, load, seed, identity)
+        self.run, self.ledger = observed_run or watched_run(self.network, scenario, load, seed, identity)
         self.identity = identity
         self.header = scenario.switching.header
         self.vcs = scenario.switching.vcs
@@ -75,61 +73,63 @@ class ReferenceWatch:
     def deadlocked(self) -> bool:
         return self.run.deadlocked()
 
-    def look(self, now: int) -> Sight | None:
+    def observe(self, now: int) -> PacketState | None:
         packet = self.ledger.known.get(self.identity)
         if packet is None or packet.sent < 0:
             return None
         moving = packet.moved.triggered
         if moving and packet.moved.value is not None and len(self.trail) <= packet.hop:
             self.trail.append(packet.moved.value)
-        return self.sight(packet, moving, Sight(
+        return self.state_of(packet, moving, PacketState(
             packet.hop, -1, packet.arrived == now, None, moving and packet.moved.value is None,
             self.identity in self.ledger.done, deflections=packet.deflections,
         ))  # fmt: skip
 
-    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
-        """Complete a sight with what the discipline knows; moving: whether the packet's head is on its way."""
+    def state_of(self, packet: Packet, moving: bool, sight: PacketState) -> PacketState:
+        """Complete a state with what the switching mode knows; moving: whether the packet's head is in flight."""
         raise NotImplementedError
 
 
 class VctWatch(ReferenceWatch):
-    """An eye on a packet of virtual cut-through; its places are input VCs."""
+    """Follows a packet of virtual cut-through; its places are input VCs."""
 
     network = VctNetwork
 
-    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+    def state_of(self, packet: Packet, moving: bool, sight: PacketState) -> PacketState:
         vc = self.trail[-1]
         at_front = bool(vc.queue) and vc.queue[0] is packet
-        return sight._replace(place=vc.index, eligible=max(packet.arrived + self.header, vc.left) if at_front else None)
+        return sight._replace(
+            place=vc.index, eligible=max(packet.arrived + self.header, vc.tail_left_at) if at_front else None
+        )
 
 
 class WormholeWatch(ReferenceWatch):
-    """An eye on a packet of wormhole switching; its places are input VCs."""
+    """Follows a packet of wormhole switching; its places are input VCs."""
 
     network = WormholeNetwork
 
     tails = 0
 
-    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+    def state_of(self, packet: Packet, moving: bool, sight: PacketState) -> PacketState:
         vc, head = self.trail[-1], Flit(packet, 0)
-        on_its_way = moving and packet.moved.value is vc
-        ejecting = not on_its_way and head not in vc.flits
+        in_flight = moving and packet.moved.value is vc
+        ejecting = not in_flight and head not in vc.flits
         at_front = bool(vc.flits) and vc.flits[0] == head
         left = self.trail if ejecting else self.trail[:-1]
         # a VC belongs to nobody at the end of the tick in which a tail leaves it
         while self.tails < len(left) and left[self.tails].outlet is None:
             self.tails += 1
         return sight._replace(
-            place=int(self.first_port[vc.switch.index]) * self.vcs + vc.place,
-            eligible=vc.since + self.header if at_front else None,
+            place=int(self.first_port[vc.switch.index]) * self.vcs + vc.index,
+            eligible=vc.front_since + self.header if at_front else None,
             ejecting=ejecting, allocated=at_front and vc.outlet is not None, tails=self.tails,
         )  # fmt: skip
 
 
 class DeflectionWatch(ReferenceWatch):
-    """An eye on a packet of hot-potato switching; its places are switches."""
+    """Follows a packet of deflection routing; its places are switches."""
 
     network = DeflectionNetwork
 
-    def sight(self, packet: Packet, moving: bool, sight: Sight) -> Sight:
+    def state_of(self, packet: Packet, moving: bool, sight: PacketState) -> PacketState:
         return sight._replace(place=self.trail[-1].index, eligible=None if moving else packet.arrived + self.header)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns of the tables that a run writes: what each is called, means and is measured in, in one place."""
+"""Columns of the tables of a run: name, meaning and unit of each, in one place."""

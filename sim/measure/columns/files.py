@@ -4,7 +4,7 @@
 from flitlab.sim.measure.columns.registry import Column, declare
 
 LOADS = "load"
-"""Unit of what is told in loads."""
+"""Unit of values in loads."""
 
 declare(
     Column("ceilings", "scenario", "Label of the scenario."),
@@ -15,7 +15,7 @@ declare(
     Column("ceilings", "unit", "`load`; `theta_hose` where host channels are infinite; `flits/tick/host` for `total`."),
     Column("ceilings", "method", "What computed it, or `omitted`."),
     Column("ceilings", "seconds", "CPU time that this took, without that of compiling kernels and loading them.", "s"),
-    Column("ceilings", "note", "Why it is omitted, or what binds."),
+    Column("ceilings", "note", "Why it is omitted, or the bottleneck."),
 )
 
 declare(
@@ -50,6 +50,6 @@ declare(
     Column(
         "saturation",
         "note",
-        "Why a search has not ended, or is less precise than asked for; of a ceiling, that it is that of a few hosts.",
+        "Why a search has not ended, or misses its resolution; of a ceiling, that it is that of a few hosts.",
     ),
 )

@@ -11,7 +11,7 @@ SIZES = {
     "_medium": "flows of up to 10 MB",
     "_large": "larger flows",
 }
-"""End of a column's name -> the flows that it is of."""
+"""Suffix of a column's name -> its flows."""
 
 declare(
     Column("flows", "host_throughput", "What a host received, on average.", NIC, "host throughput", summary="of hosts"),
@@ -22,8 +22,8 @@ declare(
     Column("flows", "throughput_max", "What the flow received that got most.", NIC, "most throughput of a flow"),
     Column("flows", "jain", "Jain's fairness index of the throughputs of flows.", label="Jain's fairness index",
            report="jain", summary="Jain"),
-    Column("flows", "drops", "Packets that found no room in a queue, in the window.", summary="drops"),
-    Column("flows", "retransmissions", "Packets that were sent again, in the window."),
+    Column("flows", "drops", "Packets dropped by full queues, in the window.", summary="drops"),
+    Column("flows", "retransmissions", "Packets retransmitted, in the window."),
     Column("flows", "timeouts", "Retransmission timeouts in the window."),
     Column("flows", "subflows", "Subflows of all flows; each has one, unless `transport.subflows` says otherwise."),
     Column("flows", "not_begun", "Subflows that had not begun when the run ended (`transport.start_ms`).",
@@ -33,7 +33,7 @@ declare(
     Column("flows", "marks", "Packets that queues marked, each counted once, in the window."),
     Column("flows", "trims", "Packets that a queue trimmed, in the window (spray)."),
     Column("flows", "acks", "Acknowledgements that receivers sent, in the window (spray)."),
-    Column("flows", "nacks", "Trimmed packets that receivers asked for again, in the window (spray)."),
+    Column("flows", "nacks", "NACKs that receivers sent for trimmed packets, in the window (spray)."),
     Column("flows", "pulls", "Pulls that receivers sent, also beyond the target of a sender, in the window (spray)."),
     Column("flows", "rtt_ms_mean", "Round trip time that senders saw, on average.", "ms", "mean round trip time"),
     Column("flows", "queue_mean", "Packets in a queue, on average over queues and time.", "packets", "mean queue"),
@@ -43,8 +43,8 @@ declare(
     Column("flows", "packet_hops", "Links that packets went through in the window, added up.", "packets"),
     Column("flows", "ticks", "Length of the window.", "ticks"),
     Column("flows", "seconds", "Length of the window.", "s"),
-    Column("flows", "flows", "Flows that were to end."),
-    Column("flows", "flows_complete", "Flows that did end."),
+    Column("flows", "flows", "Finite flows."),
+    Column("flows", "flows_complete", "Finite flows that completed."),
 )  # fmt: skip
 
 for end, which in SIZES.items():
@@ -56,10 +56,10 @@ for end, which in SIZES.items():
                summary="completion (ms)" * shown),
         Column("flows", f"fct_ms_p99{end}", f"Completion time that 99 % of {which} do not exceed.", "ms",
                "99 % completion time"),
-        Column("flows", f"slowdown_mean{end}", f"Mean slowdown of {which}.", "completion time / alone", "slowdown",
-               summary="slowdown" * shown),
+        Column("flows", f"slowdown_mean{end}", f"Mean slowdown of {which}.", "completion time / uncontended",
+               "slowdown", summary="slowdown" * shown),
         Column("flows", f"slowdown_p99{end}", f"Slowdown that 99 % of {which} do not exceed.",
-               "completion time / alone", "99 % slowdown"),
+               "completion time / uncontended", "99 % slowdown"),
     )  # fmt: skip
 
 declare(

@@ -56,10 +56,10 @@ def least_channel_share(window: Window) -> float | None:
 
     Each counts with all of its flits, on every channel of the route that it has drawn. Empty where routes are not fixed
     when packets are created (adaptive ones, `ugal`, hot-potato), and far past saturation, where over a sixteenth of all
-    packets (and over 10,000) is under way.
+    packets (and over 10,000) is outstanding.
     """
-    found = window.channels
-    return float((found.delivered / found.created).min()) if found is not None and len(found.created) else None
+    traffic = window.channels
+    return float((traffic.delivered / traffic.created).min()) if traffic is not None and len(traffic.created) else None
 
 
 @column("packets", "latency_mean", TICKS, "mean packet latency", lead=True, summary="latency (ticks)")
@@ -135,8 +135,8 @@ FROM = (
     "for every packet anew, of the ceilings asked for."
 )
 DEADLOCKED = (
-    "Whether packets waited for each other for ever; with a certificate that is a defect, and the point fails and says "
-    "so."
+    "Whether packets waited for each other in a cycle; with a certificate that is a defect, and the point fails with "
+    "a message."
 )
 OVERLOADED = (
     "Channels whose backlog grows in the window by more than the variation of arrivals explains (1 % over all channels "
@@ -168,7 +168,7 @@ def ticks(window: Window) -> int:
     return window.ticks
 
 
-declare(Column("packets", "warmup_ticks", "Length of what was left out before the window.", TICKS, lead=True))
+declare(Column("packets", "warmup_ticks", "Length of the warm-up before the window.", TICKS, lead=True))
 
 
 @column("packets", "events", "events", lead=True, report="")
@@ -178,11 +178,9 @@ def events(window: Window) -> int:
 
 
 declare(
-    Column("packets", "lost_packets", "Packets lost with links and switches that failed; of networks that change."),
+    Column("packets", "lost_packets", "Packets dropped on failed links and in failed switches; with a timeline."),
     Column("packets", "lost_flits", "Their flits.", "flits"),
-    Column(
-        "packets", "packets_under_way", "Packets in the network as the run ends; of networks that change.", "packets"
-    ),
+    Column("packets", "packets_under_way", "Packets in flight at the end of the run; with a timeline.", "packets"),
 )
 
 

@@ -4,14 +4,14 @@
 from flitlab.sim.measure.columns.registry import Column, declare
 
 MS, US = 1e-6, 1e-3
-"""Factors from nanoseconds to what tables show."""
+"""Factors from nanoseconds to the units of tables."""
 
-PATH = {"compute": "calculations", "overhead": "sends and receives", "message": "messages under way",
+PATH = {"compute": "calculations", "overhead": "sends and receives", "message": "messages in flight",
         "processor": "waiting for a processor", "arrival": "waiting for a job to arrive"}  # fmt: skip
-"""Part of the critical path -> what it is spent on."""
+"""Kind of segment of the critical path -> its meaning."""
 
 MESSAGES = {"": "messages", "small_": "messages that fit into a packet", "large_": "messages of several packets"}
-"""Begin of a column's name -> the messages that it is of."""
+"""Prefix of a column's name -> its messages."""
 
 declare(
     Column("programs", "total_ns", "The time of all iterations.", "ns", "time", True, "time (ms)", scale=MS),
@@ -70,5 +70,5 @@ declare(
     Column("programs", "cpu_s", "CPU time of the run, without that of compiling kernels and loading them.", "s"),
 )  # fmt: skip
 for ceiling in ("mcf", "mcf_paths", "split"):
-    declare(Column("programs", f"{ceiling}_ns", f"If `{ceiling}` is asked for: the time that all bytes take at that "
+    declare(Column("programs", f"{ceiling}_ns", f"If `{ceiling}` is configured: the time that all bytes take at that "
                    "load, all at once.", "ns"))  # fmt: skip

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of columns, from which headers, reports, axes and documentation follow; a column is registered here.
+"""The registry of columns, from which headers, reports, axes and documentation follow.
 
-A column of results.csv that is measured is a function of what was counted, under :func:`column`. The built-in ones
-are in the modules of this package; a plugin's function does the same. Columns that follow from others, or that are the
-run's own, are declared with :func:`declare`.
+A measured column of results.csv is a function of counters, under :func:`column`. The built-in ones are in the modules
+of this package; a plugin's function does the same. Derived columns, and those of the run itself, are declared with
+:func:`declare`.
 """
 
 import importlib
@@ -18,26 +18,26 @@ from typing import Any, Literal, TypeVar, get_args
 from flitlab.models.hashing import content_hash
 
 PACKAGE = "flitlab.sim.measure.columns"
-"""Where the built-in columns are."""
+"""The package of the built-in columns."""
 
 Table = Literal["packets", "flows", "programs", "ceilings", "saturation", "metrics"]
-"""The table that a column is of: results.csv has three forms, by what was simulated; the others are files."""
+"""The table of a column: results.csv has three forms, by kind of traffic; the others are files."""
 
 RESULTS: tuple[Table, ...] = ("packets", "flows", "programs")
-"""The forms of results.csv: of flits in packets, of datagrams in flows, and of programs."""
+"""The forms of results.csv: flits in packets, datagrams in flows, and programs."""
 
 TICKS, RATE = "ticks", "flits/tick/host"
-"""Units that are printed in nanoseconds where the duration of a flit is known."""
+"""Units that are converted to nanoseconds where the duration of a flit is known."""
 
 
 @dataclass(frozen=True)
 class Column:
     """A column of a table.
 
-    meaning: what it is, in Markdown. unit: '' for pure numbers and texts. label: what an axis calls it. lead: whether
-    it stands before those that are not, in every results.csv of its form. report, summary: its headings in the table of
-    the report and in what a run prints, '' where it is not shown. scale: factor of the numbers under these headings.
-    measure: computes it from what was counted, None where it follows from others.
+    meaning: in Markdown. unit: '' for pure numbers and texts. label: on axes. lead: whether it comes before the others
+    in every results.csv of its form. report, summary: its headings in the table of the report and on the console, '' to
+    hide it. scale: factor of the numbers under these headings. measure: computes it from counters; None for derived
+    columns.
     """
 
     table: Table
@@ -68,11 +68,29 @@ def column(
     table: Table, name: str, unit: str = "", label: str = "", lead: bool = False, report: str | None = None,
     summary: str = "", scale: float = 1.0,
 ) -> Callable[[Measure], Measure]:  # fmt: skip
-    """Decorator: makes a function a column of results.csv; its docstring is what the column means.
+    """Decorator: register a function as a column of results.csv; its docstring is the meaning of the column.
 
-    The function gets what was counted: of packets a :class:`~flitlab.sim.measure.window.Window`, of flows a
+    The function gets the counters: of packets a :class:`~flitlab.sim.measure.window.Window`, of flows a
     :class:`~flitlab.sim.measure.datagram.Counted`, of programs an :class:`~flitlab.sim.measure.executed.Executed`; it
-    returns a number, a text or None. report: by default the name. Raises ``ValueError`` for a name that is taken.
+    returns a number, a text or None.
+
+    Parameters
+    ----------
+    table : str
+        ``packets``, ``flows`` or ``programs``.
+    name : str
+        Name of the column.
+    unit, label, summary, scale
+        See :class:`Column`.
+    lead : bool
+        See :class:`Column`.
+    report : str, optional
+        Heading in the report; by default the name.
+
+    Raises
+    ------
+    ValueError
+        For a name that is registered already.
     """
 
     def enter(measure: Measure) -> Measure:
@@ -87,48 +105,51 @@ def column(
 
 
 def declare(*columns: Column) -> None:
-    """Adds columns to the table. Raises ``ValueError`` for a name that another column of the same table has."""
+    """Register columns of tables. Raises ``ValueError`` for a name that another column of the same table has."""
     for one in columns:
-        holder = _registered[one.table].get(one.name)
-        if holder is not None and _origin(holder) != _origin(one):
+        existing = _registered[one.table].get(one.name)
+        if existing is not None and _origin(existing) != _origin(one):
             raise ValueError(f"column {one.name!r} of {one.table} is registered already")
         _registered[one.table][one.name] = one
 
 
 def columns(*tables: Table) -> dict[str, Column]:
-    """Columns by name, in their order; of a name that several tables have, the first."""
+    """Return columns by name, in their order; of a name that several tables have, the first."""
     _discover()
-    found: dict[str, Column] = {}
+    by_name: dict[str, Column] = {}
     for table in tables:
         for name, one in _registered[table].items():
-            found.setdefault(name, one)
-    return found
+            by_name.setdefault(name, one)
+    return by_name
 
 
 def measured(table: Table, counted: Any) -> dict[str, Any]:
-    """Every column that is measured, by name. Raises ``TypeError`` for what no cell can hold."""
+    """Return every measured column, by name. Raises ``TypeError`` for a value that no cell can hold."""
     return {
         name: _cell(one, one.measure(counted)) for name, one in columns(table).items() if one.measure is not None
     }  # fmt: skip
 
 
 def added(table: Table, plugins: Sequence[str]) -> dict[str, str]:
-    """Columns that plugins (full paths of files, or modules) have registered: name -> hash of the plugin's code."""
-    return {one.name: _code(one) for one in _foreign(table) if _is_of(one, plugins)}
+    """Return the columns that plugins have registered: name -> hash of the plugin's code.
+
+    plugins: full paths of files, or modules.
+    """
+    return {one.name: _code(one) for one in _third_party(table) if _is_of(one, plugins)}
 
 
-def foreign(table: Table) -> set[str]:
-    """Names of the columns of a table that any plugin has registered in this process."""
-    return {one.name for one in _foreign(table)}
+def third_party_columns(table: Table) -> set[str]:
+    """Return the names of the columns of a table that any plugin has registered in this process."""
+    return {one.name for one in _third_party(table)}
 
 
-def _foreign(table: Table) -> list[Column]:
-    found = _registered[table].values()
-    return [one for one in found if one.measure is not None and not _is_ours(one.measure)]
+def _third_party(table: Table) -> list[Column]:
+    registered = _registered[table].values()
+    return [one for one in registered if one.measure is not None and not _is_ours(one.measure)]
 
 
 def _file(one: Column) -> Path | None:
-    """The file that a measured column's function stands in."""
+    """The file that defines a measured column's function."""
     assert one.measure is not None
     file = getattr(sys.modules.get(one.measure.__module__), "__file__", None)
     return None if file is None else Path(file)
@@ -152,7 +173,7 @@ def _is_of(one: Column, plugins: Sequence[str]) -> bool:
 
 
 def _origin(one: Column) -> tuple[bool, str]:
-    """What may take the place of a column: the same function of a file that is loaded again."""
+    """The identity of a column's definition; only the same function, of a reloaded file, may replace it."""
     return (True, "") if one.measure is None else (_is_ours(one.measure), one.measure.__qualname__)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a run: marks on axes, and a file for each kind of figure in ``kinds``."""
+"""The figures of a run: marks on axes, and a module for each kind of figure in ``kinds``."""

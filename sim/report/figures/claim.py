@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of a claim: what of the possible each reported number is."""
+"""The figure of a claim: the share of its limit that each reported number reaches."""
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure

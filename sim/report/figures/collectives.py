@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of collectives share: panels by network, curves by algorithm, both over size."""
+"""Panels by network and curves by algorithm, over size, for the figures of collectives."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class BySize:
         ]
 
     def panel(self, row: Row) -> str:
-        """The panel that a row belongs to: what is swept besides sizes and algorithms."""
+        """The panel of a row: the swept keys besides sizes and algorithms."""
         return combined(self._panel_keys, [row.get(name) or "" for name in self._panel_keys])
 
     @cached_property
@@ -74,31 +74,45 @@ class BySize:
             if self.panel(row) == panel and (algorithm is None or row.get("algorithm") == algorithm)
         ]  # fmt: skip
 
-    def look(self, algorithm: str) -> dict[str, Any]:
+    def style(self, algorithm: str) -> dict[str, Any]:
         """Colour, marker and dashes of an algorithm, the same in all panels."""
         i = self.algorithms.index(algorithm)
-        found = (marks.OKABE_ITO, marks.MARKERS, marks.DASHES)
-        colour, marker, dashes = (kind[i % len(kind)] for kind in found)
+        cycles = (marks.OKABE_ITO, marks.MARKERS, marks.DASHES)
+        colour, marker, dashes = (kind[i % len(kind)] for kind in cycles)
         return {"color": colour, "marker": marker, "linestyle": dashes}
 
 
 def over_size(rows: Sequence[Row], column: str) -> tuple[Floats, Floats]:
-    """Sizes, ascending, and the mean of a column over the rows of each; those without numbers are left out."""
-    found: dict[float, list[float]] = {}
+    """Return sizes, ascending, and the mean of a column over the rows of each; rows without numbers are left out."""
+    by_size: dict[float, list[float]] = {}
     for row in rows:
         value = number(row, column)
         if math.isfinite(value):
-            found.setdefault(number(row, "size_bytes"), []).append(value)
-    sizes = sorted(found)
-    return np.array(sizes), np.array([fmean(found[size]) for size in sizes])
+            by_size.setdefault(number(row, "size_bytes"), []).append(value)
+    sizes = sorted(by_size)
+    return np.array(sizes), np.array([fmean(by_size[size]) for size in sizes])
 
 
 def figure_by_size(
     run: Run, size: tuple[float, float], column: str, label: str, draw: Callable[[Axes, BySize, str], Sequence[Any]]
 ) -> Figure | None:
-    """A figure with a panel for each network: a column over size, a curve for each algorithm, and what else is drawn.
+    """Return a figure with a panel for each network: a column over size, with a curve for each algorithm.
 
-    label: of the column. draw: adds to the axes of a panel, and returns entries for the key.
+    Parameters
+    ----------
+    run : Run
+        The run.
+    size : tuple of float
+        Inches.
+    column, label : str
+        Column of collectives.csv, and its axis label.
+    draw : callable
+        Adds further marks to the axes of a panel, and returns entries for the key.
+
+    Returns
+    -------
+    Figure or None
+        None without rows.
     """
     by = BySize(run)
     if not by.rows:
@@ -109,7 +123,7 @@ def figure_by_size(
         entries = [*draw(ax, by, panel)]
         for algorithm in by.algorithms:
             x, y = over_size(by.of(panel, algorithm), column)
-            ax.plot(x, y, **by.look(algorithm), markersize=3, gid="curve")
+            ax.plot(x, y, **by.style(algorithm), markersize=3, gid="curve")
         _size_axis(ax)
         if len(by.panels) > 1:
             in_title(ax, panel)
@@ -118,7 +132,7 @@ def figure_by_size(
     for i, ax in enumerate(axes):
         ax.set_ylabel(label if i % columns == 0 else "")
         ax.set_xlabel("size S" if i >= len(axes) - columns else "")
-    finish(figure, [*(marks.key(name, **by.look(name)) for name in by.algorithms), *entries])
+    finish(figure, [*(marks.key(name, **by.style(name)) for name in by.algorithms), *entries])
     return figure
 
 

@@ -24,8 +24,8 @@ from flitlab.sim.report.figures.style import SIZES, in_style, save
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
-WHOLE = {"budgets", "messages", "saturation"}
-"""Sorts of figures of points that lay themselves out."""
+WHOLE_FIGURES = {"budgets", "messages", "saturation"}
+"""Kinds of figures of points that have their own layout."""
 
 
 def draw(
@@ -57,7 +57,7 @@ def draw(
     run = Run.read(folder)
     if y is not None:
         run = replace(run, manifest=run.manifest | {"y": y})
-    makers, mistakes = _makers(run, flit_ns, size)
+    makers, errors = _makers(run, flit_ns, size)
     known = figures()
     chosen = [name for name in makers if run.metrics or known[name].usual] if kinds is None else kinds
     chosen = [name for name in chosen if not _is_of_networks(known.get(name))]
@@ -69,8 +69,8 @@ def draw(
     for name in chosen:
         if figure := makers[name]():
             written += save(figure, folder / "figures" / name, formats)
-    if mistakes and kinds is None:
-        raise ValueError("; ".join(mistakes))
+    if errors and kinds is None:
+        raise ValueError("; ".join(errors))
     return written
 
 
@@ -95,21 +95,21 @@ def captions(run: Run) -> dict[str, str]:
 
 def _kinds(run: Run) -> dict[str, Kind]:
     """The registered figures of runs of its sort: of collectives, of other programs, or of points."""
-    sorts = {"packets", "flows", *WHOLE}
+    sorts = {"packets", "flows", *WHOLE_FIGURES}
     if run.of_programs:
         sorts = {"collectives"} if run.of_collectives else {"programs"}
     return {name: kind for name, kind in figures().items() if sorts & set(kind.of)}
 
 
 def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Callable[[], Figure | None]], list[str]]:
-    """Every figure that a run has, name -> what draws it; and what is wrong with those that it cannot have."""
+    """Return the function that draws each figure of a run, by name; and errors of those that it cannot have."""
     if run.metrics and not run.of_programs:
-        found, mistakes = plots_of(run)
+        plots, errors = plots_of(run)
         figure = in_style(of_metrics.figure_of)
-        return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in found}, mistakes
-    alone = {"programs", "collectives"} if run.of_programs else WHOLE
+        return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in plots}, errors
+    whole_figures = {"programs", "collectives"} if run.of_programs else WHOLE_FIGURES
     return {
-        name: partial(in_style(kind.draw), run, SIZES[size]) if alone & set(kind.of) and "flows" not in kind.of
+        name: partial(in_style(kind.draw), run, SIZES[size]) if whole_figures & set(kind.of) and "flows" not in kind.of
         else partial(figure_of, run, name, flit_ns, size)
         for name, kind in _kinds(run).items()
     }, []  # fmt: skip
@@ -117,9 +117,9 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
 
 @in_style
 def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "column") -> Figure | None:
-    """One figure, laid out and ready to save; None if the run has nothing to show in it.
+    """Return one figure, ready to save; None if the run has nothing to show in it.
 
-    What is swept over topologies or traffic are panels of it, see :mod:`~flitlab.sim.report.figures.panels`.
+    Sweeps over topologies or traffic are panels, see :mod:`~flitlab.sim.report.figures.panels`.
     """
     kind = figures()[name]
     if not _suits(kind, run):
@@ -129,9 +129,9 @@ def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "co
     look = Look(Names(plan.curves), whole=run if len(plan.panels) > 1 else None)
     entries: list[Any] = []
     for ax, panel in zip(axes, plan.panels, strict=True):
-        here = replace(look, here=panel.run.scenarios)
-        found = kind.draw(ax, panel.run, run.units(flit_ns), here) or ()
-        entries += [entry for entry in found if entry.get_label() not in {one.get_label() for one in entries}]
+        panel_look = replace(look, here=panel.run.scenarios)
+        added = kind.draw(ax, panel.run, run.units(flit_ns), panel_look) or ()
+        entries += [entry for entry in added if entry.get_label() not in {one.get_label() for one in entries}]
     drawn = [ax for ax in axes if ax.has_data()]
     if not drawn:
         return None
@@ -142,22 +142,22 @@ def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "co
 
 
 @in_style
-def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, alone: bool = False) -> None:
-    """Draws a figure of a run on axes, all its curves together. alone: no others are there, and the key goes below.
+def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, single: bool = False) -> None:
+    """Draw a figure of a run on axes, with all its curves together. single: the only axes; the key goes below them.
 
-    Raises ValueError for a figure that does not exist, for which the run has nothing to show, or which takes panels.
+    Raises ``ValueError`` for a figure that does not exist, has nothing to show, or takes panels.
     """
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_parse_math(False)  # the axes may be of another style
     if run.of_programs:
         raise ValueError(f"{name}: figures of applications have axes of their own; simrun plot draws them")
     if run.metrics:
-        found = {plot.name: partial(of_metrics.draw_on, ax, run, plot, alone) for plot in plots_of(run)[0]}
+        drawers = {plot.name: partial(of_metrics.draw_on, ax, run, plot, single) for plot in plots_of(run)[0]}
     else:
-        found = {key: partial(_draw_together, ax, run, kind, flit_ns, alone) for key, kind in _kinds(run).items()}
-    if name not in found:
-        raise ValueError(f"no figure named {name}; choices: {', '.join(found)}")
-    if not found[name]():
+        drawers = {key: partial(_draw_together, ax, run, kind, flit_ns, single) for key, kind in _kinds(run).items()}
+    if name not in drawers:
+        raise ValueError(f"no figure named {name}; choices: {', '.join(drawers)}")
+    if not drawers[name]():
         raise ValueError(f"{name}: this run has nothing to show in it")
 
 
@@ -165,7 +165,7 @@ def _suits(kind: Kind, run: Run) -> bool:
     return ("flows" if run.of_flows else "packets") in kind.of
 
 
-def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone: bool) -> bool:
+def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, single: bool) -> bool:
     """Draws a figure of points without panels, if there is anything to show."""
     if not _suits(kind, run):
         return False
@@ -180,14 +180,14 @@ def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, alone:
     entries = kind.draw(ax, panel.run, run.units(flit_ns), look) or ()
     if not ax.has_data():
         return False
-    marks.finish(ax, *_key([ax], run, look, entries, plan), alone)
+    marks.finish(ax, *_key([ax], run, look, entries, plan), single)
     return True
 
 
 def _key(
     axes: Sequence[Axes], run: Run, look: Look, entries: Sequence[Any], plan: Layout
 ) -> tuple[list[Any], str]:  # fmt: skip
-    """Entries and title of the key, with those of the figure itself; what is averaged or left out is mentioned."""
+    """Entries and title of the key, with notes on what is averaged or left out."""
     shown = {str(handle.get_label()): handle for ax in axes for handle in ax.get_legend_handles_labels()[0]}
     order = [look.names[label] for label in look.names.labels]
     handles = [shown[name] for name in sorted(shown, key=lambda one: order.index(one) if one in order else -1)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endless flows, and messages that begin together, by what was swept."""
+"""Points of long-lived flows, and of messages that begin together, by swept keys."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,14 @@ from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
 NETWORKS = ("case", "topology", "routing", "capacity_of")
-"""What swept keys begin with that say on which network messages are sent, and how."""
+"""First parts of swept keys that define the network and routing of messages."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Scenarios that differ in seeds alone.
+    """Scenarios that differ only in seeds.
 
-    rows: their replicates. group, series: the values of the other swept keys, which say where the point stands. panel:
-    the values of those that say in which panel.
+    rows: their replicates. group, series, panel: values of the other swept keys, which place the point in the figure.
     """
 
     group: str
@@ -34,7 +33,7 @@ class Point:
 
 
 def points_of(run: Run) -> list[Point]:
-    """What has endless flows: transports are series, what else is swept makes the groups."""
+    """Return the points of long-lived flows: transports are series, other swept keys make groups."""
     rows = [row for row in run.rows if row.get("host_throughput") and not row.get("flows")]
     swept = _swept(run, rows)
     series = [name for name in swept if name.partition(".")[0] == "transport"] or swept[1:][-1:]
@@ -42,9 +41,9 @@ def points_of(run: Run) -> list[Point]:
 
 
 def messages_of(run: Run) -> list[Point]:
-    """What has messages that begin together and were followed to the last.
+    """Return the points of messages that begin together and all complete.
 
-    Transports are series, networks and routings make the groups, and what else is swept makes panels.
+    Transports are series, networks and routings make groups, other swept keys make panels.
     """
     rows = [row for row in run.rows if row.get("fct_ms_max") and number(row, "load") == 1]
     swept = _swept(run, rows)

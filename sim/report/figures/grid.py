@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Panels on paper: axes in rows, with ranges and labels in common."""
+"""Axes in rows, with shared ranges and labels."""
 
 from collections.abc import Sequence
 
@@ -51,11 +51,11 @@ def share_axes(figure: Figure, axes: Sequence[Axes]) -> None:
         for ax in axes:
             getattr(ax, f"set_{which}lim")(ends.min(), ends.max())
     figure.supylabel(axes[0].get_ylabel(), fontsize=axes[0].yaxis.label.get_fontsize())
-    room = LETTERS * figure.get_figwidth() / max(_column(ax) + 1 for ax in axes)
+    letters_per_line = LETTERS * figure.get_figwidth() / max(_column(ax) + 1 for ax in axes)
     for ax in axes:
         bottom = not any(_column(other) == _column(ax) and _row(other) > _row(ax) for other in axes)
         text = ax.get_xlabel()
-        ax.set_xlabel(in_lines(text, 1 + int(len(text) / room)) if bottom else "")
+        ax.set_xlabel(in_lines(text, 1 + int(len(text) / letters_per_line)) if bottom else "")
         ax.set_ylabel("")
         ax.tick_params(labelbottom=bottom, labelleft=_column(ax) == 0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of load sweeps share: axes of traffic and latency, with the ceilings."""
+"""Axes of traffic and latency, with ceilings, of the figures of load sweeps."""
 
 import math
 from functools import partial
@@ -19,7 +19,7 @@ from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
 
 FAR = 2.5
-"""Ceilings further right than this many times the largest measured traffic are named at the edge."""
+"""Ceilings beyond this multiple of the largest measured traffic are named at the edge."""
 
 
 def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> list[Any]:
@@ -47,7 +47,7 @@ def traffic_axis(ax: Axes, run: Run, units: Units, look: Look, what: str, ceilin
     ax.set_xlim(0, 1.05 * max([measured, *(mark.upper * units.rate for mark in near)]) or None)
     ax.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     ax.set_xlabel(units.axis(what))
-    if units.flit_ns and look.alone:
+    if units.flit_ns and look.is_single:
         there, back = partial(np.multiply, units.time), partial(np.multiply, units.rate)
         top = ax.secondary_xaxis("top", functions=(there, back))
         top.set_xlabel("flit/tick/host")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks on axes: curves over replicates, ceilings, and names that keep out of the way.
+"""Marks on axes: curves over replicates, ceilings, and labels that avoid other marks.
 
-Every function takes rows (or ceilings) and small key functions, and returns nothing.
+Every function takes rows (or ceilings) and key functions.
 """
 
 import math
@@ -70,7 +70,7 @@ Place = tuple[tuple[float, float], tuple[float, float], str, str]
 class Look:
     """Colour, marker, dashes and short name of every curve, the same in all panels and figures of a run.
 
-    here: labels of the curves on the axes that are drawn; None for all. whole: the run that all panels show together.
+    here: labels of the curves on the current axes; None for all. whole: the run of all panels together.
     """
 
     names: Names
@@ -88,17 +88,17 @@ class Look:
         return self.names.labels if self.here is None else self.here
 
     @property
-    def alone(self) -> bool:
-        """Whether there are no other panels."""
+    def is_single(self) -> bool:
+        """Whether there is a single panel."""
         return self.whole is None
 
     def colour(self, scenarios: Sequence[str]) -> str:
-        """Colour of something that belongs to these scenarios: theirs if it is only one of several."""
-        alone = len(scenarios) == 1 and len(self.shown) > 1
-        return self[scenarios[0]]["color"] if alone else NEUTRAL
+        """Colour of a mark of these scenarios: the curve's if it belongs to only one of several."""
+        single = len(scenarios) == 1 and len(self.shown) > 1
+        return self[scenarios[0]]["color"] if single else NEUTRAL
 
     def named(self, what: str, scenarios: Sequence[str]) -> str:
-        """``what`` and the markers of the scenarios it belongs to, unless these are all."""
+        """``what`` with the markers of its scenarios, unless these are all."""
         if set(scenarios) >= set(self.shown):
             return what
         if len(scenarios) > 4:
@@ -108,9 +108,9 @@ class Look:
 
 
 class Name(Annotation):
-    """A text with several places it may take; :func:`settle` picks the emptiest.
+    """A label with several candidate places; :func:`settle` picks the emptiest.
 
-    instead: the entry of the key that says what it says, where no place is free of other texts, markers and curves.
+    instead: its entry in the key, if no place is free of other texts, markers and curves.
     """
 
     instead: Any = None
@@ -237,11 +237,11 @@ def draw_diagonal(ax: Axes, reach: float) -> None:
     )  # fmt: skip
 
 
-def finish(ax: Axes, handles: Sequence[Any], title: str, alone: bool) -> None:
-    """Adds the key, below axes that have their figure for themselves, and finds the place of every name."""
+def finish(ax: Axes, handles: Sequence[Any], title: str, single: bool) -> None:
+    """Add the key, below axes that are single in their figure, and place every label."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    if alone:
+    if single:
         finish_panels(figure, [ax], handles, title)
         return
     renderer = _renderer(figure)
@@ -254,9 +254,9 @@ def finish(ax: Axes, handles: Sequence[Any], title: str, alone: bool) -> None:
 
 
 def finish_panels(figure: Figure, axes: Sequence[Axes], handles: Sequence[Any], title: str) -> None:
-    """Adds the key of all panels below them, and finds the place of every name.
+    """Add the key of all panels below them, and place every label.
 
-    The sort of a name for which a panel has no free place stands in the key instead, for all panels.
+    A label without a free place in a panel goes into the key instead, for all panels.
     """
     renderer, height = _renderer(figure), figure.get_figheight()
     entries = list(handles)
@@ -284,27 +284,27 @@ def _renderer(figure: Figure) -> RendererAgg:
 
 
 def break_labels(ax: Axes, renderer: RendererAgg) -> bool:
-    """Breaks labels of axes that do not fit into the figure; whether any did not, so that the layout has changed."""
+    """Break axis labels that do not fit into the figure; return whether any did not, which changes the layout."""
     figure, broken = ax.get_figure(root=True), False
     assert figure is not None
     frame, whole = ax.get_window_extent(renderer), figure.bbox
     for side, label in enumerate((ax.xaxis.label, ax.yaxis.label)):
         middle = (frame.min[side] + frame.max[side]) / 2
-        room = 2 * min(middle, whole.size[side] - middle)
+        available = 2 * min(middle, whole.size[side] - middle)
         text, length = label.get_text(), label.get_window_extent(renderer).size[side]
-        if length > room:
-            label.set_text(in_lines(text, math.ceil((text.count("\n") + 1) * length / room)))
+        if length > available:
+            label.set_text(in_lines(text, math.ceil((text.count("\n") + 1) * length / available)))
             broken = True
     return broken
 
 
 def in_lines(text: str, lines: int) -> str:
-    """A text on as many lines, all about as long."""
+    """Break a text into lines of about equal length."""
     return "\n".join(wrap(text, len(text) // lines + 5, break_on_hyphens=False))
 
 
 def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:
-    """Moves every :class:`Name` to the place where it covers least; call when the layout is final.
+    """Move every :class:`Name` to the place where it covers least; call it when the layout is final.
 
     Returns those that cover a text, a marker or a curve even there, or reach out of the axes.
     """
@@ -344,8 +344,8 @@ def _marked(line: Line2D) -> Floats:
     """Places of the markers of a line."""
     if line.get_marker() in ("None", "none", "", None):
         return np.empty((0, 2))
-    found: Floats = line.get_transform().transform(np.asarray(line.get_xydata()))
-    return found
+    positions: Floats = line.get_transform().transform(np.asarray(line.get_xydata()))
+    return positions
 
 
 def _cost(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Panels of a figure: which scenarios are curves on one pair of axes, which stand beside them, which are averaged."""
+"""Panels of a figure: which scenarios share axes, which have panels of their own, which are averaged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,23 +14,23 @@ from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
 MOST_CURVES = 12
-"""Curves on one pair of axes, beyond which what is swept besides makes panels, too."""
+"""The most curves on one pair of axes; beyond, further swept keys make panels."""
 
 MOST_PANELS = 24
-"""Panels of a figure; what is left out of it is said in its key."""
+"""The most panels of a figure; its key says what is left out."""
 
 BESIDE = ("topology", "traffic")
-"""First parts of swept keys whose values make a panel each."""
+"""First parts of swept keys that make panels."""
 
 LAST = "routing"
-"""First part of the keys that stay curves for as long as possible: colours tell routings apart."""
+"""First part of the keys that make panels last: colours distinguish routings."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What one pair of axes shows: a run whose scenarios go by the names of their curves, and its title.
+    """One pair of axes: a run whose scenarios have the names of their curves, and its title.
 
-    of: curve -> the scenarios of which it is the mean, one unless these are draws.
+    of: curve -> its scenarios, several if these are draws.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Panel:
 class Layout:
     """The panels of the figures of a run.
 
-    curves: labels of all curves, in order of appearance, by which their looks are the same in every panel. across: a
-    number of panels in a row that puts alike ones below each other; 0 for any. draws: of how many draws of its topology
-    or traffic a curve is the mean, at most. left_out: what no panel shows, in words.
+    curves: labels of all curves, in order of appearance, which fix their styles. across: panels per row that align
+    alike ones; 0 for any. draws: the most draws of topology or traffic behind a curve. left_out: what no panel shows,
+    in words.
     """
 
     panels: Sequence[Panel]
@@ -66,7 +66,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a scenario goes."""
+    """The panel, curve and draw of a scenario."""
 
     panel: str
     curve: str
@@ -74,10 +74,10 @@ class _Place:
 
 
 def layout(run: Run, beside: bool = True) -> Layout:
-    """The panels of a run: sweeps over topologies or traffic stand beside each other, all other keys make curves.
+    """Return the panels of a run: sweeps over topologies or traffic make panels, all other keys make curves.
 
-    Scenarios that differ in the seed of their topology or traffic alone are draws, of which a curve is the mean. Where
-    more than :data:`MOST_CURVES` curves would meet, further keys make panels. beside: whether anything does.
+    Scenarios that differ only in the seed of topology or traffic are draws; a curve is their mean. Beyond
+    :data:`MOST_CURVES` curves, further keys make panels. beside: whether there may be panels.
     """
     keys = _keys(run)
     swept = [key for key in run.manifest.get("columns", ()) if len({keys[s].get(key) for s in keys}) > 1]
@@ -86,7 +86,7 @@ def layout(run: Run, beside: bool = True) -> Layout:
     draws = [key for key in swept if is_draw(key)]
     rest = [key for key in swept if key not in draws]
     apart = [key for key in rest if beside and key.partition(".")[0] in BESIDE]
-    while beside and (more := _too_many(keys, rest, apart)):
+    while beside and (more := _next_panel_key(keys, rest, apart)):
         apart = [key for key in rest if key in apart or key == more]
     within = [key for key in rest if key not in apart]
     places = {
@@ -103,7 +103,7 @@ def layout(run: Run, beside: bool = True) -> Layout:
 
 def _laid_out(run: Run, places: dict[str, _Place], across: int, beside: bool) -> Layout:
     curves = list(dict.fromkeys(place.curve for place in places.values()))
-    found = []
+    panels = []
     for name in dict.fromkeys(place.panel for place in places.values()):
         here = {scenario: place for scenario, place in places.items() if place.panel == name}
         own = list(dict.fromkeys(place.curve for place in here.values()))
@@ -111,12 +111,12 @@ def _laid_out(run: Run, places: dict[str, _Place], across: int, beside: bool) ->
         for i, part in enumerate(parts):
             title = f"{name} {i + 1}/{len(parts)}".strip() if len(parts) > 1 else name
             some = {scenario: place for scenario, place in here.items() if place.curve in part}
-            found.append(_panel(title, run, some))
+            panels.append(_panel(title, run, some))
             across = 0 if len(parts) > 1 else across
-    rest = f"the first {MOST_PANELS} of {len(found)} panels" if len(found) > MOST_PANELS else ""
+    rest = f"the first {MOST_PANELS} of {len(panels)} panels" if len(panels) > MOST_PANELS else ""
     alike = [(place.panel, place.curve) for place in places.values()]
     draws = max((alike.count(one) for one in set(alike)), default=1)
-    return Layout(found[:MOST_PANELS], curves, across, draws, rest)
+    return Layout(panels[:MOST_PANELS], curves, across, draws, rest)
 
 
 def _keys(run: Run) -> dict[str, dict[str, str]]:
@@ -135,13 +135,13 @@ def _keys(run: Run) -> dict[str, dict[str, str]]:
     }  # fmt: skip
 
 
-def _too_many(keys: dict[str, dict[str, str]], rest: Sequence[str], apart: Sequence[str]) -> str | None:
-    """The key that has to make panels next, if a panel has too many curves and anything can."""
+def _next_panel_key(keys: dict[str, dict[str, str]], rest: Sequence[str], apart: Sequence[str]) -> str | None:
+    """The key that makes panels next, if a panel has too many curves; None otherwise."""
     within = [key for key in rest if key not in apart]
-    found: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    curves_by_panel: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for own in keys.values():
-        found.setdefault(_values(own, apart), set()).add(_values(own, within))
-    if len(within) < 2 or max(map(len, found.values()), default=0) <= MOST_CURVES:
+        curves_by_panel.setdefault(_values(own, apart), set()).add(_values(own, within))
+    if len(within) < 2 or max(map(len, curves_by_panel.values()), default=0) <= MOST_CURVES:
         return None
     return next((key for key in within if key.partition(".")[0] != LAST), within[0])
 

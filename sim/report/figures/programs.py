@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of programs share: scenarios by program, panels and units of time."""
+"""Scenarios by program, panels and units of time, for the figures of programs."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
 MOST_PANELS = 24
-"""Panels of a figure beyond which programs are left out, which its key says."""
+"""The most panels of a figure; its key says what is left out."""
 
 PER_INCH = 17.0
 """Letters of the title of a panel in an inch."""
@@ -30,37 +30,37 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class ByProgram:
-    """The scenarios of a run by program and by what else is swept."""
+    """The scenarios of a run by program and by other swept keys."""
 
     run: Run
 
     @cached_property
-    def place_of(self) -> dict[str, tuple[str, str]]:
+    def program_of(self) -> dict[str, tuple[str, str]]:
         """Scenario -> (program, the rest of its keys)."""
         swept = [name for name in self.run.manifest.get("columns", ()) if any(row.get(name) for row in self.run.rows)]
         program = [name for name in swept if name.partition(".")[0] == "application"]
         rest = [name for name in swept if name not in program]
         if not program and len(rest) > 1 and rest[0] == "case":
             program, rest = rest[:1], rest[1:]
-        found = {}
+        keys_of = {}
         for row in self.run.rows:
             parts = [combined(names, [row.get(name) or "" for name in names]) for names in (program, rest)]
-            found[row.get("scenario") or ""] = (parts[0], parts[1])
-        return found
+            keys_of[row.get("scenario") or ""] = (parts[0], parts[1])
+        return keys_of
 
     @cached_property
     def programs(self) -> list[str]:
         """The programs of the run, in order of appearance."""
-        return list(dict.fromkeys(program for program, _ in self.place_of.values()))
+        return list(dict.fromkeys(program for program, _ in self.program_of.values()))
 
     @cached_property
     def series(self) -> list[str]:
-        """What is compared for every program, in order of appearance."""
-        return list(dict.fromkeys(rest for _, rest in self.place_of.values()))
+        """Combinations of other swept keys, in order of appearance."""
+        return list(dict.fromkeys(rest for _, rest in self.program_of.values()))
 
     def rows(self, rows: Sequence[Row], program: str, series: str) -> list[Row]:
         """The rows, of those given, that belong to a program and a series, in their order."""
-        return [row for row in rows if self.place_of.get(row.get("scenario") or "") == (program, series)]
+        return [row for row in rows if self.program_of.get(row.get("scenario") or "") == (program, series)]
 
     def mean(self, column: str, program: str, series: str) -> float:
         """The mean of a column over the replicates of a program and a series; NaN where it has no number."""
@@ -80,7 +80,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def label_groups(ax: Axes, names: Sequence[str]) -> None:
-    """Names of groups of bars below the axis of x, askew where there is little room."""
+    """Name groups of bars below the x axis, rotated if they need more space."""
     askew = max(map(len, names)) * len(names) > 60
     ax.set_xticks(range(len(names)), names, rotation=30 if askew else 0, ha="right" if askew else "center")
     ax.tick_params(axis="x", length=0)
@@ -93,12 +93,12 @@ def in_title(ax: Axes, text: str) -> None:
     figure, place = ax.get_figure(root=True), ax.get_subplotspec()
     assert figure is not None
     columns = 1 if place is None else place.get_gridspec().ncols
-    room = PER_INCH * figure.get_figwidth() / columns
-    ax.set_title(in_lines(text, 1 + int(len(text) / room)), fontsize=6.5, pad=2)
+    letters_per_line = PER_INCH * figure.get_figwidth() / columns
+    ax.set_title(in_lines(text, 1 + int(len(text) / letters_per_line)), fontsize=6.5, pad=2)
 
 
 def first_of(items: Sequence[Item], what: str) -> tuple[Sequence[Item], str]:
-    """Takes as many items as a figure has panels for, and says what is left out."""
+    """Return the items that fit into a figure, and a note on those left out."""
     left_out = f"the first {MOST_PANELS} of {len(items)} {what} are shown" if len(items) > MOST_PANELS else ""
     return items[:MOST_PANELS], left_out
 
@@ -117,7 +117,7 @@ def unit_of(ns: float) -> tuple[str, float]:
 
 
 def figure_of(size: tuple[float, float], width: float | None = None) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes. size, width: inches."""
+    """Return a figure with one pair of axes. size, width: inches."""
     figure = Figure(layout="constrained", figsize=(width or size[0], size[1]))
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()
@@ -133,6 +133,6 @@ def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0
 
 
 def finish(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
-    """Puts the key below the axes."""
+    """Put the key below the axes."""
     renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)
     marks.legend_below(figure, handles, title, renderer)

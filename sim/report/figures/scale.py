@@ -32,7 +32,7 @@ ROUND = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 def zero_load(run: Run) -> float:
-    """Ticks of a packet over an empty network, the least of all scenarios; as measured where no run has noted it."""
+    """Return the least zero-load latency of all scenarios in ticks; as measured where the manifest has none."""
     noted = [number(one, "zero_load_latency") for one in run.manifest.get("scenarios", ())]
     known = [value for value in noted if value > 0]
     measured = (number(row, "latency_mean") for row in run.rows)
@@ -50,11 +50,11 @@ def round_up(value: float) -> float:
 
 
 def scale_latency(ax: Axes, values: Sequence[float], zero: float, how: Scale) -> list[Any]:
-    """Gives axes their scale of latencies; entries of the key for what lies beyond it.
+    """Scale the latency axis; return entries of the key for values beyond it.
 
-    values: all that the panels of a figure show, so that their axes are the same. zero: latency at zero load. ``both``
-    is linear from 0 to a break and logarithmic above, shaded, if anything is there; the break, and its place on the
-    axis, follow from ``zero`` alone. ``linear`` ends at the break, and says how many values are above.
+    values: of all panels, so that their axes are the same. zero: zero-load latency. ``both`` is linear from 0 to a
+    break and logarithmic above, shaded, if there are values; the break and its position depend only on ``zero``.
+    ``linear`` ends at the break; the key says how many values are above.
     """
     lowest, highest = min(values), max(values)
     if how == "log" and lowest > 0:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The look of all figures, their sizes and formats; the same bytes every time.
+"""The style of all figures, their sizes and formats; equal runs give equal bytes.
 
-Labels, names and titles are texts of users, so that nothing in a figure is read as TeX: ``style.mplstyle`` turns that
-off, and :func:`log_axis` writes the powers of ten that matplotlib would set in TeX.
+Labels, names and titles come from users, so no text of a figure is parsed as TeX: ``style.mplstyle`` turns that off,
+and :func:`log_axis` writes the powers of ten that matplotlib would set in TeX.
 """
 
 from collections.abc import Callable, Sequence

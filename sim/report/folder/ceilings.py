@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certified ceilings as ceilings.csv holds them; equal ones of several scenarios are one mark."""
+"""Certified ceilings of ceilings.csv; equal ceilings of several scenarios are merged into one mark."""
 
 import math
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder.frames import Row
 
 SAME = 1e-9
-"""Two ceilings closer than this (relative) are the same ceiling."""
+"""Relative difference below which two ceilings are equal."""
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One row of ceilings.csv, as a certified interval; both ends NaN when it was omitted.
+    """A row of ceilings.csv as a certified interval; both ends NaN if it was omitted.
 
-    load: NaN except for ceilings that depend on it (``total``). given: which ends the row has; where one is missing,
-    both are the other. range: the least and the greatest of several draws of which it is the mean.
+    load: NaN except for ceilings that depend on it (``total``). known_ends: the ends that the row has; a missing end
+    equals the other. range: least and greatest over draws, of a mean over draws.
     """
 
     scenario: str
@@ -35,12 +35,12 @@ class Ceiling:
     unit: str
     method: str
     note: str
-    given: Literal["both", "lower", "upper"] = "both"
+    known_ends: Literal["both", "lower", "upper"] = "both"
     range: tuple[float, float] | None = None
 
     @classmethod
     def from_row(cls, row: Row) -> "Ceiling":
-        """Reads a row; an end that is missing is taken from the other."""
+        """Return the ceiling of a row; a missing end is taken from the other."""
         lower, upper = number(row, "lower"), number(row, "upper")
         return cls(
             scenario=row.get("scenario") or "",
@@ -48,7 +48,7 @@ class Ceiling:
             load=number(row, "load"),
             lower=upper if math.isnan(lower) else lower,
             upper=lower if math.isnan(upper) else upper,
-            given="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
+            known_ends="both" if math.isnan(lower) == math.isnan(upper) else "upper" if math.isnan(lower) else "lower",
             unit=row.get("unit") or "",
             method=row.get("method") or "",
             note=row.get("note") or "",
@@ -56,32 +56,37 @@ class Ceiling:
 
     @property
     def known(self) -> bool:
-        """Whether there is a value to draw."""
+        """Whether it has a value."""
         return math.isfinite(self.upper) and math.isfinite(self.lower)
 
     @property
     def is_line(self) -> bool:
-        """Whether figures over loads show it as a line: one number, in the unit of the loads, that a kind is about."""
+        """Whether figures over load show it as a vertical line: one number in the unit of loads, of a kind that
+        allows it.
+        """
         single = ":" not in self.name and math.isnan(self.load) and self.unit in (*THETA_UNITS, "")
         return single and kind_of(self.name).line
 
     @property
     def row(self) -> dict[str, Any]:
-        """Name, load and ends of the ceiling as a row of ceilings.csv has them: None where there is none."""
+        """Name, load and ends as a row of ceilings.csv; None for missing values."""
         load = None if math.isnan(self.load) else self.load
-        lower, upper = None if self.given == "upper" else self.lower, None if self.given == "lower" else self.upper
+        lower, upper = (
+            None if self.known_ends == "upper" else self.lower,
+            None if self.known_ends == "lower" else self.upper,
+        )
         return {"ceiling": self.name, "load": load, "lower": lower, "upper": upper}
 
     def scaled(self, factor: float, beside: float = 0.0) -> "Ceiling":
-        """The ceiling in another unit: its ends times ``factor``, plus ``beside``, what is carried besides."""
+        """Return the ceiling in another unit: its ends times ``factor``, plus ``beside``, the background traffic."""
         ends = self.range and (self.range[0] * factor + beside, self.range[1] * factor + beside)
         return replace(self, lower=self.lower * factor + beside, upper=self.upper * factor + beside, range=ends)
 
 
 def averaged(draws: Sequence[Ceiling], scenario: str, rates: Sequence[float]) -> Ceiling:
-    """The mean of one ceiling over draws, as that of a scenario. rates: mean traffic of each draw at load 1.
+    """Return the mean of one ceiling over draws. rates: mean traffic of each draw at load 1.
 
-    Ends are weighted by rates, so that the mean holds of traffic. Draws without the ceiling do not count.
+    Ends are weighted by rates, so that the mean holds for traffic. Draws without the ceiling do not count.
     """
     known = [(one, rate) for one, rate in zip(draws, rates, strict=True) if one.known]
     if len(known) < 2:
@@ -94,9 +99,9 @@ def averaged(draws: Sequence[Ceiling], scenario: str, rates: Sequence[float]) ->
 
 @dataclass(frozen=True)
 class Mark:
-    """A ceiling that one or several scenarios share, in flits/tick/host of accepted traffic.
+    """A ceiling of one or several scenarios, in flits/tick/host of accepted traffic.
 
-    range: the least and the greatest of the draws of which it is the mean.
+    range: least and greatest over draws, of a mean over draws.
     """
 
     name: str
@@ -117,15 +122,15 @@ class Total:
 
 
 def _same(mark: Mark, ceiling: Ceiling) -> bool:
-    near = SAME * max(1.0, abs(mark.upper))
-    if abs(mark.lower - ceiling.lower) <= near and abs(mark.upper - ceiling.upper) <= near:
+    tolerance = SAME * max(1.0, abs(mark.upper))
+    if abs(mark.lower - ceiling.lower) <= tolerance and abs(mark.upper - ceiling.upper) <= tolerance:
         return True
     overlap = ceiling.lower <= mark.upper and mark.lower <= ceiling.upper
     return overlap and mark.method == ceiling.method
 
 
 def join(marks: list[Mark], ceiling: Ceiling) -> None:
-    """Adds a ceiling to the mark it equals (which widens to hold both), or as a new mark."""
+    """Merge a ceiling into an equal mark, which widens to hold both, or append it as a new mark."""
     for i, mark in enumerate(marks):
         if _same(mark, ceiling):
             scenarios = tuple(dict.fromkeys((*mark.scenarios, ceiling.scenario)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves: means over replicates of what rows hold, by increasing load."""
+"""Curves: means over replicates, by increasing load."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,17 +14,17 @@ from flitlab.sim.measure.rows import flag
 from flitlab.sim.report.folder.frames import Key, Row, load, saturated
 
 DRAW, PROBE = "curve.draw", "curve.probe"
-"""Columns that say of which draw of a topology or of traffic a row is, and whether a search placed its load."""
+"""Columns: the draw of topology or traffic of a row, and whether a search placed its load."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Means over replicates, by increasing load.
 
-    load, x, y: float64 [points]. half: half-width of the 95 % interval of y, NaN where unknown.
-    saturated: bool [points], whether any replicate was. replicates: int64 [points]. low, high: float64 [points], the
-    least and the greatest of several draws, NaN where there are none. joined: whether points may be joined by a line;
-    those of a search are probes, of which no two need be of the same seeds.
+    load, x, y: float64 [points]. half: float64 [points], half-width of the 95 % interval of y, NaN where unknown.
+    saturated: bool [points], whether any replicate was. replicates: int64 [points]. low, high: float64 [points], least
+    and greatest over draws, NaN without draws. joined: whether a line joins the points; probes of a search may have
+    different seeds and are not joined.
     """
 
     scenario: str
@@ -40,10 +40,18 @@ class Curve:
 
 
 def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list[Curve]:
-    """One curve per scenario in order of appearance; rows without a finite x and y are left out.
+    """Return one curve per scenario in order of appearance; rows without a finite x and y are left out.
 
-    Of several draws the mean is over draws, each the mean of its own replicates, at loads that all of them have. half:
-    the half-width that a single replicate states for itself.
+    The mean over draws takes the mean over replicates of each, at loads that all draws have.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        Rows of results.csv.
+    x, y : callable
+        Coordinates of a row.
+    half : callable, optional
+        Half-width of a single replicate's interval.
     """
     groups: dict[str, dict[float, list[Row]]] = {}
     for row in rows:
@@ -54,12 +62,12 @@ def curves(rows: Iterable[Row], x: Key, y: Key, half: Key | None = None) -> list
 
 def _curve(scenario: str, points: dict[float, list[Row]], x: Key, y: Key, half: Key | None) -> Curve:
     joined = not any(flag(row, PROBE) for rows in points.values() for row in rows)
-    alone = half if half is not None and joined else lambda row: math.nan
+    single_half = half if half is not None and joined else lambda row: math.nan
     by_draw = {value: _draws(points[value]) for value in sorted(points)}
     most = max(map(len, by_draw.values()))
     loads = [value for value, draws in by_draw.items() if len(draws) == most or not joined]
-    found = [_point(by_draw[value], y, alone) for value in loads]
-    means, halves, low, high = np.array(found).T
+    statistics = [_point(by_draw[value], y, single_half) for value in loads]
+    means, halves, low, high = np.array(statistics).T
     return Curve(
         scenario=scenario,
         load=np.array(loads),
@@ -76,15 +84,15 @@ def _curve(scenario: str, points: dict[float, list[Row]], x: Key, y: Key, half: 
 
 def _draws(rows: Iterable[Row]) -> list[list[Row]]:
     """The replicates of each draw."""
-    found: dict[str, list[Row]] = {}
+    by_draw: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row.get(DRAW) or "", []).append(row)
-    return list(found.values())
+        by_draw.setdefault(row.get(DRAW) or "", []).append(row)
+    return list(by_draw.values())
 
 
-def _point(draws: Sequence[Sequence[Row]], y: Key, alone: Key) -> tuple[float, float, float, float]:
+def _point(draws: Sequence[Sequence[Row]], y: Key, single_half: Key) -> tuple[float, float, float, float]:
     """Mean, half-width, least and greatest at one load."""
     if len(draws) == 1:
-        return *mean_and_half([y(row) for row in draws[0]], alone(draws[0][0])), math.nan, math.nan
+        return *mean_and_half([y(row) for row in draws[0]], single_half(draws[0][0])), math.nan, math.nan
     means = [fmean(map(y, rows)) for rows in draws]
     return *mean_and_half(means), min(means), max(means)

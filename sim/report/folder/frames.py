@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames: the tables of a run folder, each a list of rows as they are read from its CSV file."""
+"""Reads the tables of a run folder as lists of rows."""
 
 import csv
 import io
@@ -15,30 +15,30 @@ Key = Callable[[Row], float]
 
 
 def failed(row: Row) -> bool:
-    """Whether the point was tried and gave no result."""
+    """Whether the point has failed."""
     return (row.get("status") or "").lower().startswith(("fail", "error"))
 
 
 def saturated(row: Row) -> bool:
-    """Whether the network did not carry what was offered."""
+    """Whether the point is saturated or deadlocked."""
     return flag(row, "saturated") or flag(row, "deadlocked")
 
 
 def load(row: Row) -> float:
-    """The load of a row; what was offered where the column is absent."""
+    """The load of a row; its offered traffic where the column is absent."""
     value = number(row, "load")
     return value if math.isfinite(value) else number(row, "offered")
 
 
 def column(name: str, factor: float = 1.0) -> Callable[[Row], float]:
-    """A key: the number in a column, times a factor."""
+    """Return the key of a column: its number times a factor."""
     return lambda row: number(row, name) * factor
 
 
 def read_csv(path: Path) -> list[Row]:
-    """All rows of a CSV file with a header line; none if there is no such file.
+    """Return all rows of a CSV file with a header line; none if there is no such file.
 
-    Raises ``OSError``, and ``ValueError`` for a table that is cut off or whose rows do not have a cell in each column.
+    Raises ``OSError``, and ``ValueError`` for a truncated table or a row with a wrong number of cells.
     """
     if not path.exists():
         return []
@@ -46,12 +46,12 @@ def read_csv(path: Path) -> list[Row]:
     try:
         with open_text(path) as file:
             text = file.read()
-            found = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+            lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: is damaged, or no table of a run: {error}") from None
     if text and not text.endswith("\n"):
         raise ValueError(f"{path}: is damaged: its last line is cut off")
-    header, *rows = [row for row in found if row] or [[]]
+    header, *rows = [row for row in lines if row] or [[]]
     if twice := [name for i, name in enumerate(header) if name in header[:i]]:
         raise ValueError(f"{path}: is damaged: two columns are called {twice[0]!r}")
     for i, row in enumerate(rows, 1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class Names:
-    """Short names of scenarios for a legend: what all labels share is left out.
+    """Short names of scenarios for a legend, without the parts that all labels share.
 
     >>> names = Names(["routing=minimal, vcs=4", "routing=deflection, vcs=4"])
     >>> names.title, names["routing=minimal, vcs=4"]

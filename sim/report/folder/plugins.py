@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugins of a run, which may have registered its figures."""
+"""Plugins of a run, which may have registered its figures."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,17 +13,17 @@ from flitlab.sim.config.values import read_resolved
 from flitlab.sim.report.figures.registry import names
 
 
-def know_figures(folder: Path, wanted: Iterable[str], trust_plugins: bool) -> None:
-    """Loads the plugins of a run if it has a figure that nothing in this process has registered.
+def load_figure_plugins(folder: Path, figures: Iterable[str], trust_plugins: bool) -> None:
+    """Load the plugins of a run if one of ``figures`` is not registered.
 
-    trust_plugins: whether they are imported. Raises :class:`~flitlab.sim.config.errors.ConfigError` if they are not
+    trust_plugins: whether they may be imported. Raises :class:`~flitlab.sim.config.errors.ConfigError` if they are not
     trusted, or one cannot be loaded.
     """
     resolved = folder / "config.resolved.yaml"
-    if set(wanted) <= set(names()) or not resolved.exists():
+    if set(figures) <= set(names()) or not resolved.exists():
         return
-    mistakes: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
     named = {"plugins": read_resolved(read_file(resolved)).get("plugins")}
-    load_plugins(ConfigDocument(wrap(named, str(resolved)), mistakes), folder.resolve(), trust_plugins)
-    if mistakes:
-        raise ConfigError(mistakes)
+    load_plugins(ConfigDocument(wrap(named, str(resolved)), errors), folder.resolve(), trust_plugins)
+    if errors:
+        raise ConfigError(errors)

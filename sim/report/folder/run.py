@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run folder, read back as a whole."""
+"""A run folder, read as a whole."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from flitlab.sim.report.folder.frames import Row, failed, read_csv
 from flitlab.sim.report.folder.units import Units
 
 PROGRAM_TABLES = ("steps", "utilisation", "timeline", "collectives", "jobs")
-"""Tables of programs that figures are made of."""
+"""Tables of programs that figures show."""
 
 
 def _of_programs(manifest: Mapping[str, Any]) -> bool:
@@ -32,7 +32,7 @@ def _of_programs(manifest: Mapping[str, Any]) -> bool:
 
 
 FURTHER = ("epochs", "throughput_time", "transports")
-"""Tables of networks that change during a run, and of several transports side by side."""
+"""Tables of runs with a timeline, and of several transports."""
 
 
 def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
@@ -44,8 +44,8 @@ def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 class Run:
     """A run folder: usable rows, failed ones, ceilings, manifest, usable rows of metrics.csv, published values.
 
-    tables: further tables of the experiment ``application``, or of budgets, by name. saturation: rows of
-    saturation.csv. altered: names of files that are not as the run wrote them.
+    tables: further tables by name. saturation: rows of saturation.csv. altered: files that differ from what the run
+    wrote.
     """
 
     rows: list[Row]
@@ -60,10 +60,10 @@ class Run:
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
-        """Reads the tables and manifest.json; what is absent counts as empty.
+        """Read the tables and manifest.json of a folder; absent files count as empty.
 
-        Of a run that is under way, or was killed, the points and ceilings it has are read. Raises ``ValueError`` for
-        a manifest that no run has written and for what is no table, ``OSError`` for what cannot be read.
+        For an unfinished run, the stored points and ceilings are read. Raises ``ValueError`` for files that no run has
+        written, ``OSError`` for files that cannot be read.
         """
         reject_special_files(folder)
         rows, metrics = read_csv(folder / "results.csv"), read_csv(folder / "metrics.csv")
@@ -103,7 +103,7 @@ class Run:
 
     @property
     def of_flows(self) -> bool:
-        """Whether its results are of the datagram discipline."""
+        """Whether its results are of flows (modes datagram and spray)."""
         return any("host_throughput" in row for row in self.rows)
 
     @property
@@ -114,18 +114,18 @@ class Run:
     @cached_property
     def swept(self) -> list[str]:
         """Columns of metrics.csv for the case label and the swept keys."""
-        given = self.manifest.get("columns")
-        if given is None and "kind" in self.columns:
-            given = self.columns[1 : self.columns.index("kind")]
-        return [key for key in given or [] if key in self.columns]
+        keys = self.manifest.get("columns")
+        if keys is None and "kind" in self.columns:
+            keys = self.columns[1 : self.columns.index("kind")]
+        return [key for key in keys or [] if key in self.columns]
 
     def where(self, columns: Mapping[str, Sequence[str]]) -> "Run":
-        """The run with only those rows of metrics.csv that have one of the given texts in each column."""
+        """Return the run with the rows of metrics.csv that have one of the texts in each column."""
         kept = [row for row in self.metrics if all(row.get(key) in texts for key, texts in columns.items())]
         return replace(self, metrics=kept)
 
     def units(self, flit_ns: float | None = None) -> Units:
-        """Units of the figures: from the argument, the manifest or the columns, else ticks."""
+        """Units of the figures: by the argument, the manifest or the columns, else ticks."""
         return Units(flit_ns or self.manifest.get("flit_ns") or self._flit_ns_of_columns())
 
     def _flit_ns_of_columns(self) -> float | None:
@@ -140,15 +140,15 @@ class Run:
 
         The manifest holds one number for all scenarios, or a number by scenario.
         """
-        given = self.manifest.get("mean_rate", 1.0)
-        return float(given.get(scenario, 1.0) if isinstance(given, dict) else given)
+        rates = self.manifest.get("mean_rate", 1.0)
+        return float(rates.get(scenario, 1.0) if isinstance(rates, dict) else rates)
 
     def background_rate(self, scenario: str) -> float:
-        """What is offered besides and does not grow with the load, in flits/tick/host; mostly 0."""
+        """Offered background traffic, which does not grow with the load, in flits/tick/host; mostly 0."""
         return float(self.manifest.get("background_rate", {}).get(scenario, 0.0))
 
     def limit(self, scenario: str) -> float:
-        """The load from which on a scenario cannot carry what is offered, as its ceilings say; inf if none does."""
+        """The load from which on a scenario is certainly saturated, by its ceilings; inf without."""
         return limit_of(self.ceiling_columns(scenario))
 
     def ceiling_columns(self, scenario: str) -> dict[str, float | None]:
@@ -156,7 +156,9 @@ class Run:
         return ceiling_columns(one.row for one in self.ceilings if one.scenario == scenario and one.known)
 
     def thetas(self) -> "list[Mark]":
-        """Ceilings that are lines, in accepted units (flits/tick/host), by falling rank; equal ones are one mark."""
+        """Ceilings that are vertical lines, in flits/tick/host of accepted traffic, by falling rank; equal ones are
+        merged.
+        """
         marks: dict[str, list[Mark]] = {}
         for one in self.ceilings:
             if one.known and one.is_line:
@@ -165,7 +167,7 @@ class Run:
         return [mark for name in sorted(marks, key=lambda name: -kind_of(name).rank) for mark in marks[name]]
 
     def totals(self) -> "list[Total]":
-        """The ``total`` ceiling as curves over offered traffic; equal ones are one curve."""
+        """The ceiling ``total`` as curves over offered traffic; equal ones are merged."""
         totals: list[Total] = []
         for scenario in self.scenarios:
             rate, beside = self.mean_rate(scenario), self.background_rate(scenario)
@@ -186,11 +188,11 @@ NUMBERS = {
     ),
     "ceilings.csv": ("load", "lower", "upper"),
 }  # fmt: skip
-"""Table -> columns from which figures, comparisons and saturation points follow: a cell is a number, or empty."""
+"""Table -> columns whose cells must be numbers, or empty."""
 
 
 def _check_numbers(rows: Sequence[Row], path: Path) -> None:
-    """Raise ``ValueError`` for a cell that should be a number and is none: runs write no such cell."""
+    """Raise ``ValueError`` for a cell that must be a number and is not."""
     for column in NUMBERS[path.name]:
         for i, row in enumerate(rows, 1):
             if row.get(column) and math.isnan(number(row, column)):

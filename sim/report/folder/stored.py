@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the folder of a run holds of its points and ceilings, beside the tables that it writes at its end."""
+"""Reads the stored points and ceilings of a run folder, besides its tables."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,49 +13,49 @@ Record = dict[str, Any]
 
 
 def _records(folder: Path) -> Iterator[Record]:
-    """What ``points/<id>.json`` hold, by id; of those that are not what was written, nothing."""
+    """Yield the valid records of ``points/<id>.json``, by id."""
     for file in sorted(folder.glob("points/*.json")):
         try:
-            found = read_record(folder, f"points/{file.name}")
+            record = read_record(folder, f"points/{file.name}")
         except RecordError:
             continue
-        if found is not None:
-            yield found
+        if record is not None:
+            yield record
 
 
 def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
-    """(entry of a scenario in the manifest, content of ``points/<id>.json``) of every point of the run."""
+    """Yield (entry of a scenario in the manifest, content of ``points/<id>.json``) for every point of the run."""
     scenarios: dict[str, list[Record]] = {}
     for scenario in manifest.get("scenarios", ()):
         scenarios.setdefault(scenario.get("hash", ""), []).append(scenario)
     for record in _records(folder):
         if record.get("row"):
             for scenario in scenarios.get(record.get("scenario", "-"), ()):
-                if _is_asked_for(record, scenario):
+                if _belongs_to_run(record, scenario):
                     yield scenario, record
 
 
-def _is_asked_for(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
-    """Whether a point is of the run that the manifest tells of, and not of one before it in the same folder."""
+def _belongs_to_run(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
+    """Whether a point belongs to the run of the manifest, not to an earlier one in the same folder."""
     placed = scenario.get("placed")
-    asked = placed or point["load"] in scenario.get("loads", ())
+    configured = placed or point["load"] in scenario.get("loads", ())
     measured = point.get("measure") == scenario.get("measured") or (placed and _is_probe(point, scenario))
-    return bool(asked and measured and point["seed"] in scenario.get("seeds", ()))
+    return bool(configured and measured and point["seed"] in scenario.get("seeds", ()))
 
 
 def _is_probe(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
-    """Whether a point is a probe of a search of a scenario: its first window is that of the scenario's points."""
+    """Whether a point is a probe of a scenario's search: its first window is that of the scenario's points."""
     measure, measured = point.get("measure") or {}, scenario.get("measured") or {}
     return "resolution" in measure and all(measure.get(key) == measured.get(key) for key in ("warmup", "ticks"))
 
 
 def results(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
-    """Rows as those of results.csv: of every scenario in order, by load and seed."""
+    """Return rows as in results.csv: by scenario, load and seed."""
     order = {scenario["label"]: i for i, scenario in enumerate(manifest.get("scenarios", ()))}
-    found = sorted(
+    pairs = sorted(
         points(folder, manifest), key=lambda pair: (order[pair[0]["label"]], pair[1]["load"], pair[1]["seed"])
     )
-    return [_result(scenario, point) for scenario, point in found]
+    return [_result(scenario, point) for scenario, point in pairs]
 
 
 def _result(scenario: Record, point: Record) -> Row:
@@ -65,7 +65,7 @@ def _result(scenario: Record, point: Record) -> Row:
 
 
 def ceilings(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
-    """Rows as those of ceilings.csv."""
+    """Return rows as in ceilings.csv."""
     return [
         _text({"scenario": scenario["label"], **{k: v for k, v in row.items() if not isinstance(v, list | dict)}})
         for scenario, row in certified(folder, manifest)
@@ -73,7 +73,7 @@ def ceilings(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
 
 
 def certified(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
-    """(entry of a scenario in the manifest, one of its ceilings with all that ``ceilings/<id>.json`` holds of it)."""
+    """Yield (entry of a scenario in the manifest, one of its ceilings as stored in ``ceilings/<id>.json``)."""
     known: dict[str, list[Record]] = {}
     for scenario in manifest.get("scenarios", ()):
         for name in scenario.get("ceilings", ()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The units in which a run is printed and drawn."""
+"""The units of printed and drawn values."""
 
 from dataclasses import dataclass, replace
 
@@ -8,7 +8,7 @@ from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, Column, c
 
 @dataclass(frozen=True)
 class Units:
-    """What to print: ticks, or nanoseconds when the duration of a flit is known."""
+    """Ticks, or nanoseconds if the duration of a flit is known."""
 
     flit_ns: float | None = None
 
@@ -33,6 +33,6 @@ class Units:
         return "flit/ns/host" if self.flit_ns else "flit/tick/host"
 
     def axis(self, name: str) -> str:
-        """What an axis of a column of results.csv is called, in the printed unit; of no known column, its name."""
+        """Return the axis label of a column of results.csv in the printed unit; of an unknown column, its name."""
         one = columns(*RESULTS).get(name) or Column("packets", name, "")
         return replace(one, unit={TICKS: self.time_name, RATE: self.rate_name}.get(one.unit, one.unit)).axis

@@ -20,20 +20,21 @@ from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.network import bottleneck
 
 LONGEST_TEXT = 400_000
-"""A resolved configuration of more bytes is not shown: a study may have thousands of topologies."""
+"""The largest resolved configuration that is shown, in bytes."""
 
 FEW_POINTS = 100
-"""The table of so many points is open from the beginning."""
+"""The most points whose table is open at first."""
 
 LARGEST_FIGURE = 300_000
-"""A static figure of more bytes as SVG is shown as PNG."""
+"""The largest static figure that is embedded as SVG, in bytes; a larger one is PNG."""
 
 
 def write(folder: Path) -> Path:
-    """Writes ``folder/report.html`` from what lies in a run folder; draws the figures if there are none.
+    """Write ``folder/report.html`` from the files of a run folder; draw the figures if there are none.
 
     The page loads nothing from elsewhere, and shows its figures and tables without its script, too. Means are over
-    replicates, with 95 % confidence half-widths. Of a run that is not finished it shows what there is.
+    replicates, with 95 % confidence half-widths. For a run that is not finished it shows the finished points. Raises
+    ``OSError``, and ``ValueError`` for files that no run has written.
     """
     folder = Path(folder)
     run = Run.read(folder)
@@ -41,11 +42,11 @@ def write(folder: Path) -> Path:
         with suppress(ValueError):  # a page without a figure is better than no page
             draw(folder)
     name = str(run.manifest.get("name") or folder.resolve().name)
-    standings, found = answer.standings(run), network.inside(run, folder)
+    summaries, networks = answer.scenario_summaries(run), network.network_use(run, folder)
     drawn = charts.charts(run, folder)
     units = run.units()
     document: dict[str, Any] = {
-        "scenarios": run.scenarios, "charts": drawn, "inside": network.data(run, found), "time": units.time,
+        "scenarios": run.scenarios, "charts": drawn, "inside": network.data(run, networks), "time": units.time,
         "unit": units.time_name,
     }  # fmt: skip
     sections = [
@@ -57,8 +58,8 @@ def write(folder: Path) -> Path:
         ("jobs", "Jobs", tables.jobs(run)),
         ("steps", "Collectives and other steps", tables.folded("every kind of step", _steps(run))),
         ("transports", "Transports", tables.transports(run)),
-        ("scenarios", "Scenarios", tables.scenarios(run, standings)),
-        ("network", "Inside the network", _network(document["inside"], found)),
+        ("scenarios", "Scenarios", tables.scenarios(run, summaries)),
+        ("network", "Inside the network", _network(document["inside"], networks)),
         ("metrics", "Metrics", tables.metrics(run.metrics)),
         ("ceilings", "Ceilings", tables.ceilings(run.ceilings)),
         ("results", "Results", _results(run)),
@@ -69,7 +70,7 @@ def write(folder: Path) -> Path:
     ]
     sections = [section for section in sections if section[2]]
     parts = {
-        "answer": escape(answer.sentence(run, standings)), "facts": _facts(run),
+        "answer": escape(answer.sentence(run, summaries)), "facts": _facts(run),
         "contents": "".join(f'<li><a href="#{id}">{escape(title)}</a></li>' for id, title, _ in sections),
         "sections": "".join(_section(*section) for section in sections),
     }  # fmt: skip
@@ -78,7 +79,7 @@ def write(folder: Path) -> Path:
 
 
 def _steps(run: Run) -> str:
-    """The table of steps; a collective alone is its only one."""
+    """The table of steps; '' for a collective, which is its only step."""
     return "" if run.of_collectives else tables.steps(run)
 
 
@@ -87,7 +88,7 @@ def _section(id: str, title: str, body: str) -> str:
 
 
 def _facts(run: Run) -> str:
-    """What was run, in a line of short facts."""
+    """Facts of the run in a line."""
     manifest = run.manifest
     counts = [
         (len(run.scenarios), "scenario"), (len(run.rows), "point"), (len(run.ceilings), "ceiling"),
@@ -100,21 +101,21 @@ def _facts(run: Run) -> str:
     facts += [str(manifest.get("finished") or manifest.get("created") or "")[:10]]
     status = str(manifest.get("status") or "")
     items = "".join(f"<li>{escape(fact)}</li>" for fact in facts if fact)
-    warnings = [] if status in ("", RunStatus.DONE) else [_said(status)]
+    warnings = [] if status in ("", RunStatus.DONE) else [_status_text(status)]
     warnings += [f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else []
     state = "".join(f'<li class="warn">{escape(text)}</li>' for text in warnings)
     return f'<ul class="facts">{state}{items}</ul>' if items or state else ""
 
 
 def _cpu_time(manifest: dict[str, Any]) -> str:
-    """What the points took, and beside it what their kernels did; '' where that is not known."""
+    """CPU time of the points, and of their kernels; '' where unknown."""
     if not manifest.get("cpu_s"):
         return ""
     compiled = float(manifest.get("compile_s", 0.0))
     return f"{manifest['cpu_s']:,.1f} s of CPU time" + f" and {compiled:,.0f} s for kernels" * (compiled >= 1)
 
 
-def _said(status: str) -> str:
+def _status_text(status: str) -> str:
     return "not finished: what there is so far" if status == RunStatus.RUNNING else status
 
 
@@ -139,7 +140,7 @@ def _waterfall(folder: Path) -> str:
 
 
 def _captions(run: Run) -> dict[str, str]:
-    """What static figures show, by name."""
+    """Captions of static figures, by name."""
     labels = [str(scenario.get("label")) for scenario in run.manifest.get("scenarios", ())]
     names = [bottleneck.numbered(bottleneck.NAME, i, label) for i, label in enumerate(labels, 1)]
     if len(labels) == 1:
@@ -149,12 +150,12 @@ def _captions(run: Run) -> dict[str, str]:
 
 
 def _pictures(folder: Path) -> dict[str, Path]:
-    """The static figures that there are, by name; as SVG where possible."""
+    """Static figures by name; SVG where possible."""
     return {file.stem: file for suffix in ("png", "svg") for file in sorted(folder.glob(f"figures/*.{suffix}"))}
 
 
 def _chart(chart: charts.Chart, file: Path | None, first: bool) -> str:
-    """What the script draws a chart into; until then, and without it, the static figure, which has all its panels."""
+    """The element into which the script draws a chart; without the script it shows the static figure."""
     title, note = ": ".join(filter(None, (chart["title"], chart.get("panel")))), escape(chart.get("note") or "")
     image = _image(file, chart["title"]) if file else '<p class="soft">The script of the page draws this.</p>'
     return (
@@ -169,7 +170,7 @@ def _figure(file: Path, caption: str) -> str:
 
 
 def _image(file: Path, text: str) -> str:
-    """The picture as it is on disk, as an image of its own so that no ids of two pictures meet."""
+    """The picture as an image element, so that ids of two SVG pictures do not clash."""
     kind = "png" if file.suffix == ".png" else "svg+xml"
     if file.stat().st_size > LARGEST_FIGURE and file.with_suffix(".png").exists():
         file, kind = file.with_suffix(".png"), "png"
@@ -177,11 +178,11 @@ def _image(file: Path, text: str) -> str:
     return f'<img alt="{escape(text)}" src="data:image/{kind};base64,{coded}">'
 
 
-def _network(data: dict[str, Any], found: Sequence[network.Inside]) -> str:
+def _network(data: dict[str, Any], networks: Sequence[network.NetworkUse]) -> str:
     if not data:
         return ""
     more = f'<p class="soft">{escape(data["left_out"])}</p>\n' if data["left_out"] else ""
-    return f'{more}<div id="inside"></div>\n<noscript>{network.busiest(found)}</noscript>\n'
+    return f'{more}<div id="inside"></div>\n<noscript>{network.busiest(networks)}</noscript>\n'
 
 
 def _results(run: Run) -> str:
@@ -192,8 +193,8 @@ def _results(run: Run) -> str:
 
 
 def _configuration(folder: Path) -> str:
-    given, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
-    parts = [f'<pre tabindex="0">{escape(read_text(given))}</pre>\n'] if given.exists() else []
+    source, resolved = folder / "config.yaml", folder / "config.resolved.yaml"
+    parts = [f'<pre tabindex="0">{escape(read_text(source))}</pre>\n'] if source.exists() else []
     if resolved.exists() and resolved.stat().st_size <= LONGEST_TEXT:
         text = escape(read_text(resolved))
         parts.append(tables.folded("as resolved, with every default", f'<pre tabindex="0">{text}</pre>'))
@@ -201,7 +202,7 @@ def _configuration(folder: Path) -> str:
 
 
 def _reproduce(run: Run) -> str:
-    """The commands that give the same bytes again."""
+    """The commands that reproduce the run, byte for byte."""
     command = run.manifest.get("command")
     if not command:
         return ""
@@ -223,7 +224,7 @@ def _reproduce(run: Run) -> str:
 
 
 def _provenance(run: Run) -> str:
-    """The manifest, without what tables of the page say already; scenario by scenario on request."""
+    """The manifest, without entries that other tables show; scenarios are folded."""
     hidden = ("scenarios", "published", "problems", "plots", "drawn")
     general = {key: value for key, value in run.manifest.items() if key not in hidden}
     parts = [tables.table(("key", "value"), list(tables.flat(general)), text=(0, 1))]

@@ -12,7 +12,7 @@ from flitlab.sim.experiment.saturation import ceiling_of
 from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.figures.collectives import BySize
-from flitlab.sim.report.folder.budget import ladders
+from flitlab.sim.report.folder.budget import loss_budgets
 from flitlab.sim.report.folder.budget import sentence as sentence_of
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
@@ -24,17 +24,17 @@ PLURAL = {
     "agrees": "agree", "order agrees": "agree in order", "differs: the paper slips": "differ as the paper slips",
     "differs: unpublished setting": "differ by an unpublished setting", "differs: unexplained": "differ unexplained",
 }  # fmt: skip
-"""What is said of several values with a verdict."""
+"""Verdicts of several values."""
 
 NARROW = 0.02
-"""Certified intervals narrower than this (relative) are one number."""
+"""Relative width below which a certified interval is printed as one number."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a scenario saturates, in loads, and what of its ceiling that is; texts are '' where nothing is known.
+class ScenarioSummary:
+    """The saturation point of a scenario, in loads, and its share of the ceiling; texts are '' where unknown.
 
-    value: saturation, NaN where unknown. name: of the ceiling. share: value / ceiling.
+    value: saturation point, NaN where unknown. name: of the ceiling. share: value / ceiling.
     """
 
     scenario: str
@@ -46,30 +46,30 @@ class Standing:
     efficiency: str = ""
 
 
-def standings(run: Run) -> list[Standing]:
-    """One for each scenario."""
-    return [_standing(run, scenario) for scenario in run.scenarios]
+def scenario_summaries(run: Run) -> list[ScenarioSummary]:
+    """Return a summary of each scenario."""
+    return [_summary(run, scenario) for scenario in run.scenarios]
 
 
-def _standing(run: Run, scenario: str) -> Standing:
+def _summary(run: Run, scenario: str) -> ScenarioSummary:
     least = ceiling_of(run.ceiling_columns(scenario))
     ceiling = "" if least is None else f"{least.name} {_interval(least.lower, least.upper)}"
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
-    found = saturation(rows, run.limit(scenario))
-    if found is None or not found.upper:
-        return Standing(scenario, ceiling=ceiling)
-    between = f"{found.lower:.4g} – {found.upper:.4g}" if math.isfinite(found.upper) else f"above {found.lower:.4g}"
+    point = saturation(rows, run.limit(scenario))
+    if point is None or not point.upper:
+        return ScenarioSummary(scenario, ceiling=ceiling)
+    between = f"{point.lower:.4g} – {point.upper:.4g}" if math.isfinite(point.upper) else f"above {point.lower:.4g}"
     name = "" if least is None else least.name
-    known = Standing(scenario, found.value, name, between=between, ceiling=ceiling)
-    return known if least is None or not found.ended else _with_efficiency(known, found, least.upper)
+    known = ScenarioSummary(scenario, point.value, name, between=between, ceiling=ceiling)
+    return known if least is None or not point.ended else _with_efficiency(known, point, least.upper)
 
 
-def _with_efficiency(known: Standing, found: Saturation, ceiling: float) -> Standing:
-    if math.isfinite(found.value):
-        share, text = found.value / ceiling, percent(found.value / ceiling)
+def _with_efficiency(known: ScenarioSummary, point: Saturation, ceiling: float) -> ScenarioSummary:
+    if math.isfinite(point.value):
+        share, text = point.value / ceiling, percent(point.value / ceiling)
     else:
-        share, text = found.lower / ceiling, f"at least {percent(found.lower / ceiling)}"
-    return Standing(**{**known.__dict__, "share": share, "efficiency": text})
+        share, text = point.lower / ceiling, f"at least {percent(point.lower / ceiling)}"
+    return ScenarioSummary(**{**known.__dict__, "share": share, "efficiency": text})
 
 
 def _interval(lower: float, upper: float) -> str:
@@ -88,11 +88,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}\xa0%"
 
 
-def sentence(run: Run, standings: Sequence[Standing]) -> str:
+def sentence(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     """The answer of a run, for the first screen of its report; '' if it has none."""
     answers = (
-        _of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, standings), _of_flows(run),
-        _of_completion(run), _of_relative(run), _of_search(run), _of_ceilings(run, standings),
+        _of_budgets(run), _of_collectives(run), _of_programs(run), _of_sweep(run, summaries), _of_flows(run),
+        _of_completion(run), _of_relative(run), _of_search(run), _of_ceilings(run, summaries),
     )  # fmt: skip
     first = next(filter(None, answers), "")
     return " ".join(filter(None, (first, _of_published(run))))
@@ -122,19 +122,19 @@ def _best_and_worst(
 def _of_budgets(run: Run) -> str:
     """The largest loss of each scenario, and what would recover it; of many, of the best and the worst."""
     names = Names(run.scenarios)
-    sentences = {ladder.scenario: sentence_of(ladder, names[ladder.scenario]) for ladder in ladders(run.tables)}
+    sentences = {budget.scenario: sentence_of(budget, names[budget.scenario]) for budget in loss_budgets(run.tables)}
     if len(sentences) <= FEW:
         return " ".join(filter(None, sentences.values()))
-    loads = {ladder.scenario: number(switch, "percent") for ladder in ladders(run.tables)
-             if (switch := ladder.rung("switch")) is not None}  # fmt: skip
+    loads = {budget.scenario: number(switch, "percent") for budget in loss_budgets(run.tables)
+             if (switch := budget.level("switch")) is not None}  # fmt: skip
     ends = (max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)) if loads else ()
     return " ".join(f"{word}: {sentences[name]}" for word, name in zip(("Best", "Worst"), ends, strict=False))
 
 
-def _of_sweep(run: Run, standings: Sequence[Standing]) -> str:
-    shares = {s.scenario: s for s in standings if math.isfinite(s.share)}
+def _of_sweep(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
+    shares = {s.scenario: s for s in summaries if math.isfinite(s.share)}
     if not shares:
-        stable = {s.scenario: s for s in standings if s.between}
+        stable = {s.scenario: s for s in summaries if s.between}
         if not stable:
             return ""
         values = {name: s.value for name, s in stable.items()}
@@ -154,7 +154,7 @@ def _of_sweep(run: Run, standings: Sequence[Standing]) -> str:
 
 
 def _of_programs(run: Run) -> str:
-    """What the lower bounds explain of the times of programs, and how fast they are beside each other."""
+    """How much of the time of programs the lower bounds explain, and their relative performance."""
     shares, faster = _by_scenario(run, "efficiency"), _by_scenario(run, "relative_performance")
     if not run.of_programs or not shares:
         return ""
@@ -215,7 +215,7 @@ def _bytes(size: float) -> str:
 
 
 def _by_scenario(run: Run, column: str) -> dict[str, float]:
-    """Means over replicates, where there is a number."""
+    """Means over replicates, by scenario."""
     values: dict[str, list[float]] = {}
     for row in run.rows:
         if math.isfinite(value := number(row, column)):
@@ -280,10 +280,10 @@ def _of_search(run: Run) -> str:
     return _best_and_worst(run, largest, lambda name: f"passes up to {largest[name]:g}")
 
 
-def _of_ceilings(run: Run, standings: Sequence[Standing]) -> str:
+def _of_ceilings(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     if run.rows:
         return ""
-    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in standings}
+    of = {s.scenario: ceiling_of(run.ceiling_columns(s.scenario), ["mcf"]) for s in summaries}
     upper = {scenario: ceiling.upper for scenario, ceiling in of.items() if ceiling is not None}
     return _best_and_worst(
         run, upper, lambda name: f"carries at most load {upper[name]:.4g} by any routing (maximum concurrent flow)",

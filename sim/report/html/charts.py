@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interactive charts of the page, as data for its script: curves, ceilings and what the axes are called."""
+"""The interactive charts of the page, as data for its script: curves, ceilings and axes."""
 
 import csv
 import math
@@ -27,22 +27,23 @@ from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
 Chart = dict[str, Any]
-"""What the script draws. name: of the static figure it stands for. x, y: label, unit ('rate', 'time' or '') and scale
-('linear', 'log' or 'knee'). panel: its title among others of the same sort, whose axes have the same ``ends``. series,
-marks (vertical lines), totals (dashed curves): see below. diagonal: whether y = x is drawn."""
+"""The data of a chart. name: of the static figure it replaces. x, y: label, unit ('rate', 'time' or '') and scale
+('linear', 'log' or 'knee'). panel: its title among panels of the same kind, which share ``ends``. series, marks
+(vertical lines), totals (dashed curves): see below. diagonal: whether y = x is drawn.
+"""
 
 DIGITS = 5
 """Significant digits of a coordinate."""
 
 REACH = 1.3
-"""Bands are shown up to so many times the greatest value of all."""
+"""The axis shows bands up to this multiple of the greatest value."""
 
 MOST_FLOWS = 400
-"""Points of a curve of flows by rank; of more flows, evenly spaced ranks are shown."""
+"""The most points of a curve of flows by rank; of more flows, evenly spaced ranks are shown."""
 
 
 def charts(run: Run, folder: Path) -> list[Chart]:
-    """All that a run has."""
+    """Return all charts of a run."""
     if run.metrics:
         return _metric_charts(run)
     if run.of_programs:
@@ -61,14 +62,14 @@ def _sweep(run: Run) -> Iterable[Chart]:
     yield from _panels(plan, "percentiles", [_percentiles(panel, look) for panel in plan.panels])
     hops = "Path length over accepted traffic", "hops_mean", _axis("mean hops"), "Channels between switches."
     yield from _panels(plan, "hops_load", [_plain(panel, look, "accepted", *hops) for panel in plan.panels])
-    note = "Of the host that gets the least of what it creates; below saturation about 1, but for packets under way."
+    note = "Of the host that gets the least of what it creates; below saturation about 1, less packets in flight."
     fairness = "Fairness between sources", "min_flow_ratio", _axis_of("min_flow_ratio"), note
     yield from _panels(plan, "fairness", [_plain(panel, look, "offered", *fairness) for panel in plan.panels])
 
 
-def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
-    """Charts of one name, told apart by their panels, with axes that reach as far as those of all of them."""
-    kept = [(panel, chart) for panel, chart in zip(plan.panels, found, strict=True) if chart["series"]]
+def _panels(plan: Layout, name: str, by_panel: Sequence[Chart]) -> Iterable[Chart]:
+    """Yield the charts of one name with shared axes, distinguished by their panels."""
+    kept = [(panel, chart) for panel, chart in zip(plan.panels, by_panel, strict=True) if chart["series"]]
     ends = _ends([chart for _, chart in kept])
     for i, (panel, chart) in enumerate(kept):
         notes = (
@@ -80,9 +81,9 @@ def _panels(plan: Layout, name: str, found: Sequence[Chart]) -> Iterable[Chart]:
         yield chart | {"name": f"{name}.{i + 1}" if i else name, "note": " ".join(filter(None, notes))} | several
 
 
-def _ends(found: Sequence[Chart]) -> dict[str, list[float]]:
-    """Least and greatest coordinates of charts that are to have the same axes, with bands and ceilings near by."""
-    lines = [line for chart in found for line in chart["series"]]
+def _ends(alike: Sequence[Chart]) -> dict[str, list[float]]:
+    """Least and greatest coordinates of charts with shared axes, nearby bands and ceilings included."""
+    lines = [line for chart in alike for line in chart["series"]]
     ends = {}
     for axis in "xy":
         values = [value for line in lines for value in line[axis] if value is not None]
@@ -90,10 +91,10 @@ def _ends(found: Sequence[Chart]) -> dict[str, list[float]]:
             ends[axis] = [min(values), max(values)]
     if not ends:
         return {}
-    marks = [mark["upper"] for chart in found for mark in chart.get("marks", ())]
+    marks = [mark["upper"] for chart in alike for mark in chart.get("marks", ())]
     near = [value for value in marks if value <= FAR * ends["x"][1]]
     ends["x"][1] = max([ends["x"][1], *near])
-    if found[0]["y"]["scale"] == "linear":
+    if alike[0]["y"]["scale"] == "linear":
         bands = [y + half for line in lines for y, half in zip(line["y"], line["half"], strict=False) if y and half]
         ends["y"][1] = max(ends["y"][1], min(max(bands, default=0.0), REACH * ends["y"][1]))
     return ends
@@ -105,11 +106,16 @@ def _sentence(text: str) -> str:
 
 def _latency(run: Run, panel: Panel, look: Names) -> Chart:
     latency = curves(panel.run.rows, column("accepted"), column("latency_mean"), column("latency_ci95"))
-    of_points = "Markers are probes of a search, which are not joined" if panel.searched else "Bands are 95 % intervals"
+    ceilings = _marks(panel.run, look)
+    notes = {
+        "Markers are probes of a search, which are not joined.": panel.searched,
+        "Bands are 95 % intervals.": any(np.isfinite(curve.half).any() for curve in latency),
+        "Hollow markers are past saturation.": any(curve.saturated.any() for curve in latency),
+        "Vertical lines are certified ceilings.": bool(ceilings),
+    }
     chart = _chart(
         "latency_load", "Latency over accepted traffic", _axis_of("accepted"), _axis_of("latency_mean", "knee"),
-        _series(look, latency), marks=_marks(panel.run, look),
-        note=f"{of_points}, hollow markers are past saturation, vertical lines certified ceilings.",
+        _series(look, latency), marks=ceilings, note=" ".join(text for text, shown in notes.items() if shown),
     )  # fmt: skip
     zero = zero_load(run)
     how = {"linear": "linear", "log": "log"}.get(run.manifest.get("y") or "both", "knee")
@@ -118,16 +124,18 @@ def _latency(run: Run, panel: Panel, look: Names) -> Chart:
 
 
 def _accepted(panel: Panel, look: Names) -> Chart:
+    totals = _totals(panel.run, look)
     return _chart(
         "accepted_load", "Accepted over offered traffic", _axis_of("offered"), _axis_of("accepted"),
         _series(look, curves(panel.run.rows, column("offered"), column("accepted"))),
-        marks=_marks(panel.run, look), totals=_totals(panel.run, look), diagonal=True,
-        note="The grey diagonal is all that is offered; “total” bounds what any network like it could accept.",
+        marks=_marks(panel.run, look), totals=totals, diagonal=True,
+        note="On the grey diagonal all offered traffic is accepted."
+        + " “total” bounds the accepted traffic of any routing." * bool(totals),
     )  # fmt: skip
 
 
 def _percentiles(panel: Panel, look: Names) -> Chart:
-    """Median and tails, told apart by dashes; of probes, which have none, the tail alone."""
+    """Median and tails, distinguished by dashes; for probes only the tail."""
     tails = [("latency_p50", "median", 0), ("latency_p99", "99 %", 1), ("latency_p999", "99.9 %", 2)]
     note = "Solid: median; dashed: 99 % and 99.9 % of packets are faster."
     if panel.searched:
@@ -147,28 +155,28 @@ def _plain(panel: Panel, look: Names, over: str, title: str, name: str, axis: Ch
 
 
 def _slowdown(run: Run) -> Chart | None:
-    found = [
+    lines = [
         line for dash, (name, (what, _)) in enumerate(SLOWDOWNS.items())
         for line in _series(Names(run.scenarios), curves(run.rows, load, column(name)), what, dash)
     ]  # fmt: skip
     axes = _axis("load (fraction of NIC rate)"), _axis_of("slowdown_mean", "log")
     note = "Solid: mean over flows; dashed: 99th percentile."
-    return _chart("slowdown", "Slowdown of finite flows", *axes, found, note=note) if found else None
+    return _chart("slowdown", "Slowdown of finite flows", *axes, lines, note=note) if lines else None
 
 
 def _flows(run: Run, folder: Path) -> Chart | None:
-    """Throughput of flows by rank, all loads and seeds of a scenario together."""
-    found: dict[str, list[float]] = {}
+    """Throughput of flows by rank, over all loads and seeds of a scenario."""
+    by_scenario: dict[str, list[float]] = {}
     file = folder / "flows.csv"
     if file.exists():
         with open_text(file) as lines:
             for row in csv.DictReader(lines):
                 value = number(row, "throughput")
                 if not row.get("subflow") and math.isfinite(value):
-                    found.setdefault(row.get("scenario") or "", []).append(value)
+                    by_scenario.setdefault(row.get("scenario") or "", []).append(value)
     lines_of = []
     for scenario in run.scenarios:
-        values = np.sort(found.get(scenario, []))[::-1]
+        values = np.sort(by_scenario.get(scenario, []))[::-1]
         if len(values) > 1:
             rank = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_FLOWS)).astype(int))
             share = rank / (len(values) - 1)
@@ -179,8 +187,8 @@ def _flows(run: Run, folder: Path) -> Chart | None:
 
 
 def _metric_charts(run: Run) -> list[Chart]:
-    """Curves of the plots of metrics.csv that have a numeric x; the others are static figures alone."""
-    found = []
+    """Curves of the plots of metrics.csv with a numeric x; the others are static figures only."""
+    drawn = []
     for plot in plots_of(run)[0]:
         part = run.where(plot.where)
         if plot.x == metrics.SCENARIO or not metrics.numeric(part.metrics, plot.x):
@@ -188,19 +196,19 @@ def _metric_charts(run: Run) -> list[Chart]:
         if metrics.is_distribution(part, plot.y[0].expression):
             continue
         entries = series(part, plot)
-        alone = len({entry.quantity for entry in entries}) == 1
+        single = len({entry.quantity for entry in entries}) == 1
         lines = []
         for i, entry in enumerate(entries):
             by = metrics.combined(plot.by, entry.values)
-            name = ", ".join(filter(None, (by, "" if alone and by else entry.quantity.name)))
+            name = ", ".join(filter(None, (by, "" if single and by else entry.quantity.name)))
             lines.append(_line(entry.curve, name, i, 1 if entry.quantity.bound else 0))
         titles = dict.fromkeys(quantity.title for quantity in plot.y if not quantity.bound)
         y = plot.y_label or next(iter(titles), plot.y[0].title)
         x = plot.x_label or metrics.axis_title(part, plot.x)
         log = plot.log or ""
         axes = _axis(x, scale="log" if "x" in log else "linear"), _axis(y, scale="log" if "y" in log else "linear")
-        found.append(_chart(plot.name, caption(run, plot), *axes, lines, shared=False))
-    return [chart for chart in found if any(len(line["x"]) > 1 for line in chart["series"])]
+        drawn.append(_chart(plot.name, caption(run, plot), *axes, lines, shared=False))
+    return [chart for chart in drawn if any(len(line["x"]) > 1 for line in chart["series"])]
 
 
 def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], **more: Any) -> Chart:
@@ -212,16 +220,16 @@ def _axis(label: str, unit: str = "", scale: str = "linear") -> Chart:
 
 
 def _axis_of(name: str, scale: str = "linear") -> Chart:
-    """An axis of a column of results.csv; the script writes units that depend on the duration of a flit."""
+    """The axis of a column of results.csv; the script writes units that depend on the duration of a flit."""
     one = columns(*RESULTS)[name]
     unit = {TICKS: "time", RATE: "rate"}.get(one.unit, "")
     return _axis(one.label if unit else one.axis, unit, scale)
 
 
-def _series(names: Names, found: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
-    """Curves of scenarios, which have the same look in all charts. dash: of ``what`` is drawn, else the scenario's."""
+def _series(names: Names, scenario_curves: Iterable[Curve], what: str = "", dash: int | None = None) -> list[Chart]:
+    """Curves of scenarios, with the same style in all charts. dash: of ``what``, else the scenario's."""
     lines = []
-    for curve in found:
+    for curve in scenario_curves:
         i = names.labels.index(curve.scenario)
         name = ", ".join(filter(None, (names[curve.scenario], what)))
         lines.append(_line(curve, name, i, i if dash is None else dash))
@@ -229,7 +237,10 @@ def _series(names: Names, found: Iterable[Curve], what: str = "", dash: int | No
 
 
 def _line(curve: Curve, name: str, look: int, dash: int) -> Chart:
-    """key: what the legend of all charts has in common. hollow: points past saturation. low, high: of several draws."""
+    """A curve as data.
+
+    key: shared by the legends of all charts. hollow: points past saturation. low, high: over draws.
+    """
     half = curve.half if np.isfinite(curve.half).any() else np.zeros(0)
     draws = {"low": numbers(curve.low), "high": numbers(curve.high)} if np.isfinite(curve.low).any() else {}
     more = draws | ({} if curve.joined else {"apart": True})
@@ -247,7 +258,7 @@ def _plain_line(run: Run, scenario: str, x: Floats, y: Floats) -> Chart:
 
 
 def _marks(run: Run, names: Names) -> list[Chart]:
-    """Ceilings of one number. keys: the curves that they belong to, none if these are all."""
+    """Ceilings that are one number. keys: their curves; none if these are all curves."""
     return [
         {
             "name": mark.name, "lower": _short(mark.lower), "upper": _short(mark.upper), "method": mark.method,
@@ -272,7 +283,7 @@ def _belongs(run: Run, names: Names, scenarios: Sequence[str]) -> list[int]:
 
 
 def numbers(values: Iterable[float]) -> list[float | None]:
-    """Numbers with a few digits, None where one is not finite, as JSON can hold them."""
+    """Numbers with few digits, None for those that are not finite, as JSON can hold them."""
     return [_short(value) if math.isfinite(value) else None for value in map(float, values)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``write(verdict, folder)``: one self-contained page on a claim, with the proofs of what is said of it."""
+"""``write(verdict, folder)``: one self-contained page on a claim, with the proofs of its verdict."""
 
 import base64
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ CHECK = (
 
 
 def write(verdict: Verdict, folder: Path, figure: Path | None) -> Path:
-    """Writes ``folder/judge.html``; figure: a picture (PNG or SVG) that it shows. Raises ``OSError``."""
+    """Write ``folder/judge.html``; figure: a picture (PNG or SVG) to show. Raises ``OSError``."""
     sections = [
         ("numbers", "The numbers", _numbers(verdict.checks)), ("figure", "Shares of the limits", _picture(figure)),
         ("proofs", "What proves it", _proofs(verdict.checks)), ("deadlock", "Deadlock", _deadlock(verdict)),
@@ -81,9 +81,9 @@ def _picture(file: Path | None) -> str:
 
 
 def _proofs(checks: Sequence[Check]) -> str:
-    found = [check for check in checks if check.witness is not None]
-    parts = [f"<p>{escape(CHECK)}</p>\n"] if any(check.witness and check.witness.proof for check in found) else []
-    for check in found:
+    proven = [check for check in checks if check.witness is not None]
+    parts = [f"<p>{escape(CHECK)}</p>\n"] if any(check.witness and check.witness.proof for check in proven) else []
+    for check in proven:
         assert check.witness is not None
         parts.append(f"<h3>{escape(f'{check.what} {check.reported}')}</h3>\n<p>{escape(check.witness.statement)}</p>\n")
         parts.append(_channels(check.witness))
@@ -99,11 +99,11 @@ def _channels(witness: Witness) -> str:
 
 
 def _deadlock(verdict: Verdict) -> str:
-    stuck = verdict.deadlock
-    if stuck is None:
+    deadlock = verdict.deadlock
+    if deadlock is None:
         return ""
-    word = "Nothing rules a deadlock out" if stuck.prone else "Packets cannot deadlock"
-    return f"<p>{escape(f'{word} with {verdict.claim.vcs} virtual channels: {stuck.note}.')}</p>\n"
+    word = "Nothing rules a deadlock out" if deadlock.prone else "Packets cannot deadlock"
+    return f"<p>{escape(f'{word} with {verdict.claim.vcs} virtual channels: {deadlock.note}.')}</p>\n"
 
 
 def _list(sentences: Sequence[str]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What went on inside the network, as data for the page's script: use of channels, path lengths, maps."""
+"""The network of each scenario, as data for the page's script: channel utilisation, path lengths, maps."""
 
 import base64
 from collections import Counter
@@ -25,26 +25,26 @@ from flitlab.sim.report.html import tables
 from flitlab.sim.report.network.places import PLACES, suitable
 
 MOST_BYTES = 1_500_000
-"""Of the use of channels on a page: beyond, some loads, then some scenarios, are left out."""
+"""The most bytes of channel utilisation on a page; beyond, some loads, then some scenarios, are left out."""
 
 MOST_SWITCHES = 600
-"""Switches beyond which a map is a matrix."""
+"""The most switches of a map; a larger network is a matrix."""
 
 MOST_LINES = {"circular": 700}
-"""Channels beyond which a map of this style is a matrix; of the other styles, :data:`MOST_LINKS`."""
+"""The most channels of a map of this style; of the other styles, :data:`MOST_LINKS`."""
 
 MOST_LINKS = 6000
 
 LEVELS = 250
-"""Steps in which the use of a channel is told; 1 is so many."""
+"""Steps of channel utilisation; 1 is this many."""
 
-SHOWN = 10
-"""Channels in the table of those used most."""
+LISTED_CHANNELS = 10
+"""Channels in the table of the busiest."""
 
 
 @dataclass
 class State:
-    """A scenario at one load, sums over replicates. use: float64 [channels], flits per tick."""
+    """A scenario at one load, sums over replicates. use: float64 [channels], flits/tick."""
 
     use: Floats
     hops: Counter[int] = field(default_factory=Counter)
@@ -53,7 +53,7 @@ class State:
     saturated: bool = False
 
     def add(self, point: Mapping[str, Any]) -> None:
-        """One replicate more."""
+        """Add a replicate."""
         detail = point["detail"]
         self.use = self.use + np.array(detail["channel_use"])
         for name in ("hops", "deflections"):
@@ -64,11 +64,12 @@ class State:
 
 
 @dataclass
-class Inside:
-    """What is known of a scenario. states: by load.
+class NetworkUse:
+    """The channel utilisation of a scenario. states: by load.
 
-    optimum: use of the channels in the maximum concurrent flow, of which ``gap`` is known, None without any. price:
-    relative to the highest, 0 where a channel is not known to bind; None if that is not known of any.
+    optimum: float64 [channels], utilisation in the maximum concurrent flow, whose certified gap is ``gap``; None
+    without. price: float64 [channels], relative to the highest, 0 for channels not known to be bottlenecks; None if
+    none is known.
     """
 
     label: str
@@ -79,9 +80,11 @@ class Inside:
     gap: float | None = None
 
 
-def inside(run: Run, folder: Path) -> list[Inside]:
-    """What is known of the network of each scenario whose topology the folder holds, if anything is of its channels."""
-    found: dict[str, Inside] = {}
+def network_use(run: Run, folder: Path) -> list[NetworkUse]:
+    """Return the utilisation of each scenario with a stored topology and stored channel counters, or a certified
+    ``mcf``.
+    """
+    by_label: dict[str, NetworkUse] = {}
     topologies: dict[str, Topology] = {}
     for scenario in run.manifest.get("scenarios", ()):
         name = scenario.get("topology", {}).get("hash")
@@ -92,23 +95,23 @@ def inside(run: Run, folder: Path) -> list[Inside]:
             topology = topologies.setdefault(name, topologies.get(name) or read(file))
         except (OSError, FormatError):
             continue
-        found[scenario["label"]] = Inside(scenario["label"], topology)
+        by_label[scenario["label"]] = NetworkUse(scenario["label"], topology)
     shown = {(row.get("scenario"), row.get("load"), row.get("seed")) for row in run.rows + run.failures}
     for scenario, point in points(folder, run.manifest):
-        one = found.get(scenario["label"])
+        one = by_label.get(scenario["label"])
         if (scenario["label"], cell(point["load"]), cell(point["seed"])) not in shown:
             continue  # of another run in the same folder, or past the load that was enough
         if one is not None and len(point.get("detail", {}).get("channel_use", ())) == one.topology.channels:
             one.states.setdefault(point["load"], State(np.zeros(one.topology.channels))).add(point)
     for scenario, row in certified(folder, run.manifest):
-        one = found.get(scenario["label"])
+        one = by_label.get(scenario["label"])
         if one is not None and row["ceiling"] == "mcf":
             _add_optimum(one, row)
-    return [one for one in found.values() if one.states or one.optimum is not None]
+    return [one for one in by_label.values() if one.states or one.optimum is not None]
 
 
-def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
-    """Takes a row of mcf unless another has less of a gap."""
+def _add_optimum(one: NetworkUse, row: Mapping[str, Any]) -> None:
+    """Take a row of mcf unless another one has a smaller gap."""
     flow, lengths, topology = row.get("channel_load"), row.get("certificate"), one.topology
     if flow is None or lengths is None or not len(flow) == len(lengths["network"]) == topology.channels:
         return
@@ -122,12 +125,9 @@ def _add_optimum(one: Inside, row: Mapping[str, Any]) -> None:
     one.price = price / price.max() if price.any() else None
 
 
-def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
-    """What the page's script draws, as JSON has it; {} if nothing is known.
-
-    Its ``left_out`` says in words what the page has no room for.
-    """
-    kept, left_out = _within_limits(list(found))
+def data(run: Run, networks: Iterable[NetworkUse]) -> dict[str, Any]:
+    """Return the data of the page's script; {} if there are none. ``left_out`` says what the page does not show."""
+    kept, left_out = _within_limits(list(networks))
     if not kept:
         return {}
     names = Names(run.scenarios)
@@ -149,28 +149,28 @@ def data(run: Run, found: Iterable[Inside]) -> dict[str, Any]:
     return {"levels": LEVELS, "maps": maps, "scenarios": scenarios, "left_out": left_out} if scenarios else {}
 
 
-def _within_limits(found: list[Inside]) -> tuple[list[Inside], str]:
-    """As many scenarios, and loads of each, as there is room for."""
-    each = [one.topology.channels * 4 / 3 for one in found]
-    room = int(MOST_BYTES // max(sum(each), 1))
-    most = max((len(one.states) for one in found), default=0) + 2
-    if room >= most:
-        return found, ""
-    if room > 2:
-        for one in found:
+def _within_limits(networks: list[NetworkUse]) -> tuple[list[NetworkUse], str]:
+    """Return as many scenarios, and loads of each, as the page may hold."""
+    each = [one.topology.channels * 4 / 3 for one in networks]
+    max_states = int(MOST_BYTES // max(sum(each), 1))
+    most = max((len(one.states) for one in networks), default=0) + 2
+    if max_states >= most:
+        return networks, ""
+    if max_states > 2:
+        for one in networks:
             loads = sorted(one.states)
-            chosen = np.unique(np.linspace(0, max(len(loads) - 1, 0), room - 2).astype(int))
+            chosen = np.unique(np.linspace(0, max(len(loads) - 1, 0), max_states - 2).astype(int))
             one.states = {loads[i]: one.states[loads[i]] for i in chosen.tolist() if loads}
-        return found, f"{room - 2} loads of each scenario are shown."
+        return networks, f"{max_states - 2} loads of each scenario are shown."
     kept = []
-    for one, size in zip(found, np.cumsum(each) * 3, strict=True):
+    for one, size in zip(networks, np.cumsum(each) * 3, strict=True):
         if size <= MOST_BYTES:
             one.states = {load: one.states[load] for load in sorted(one.states)[:1]}
             kept.append(one)
-    return kept, f"The first {len(kept)} of {len(found)} scenarios are shown, at one load."
+    return kept, f"The first {len(kept)} of {len(networks)} scenarios are shown, at one load."
 
 
-def _state(one: Inside, load: float) -> dict[str, Any]:
+def _state(one: NetworkUse, load: float) -> dict[str, Any]:
     state = one.states[load]
     use = state.use / state.replicates / one.topology.capacity
     return {
@@ -189,31 +189,31 @@ def _shares(counts: Counter[int]) -> list[list[float]]:
 
 
 def _packed(use: Floats) -> str:
-    """One byte a channel, in base64. A little more than 1, of packets that the window's end cuts, is 1."""
+    """Utilisation as one byte per channel, in base64. Values above 1, of packets that the window cuts, are 1."""
     return base64.b64encode(np.clip(np.rint(use * LEVELS), 0, LEVELS).astype(np.uint8).tobytes()).decode("ascii")
 
 
 def _map(topology: Topology) -> dict[str, Any]:
-    """Where switches stand (0 .. 1000, y downwards), and the ends of channels."""
+    """Positions of switches (0 .. 1000, y downwards), and the ends of channels."""
     names = switch_names(topology)
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
         "hosts": topology.host_count.tolist(), "style": "matrix", "xy": [],
         "one_way": (topology.reverse < 0).tolist(), "names": names.values(range(names.count)) if names.labelled else [],
     }  # fmt: skip
     style = suitable(topology, MOST_SWITCHES)
     if style == "matrix" or topology.channels > MOST_LINES.get(style, MOST_LINKS):
-        return found
+        return document
     xy = PLACES[style](topology).xy * [1, -1]
     low, span = xy.min(axis=0), float(np.ptp(xy, axis=0).max(initial=0)) or 1.0
     placed = np.rint((xy - low) / span * 1000).astype(int)
-    return found | {"style": style, "xy": placed.tolist()}
+    return document | {"style": style, "xy": placed.tolist()}
 
 
-def busiest(found: Iterable[Inside]) -> str:
-    """A table of the channels used most, at the highest load that was not saturated, for readers without a script."""
+def busiest(networks: Iterable[NetworkUse]) -> str:
+    """Return a table of the busiest channels at the highest unsaturated load, for readers without a script."""
     parts = []
-    for one in list(found)[:4]:
+    for one in list(networks)[:4]:
         stable = [load for load, state in one.states.items() if not state.saturated] or list(one.states)
         if not stable:
             continue
@@ -222,7 +222,7 @@ def busiest(found: Iterable[Inside]) -> str:
         use = one.states[load].use / one.states[load].replicates / topology.capacity
         rows = [
             (f"{names.label(topology.src[c])} → {names.label(topology.dst[c])}", f"{use[c]:.3f}")
-            for c in np.argsort(-use, kind="stable")[:SHOWN].tolist()
+            for c in np.argsort(-use, kind="stable")[:LISTED_CHANNELS].tolist()
         ]
         title = f"Channels used most: {one.label}, load {load:g}"
         parts.append(tables.table(("channel", "utilisation"), rows, caption=title))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame that every page has: a document with its style, data and script inside, which loads nothing else."""
+"""The frame of every page: a self-contained document with its style, data and script."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,32 @@ def write_page(
     path: Path, title: str, body: str, parts: Mapping[str, str], data: Any, scripts: Sequence[str],
     styles: Sequence[str] = ("style.css",),
 ) -> Path:  # fmt: skip
-    """Writes a self-contained page.
+    """Write a self-contained page.
 
-    body: the file of this package that holds its body, whose placeholders are ``$title`` and the ``parts`` (HTML).
-    data: JSON-able, for the script. scripts, styles: files of this package, in order. Raises ``OSError``.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    title : str
+        Its title, plain text.
+    body : str
+        File of this package with the body, whose placeholders are ``$title`` and the ``parts``.
+    parts : mapping of str to str
+        HTML by placeholder.
+    data : JSON-able
+        For the script.
+    scripts, styles : sequence of str
+        Files of this package, in order.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
     """
     title = escape(title)
     text = Template(_resource("shell.html")).substitute(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the page. Every text in them is data and is escaped."""
+"""Tables of the page. All their texts are data and are escaped."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from flitlab.sim.measure.columns.registry import columns
+from flitlab.sim.measure.columns.registry import RATE, TICKS, columns
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
@@ -15,14 +15,17 @@ from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import Row, column, load
 from flitlab.sim.report.folder.run import Run
-from flitlab.sim.report.html.answer import Standing, percent
+from flitlab.sim.report.html.answer import ScenarioSummary, percent
 
 MOST_ROWS = 2000
-"""Rows of a table that the page shows."""
+"""The most rows of a table."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = (0,), caption: str = "") -> str:
-    """A table that can be sorted by its columns, which are set left where named in ``text``; '' without rows."""
+    """Return a sortable table as HTML; '' without rows.
+
+    head: column headings. rows: cells. text: indices of left-aligned columns. caption: shown above it.
+    """
     if not rows:
         return ""
     side = [' class="text"' if i in text else "" for i in range(len(head))]
@@ -39,11 +42,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int
 
 
 def folded(summary: str, body: str, opened: bool = False) -> str:
-    """Something that is opened on request, if it is not yet; '' if there is nothing."""
+    """Return a collapsible element; '' without a body."""
     return f"<details{' open' * opened}><summary>{escape(summary)}</summary>\n{body}\n</details>\n" if body else ""
 
 
-def scenarios(run: Run, standings: Sequence[Standing]) -> str:
+def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     """One row per scenario of a load sweep."""
     if not any(row.get("saturated") for row in run.rows):
         return ""
@@ -51,30 +54,29 @@ def scenarios(run: Run, standings: Sequence[Standing]) -> str:
     head = ["scenario", f"zero-load latency ({units.time_name})", "hops", "saturation (load)", "between loads"]
     head += ["ceiling", "efficiency", "least source's share", "points"]
     rows = []
-    for standing in standings:
-        own = sorted((row for row in run.rows if row.get("scenario") == standing.scenario), key=load)
-        found = saturation(own, run.limit(standing.scenario)) if own else None
+    for summary in summaries:
+        own = sorted((row for row in run.rows if row.get("scenario") == summary.scenario), key=load)
+        point = saturation(own, run.limit(summary.scenario)) if own else None
         first = [row for row in own if load(row) == load(own[0])]
         rows.append((
-            standing.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
-            with_interval(found) if found else "", standing.between, standing.ceiling, standing.efficiency,
-            plain(found.at("min_flow_ratio")) if found else "", str(len(own)),
+            summary.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
+            with_interval(point) if point else "", summary.between, summary.ceiling, summary.efficiency,
+            plain(point.at("min_flow_ratio")) if point else "", str(len(own)),
         ))  # fmt: skip
     caption = (
         "Zero-load latency and hops are those of the lowest load. Efficiency is saturation over the ceiling. The least "
-        "source's share is accepted over created traffic of the worst-served host just past saturation. "
-        f"{MEANING}."
+        "source's share is accepted over created traffic of the worst-served host just past saturation."
     )
-    return table(head, rows, text=(0,), caption=" ".join([caption, *hot_hosts(run)]))
+    return table(head, rows, text=(0,), caption=" ".join([caption, *_interval_note(rows), *hot_hosts(run)]))
 
 
 def hot_hosts(run: Run) -> list[str]:
-    """What saturation.csv notes of scenarios whose ceiling is that of a few hosts."""
+    """Return the notes of saturation.csv on scenarios whose ceiling is that of a few hosts."""
     return [f"{row['scenario']}: {row['note']}." for row in run.saturation if row.get("note")]
 
 
 def results(run: Run) -> str:
-    """Means over replicates per scenario and load; the rows as they are where there is no load."""
+    """Return means over replicates per scenario and load; without loads, the rows as they are."""
     cells: dict[tuple[str, float], dict[str, str]] = {}
     shown = {name: one.report for name, one in columns("packets", "flows").items() if one.report}
     for measure in shown:
@@ -95,11 +97,16 @@ def results(run: Run) -> str:
     known = {name for point in cells.values() for name in point}
     measures = [name for name in (*shown, "saturated", "imprecise", "seeds") if name in known]
     rows = [(scenario, f"{x:g}", *(cells[scenario, x].get(m, "") for m in measures)) for scenario, x in keys]
-    note = (
-        f"Flits/tick/host and ticks. {MEANING}. Imprecise: some replicate did not reach the precision asked for "
-        "(measure.ci)."
-    )
-    return table(("scenario", "load", *(shown.get(name, name) for name in measures)), rows, caption=note)
+    notes = ["" if run.of_flows else f"Units: {RATE} and {TICKS}.", *_interval_note(rows)]
+    if "imprecise" in measures:
+        notes.append("Imprecise: some replicate missed the precision of measure.ci.")
+    head = ("scenario", "load", *(shown.get(name, name) for name in measures))
+    return table(head, rows, caption=" ".join(filter(None, notes)))
+
+
+def _interval_note(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The explanation of ±, if a cell has it."""
+    return [f"{MEANING}."] if any("±" in cell for row in rows for cell in row) else []
 
 
 def raw(rows: Sequence[Row]) -> str:
@@ -119,7 +126,7 @@ COLLECTIVE = {
 
 
 def collectives(run: Run) -> str:
-    """One row per run of a collective, beside what any algorithm needs."""
+    """Return one row per run of a collective, with the bound for every algorithm."""
     if not run.of_collectives:
         return ""
     rows = [
@@ -165,7 +172,7 @@ JOB = {
 
 
 def jobs(run: Run) -> str:
-    """One row per scenario, seed and job, beside the same job alone."""
+    """Return one row per scenario, seed and job, with the isolated time of the job."""
     rows = [
         (
             *(row.get(name) or "" for name in ("scenario", "seed", "job", "kind", "ranks")),
@@ -219,22 +226,22 @@ def steps(run: Run) -> str:
 
 
 def failures(run: Run) -> str:
-    """Points that gave no result, and why."""
+    """Return failed points and their messages."""
     keep = ("scenario", "load", "seed", "status", "error", "message", "note")
     return raw([{column: row[column] for column in keep if row.get(column)} for row in run.failures])
 
 
-def ceilings(found: Iterable[Ceiling]) -> str:
-    """Every ceiling with its certified interval, how wide that is, and how it came about."""
+def ceilings(certified: Iterable[Ceiling]) -> str:
+    """Return every ceiling with its certified interval, gap and method."""
     rows = []
-    for c in found:
+    for c in certified:
         if c.name.startswith("makespan:step "):  # the table of steps has them
             continue
-        lower = "" if c.given == "upper" else f"{c.lower:.6g}"
-        upper = "" if c.given == "lower" else f"{c.upper:.6g}"
+        lower = "" if c.known_ends == "upper" else f"{c.lower:.6g}"
+        upper = "" if c.known_ends == "lower" else f"{c.upper:.6g}"
         ends = (lower, upper) if c.known else ("omitted", "omitted")
         at = f"{c.load:g}" if math.isfinite(c.load) else ""
-        measured = c.known and c.given == "both" and 0 < c.upper < math.inf
+        measured = c.known and c.known_ends == "both" and 0 < c.upper < math.inf
         gap = percent((c.upper - c.lower) / c.upper, 2) if measured else ""
         rows.append((c.scenario, c.name, at, *ends, gap, c.unit, c.method, c.note))
     head = ("scenario", "ceiling", "load", "lower", "upper", "gap", "unit", "method", "note")
@@ -261,7 +268,7 @@ def _claim(row: Row) -> str:
 
 
 def metrics(rows: Sequence[Row]) -> str:
-    """One row per topology; what fits no cell of a table is left to metrics.csv."""
+    """Return one row per topology; cells that are too long are only in metrics.csv."""
     names = [name for name in (rows[0] if rows else ()) if not _is_long(name, rows)]
     text = [i for i, name in enumerate(names) if not all(is_number(row.get(name) or "0") for row in rows)]
     cells = [[short(row.get(name) or "") for name in names] for row in rows]
@@ -269,7 +276,7 @@ def metrics(rows: Sequence[Row]) -> str:
 
 
 def _is_long(name: str, rows: Sequence[Row]) -> bool:
-    """Hashes, notes, distributions, how it went, and what says nothing of any topology."""
+    """Whether a column is a hash, a note, a distribution, a status, or empty."""
     begins = {(row.get(name) or "")[:1] for row in rows}
     hidden = name in ("edge_hash", "notes", "status", "message")
     return hidden or begins == {""} or "{" in begins or _is_list(name, rows)
@@ -281,7 +288,7 @@ def _is_list(name: str, rows: Sequence[Row]) -> bool:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of a JSON document as (path, text)."""
+    """Yield the leaves of a JSON document as (path, text)."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from flat(inner, f"{path}.{key}" if path else str(key))
@@ -310,15 +317,15 @@ def plain(value: float) -> str:
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def with_interval(found: Saturation) -> str:
-    """A saturation point with its 95 % interval, whose ends are given where they are not equally far from it."""
-    if math.isfinite(found.plus_minus) or not math.isfinite(found.low):
-        return plus_minus(found.value, found.plus_minus)
-    return f"{plain(found.value)} ({plain(found.low)} – {plain(found.high)})"
+def with_interval(point: Saturation) -> str:
+    """Return a saturation point with its 95 % interval; an asymmetric interval is printed by its ends."""
+    if math.isfinite(point.plus_minus) or not math.isfinite(point.low):
+        return plus_minus(point.value, point.plus_minus)
+    return f"{plain(point.value)} ({plain(point.low)} – {plain(point.high)})"
 
 
 def plus_minus(mean: float, half: float) -> str:
-    """A mean and the half-width of its interval, where there is one."""
+    """Return a mean and the half-width of its interval, if known."""
     if not math.isfinite(mean):
         return ""
     return f"{plain(mean)} ± {float(f'{half:.2g}'):g}" if half > 0 else plain(mean)

@@ -12,39 +12,61 @@ from flitlab.models.arrays import Floats
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.sim.engines.trace.base import Life
-from flitlab.sim.engines.trace.film import film
+from flitlab.sim.engines.trace.all_packets import record_all_packets
+from flitlab.sim.engines.trace.base import PacketHistory
 from flitlab.sim.report.html.shell import write_page
 from flitlab.sim.report.network.places import PLACES, suitable
 
 MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
-"""Networks beyond this are not animated: nobody could follow what goes on."""
+"""The largest network that is animated."""
 
 MOST_PACKETS = 6000
-"""A run that creates more is not animated; the page would be slow."""
+"""The most packets of an animated run."""
 
 
 def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, path: Path) -> Path:
-    """Simulates ticks [0, ticks) in the reference engine and writes the page that plays them.
+    """Simulate ticks [0, ticks) in the reference engine and write the page that plays them.
 
-    Raises ``ValueError`` where the network, or the run, is too large, or packets are not followed in its discipline;
-    ``OSError`` where the page cannot be written.
+    Parameters
+    ----------
+    scenario : Scenario
+        The scenario.
+    label : str
+        Its name on the page.
+    load : float
+        Injection rate, flits/tick/host.
+    seed, ticks : int
+        Seed and length of the run.
+    path : Path
+        The page.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    ValueError
+        If the network, or the run, is too large, or packets of the switching mode cannot be followed.
+    OSError
+        If the page cannot be written.
     """
-    _refuse_large(scenario, load, ticks)
-    lives = film(*scenario.at(load), seed, ticks)
+    _reject_large(scenario, load, ticks)
+    histories = record_all_packets(*scenario.at(load), seed, ticks)
     title = f"{label}, load {load:g}, seed {seed}"
-    document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in lives]}
+    document = {"ticks": ticks, "map": _map(scenario.topology), "packets": [_packet(life) for life in histories]}
     facts = [
         scenario.switching.mode, f"{scenario.topology.kind}, {scenario.topology.switches} switches",
-        f"{scenario.topology.hosts} hosts", f"{len(lives)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
+        f"{scenario.topology.hosts} hosts", f"{len(histories)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
     ]  # fmt: skip
     parts = {"facts": "".join(f"<li>{escape(fact)}</li>" for fact in facts)}
     scripts = ("common.js", "charts.js", "theme.js", "view.js")
     return write_page(path, title, "view.html", parts, document, scripts, styles=("style.css", "view.css"))
 
 
-def _refuse_large(scenario: Scenario, load: float, ticks: int) -> None:
-    """Raises ``ValueError`` that names what is too large, and what would do."""
+def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
+    """Raise ``ValueError`` that says what is too large, and the limit."""
     topology = scenario.topology
     expected = float(scenario.traffic.sent(load).sum()) * ticks / scenario.source.mean_flits
     sizes = [
@@ -58,7 +80,7 @@ def _refuse_large(scenario: Scenario, load: float, ticks: int) -> None:
 
 
 def _map(topology: Topology) -> dict[str, Any]:
-    """Where switches and hosts stand, in thousandths of the width, y downwards; the ends of channels."""
+    """Positions of switches and hosts, in thousandths of the width, y downwards; the ends of channels."""
     places = PLACES[suitable(topology, MOST_SWITCHES)](topology)
     hosts = [places.spots(v, count) for v, count in enumerate(topology.host_count.tolist()) if count]
     spots = np.concatenate(hosts) if hosts else np.zeros((0, 2))
@@ -79,7 +101,7 @@ def _map(topology: Topology) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _packet(life: Life) -> list[Any]:
+def _packet(life: PacketHistory) -> list[Any]:
     """[id, source, destination, flits, created, sent, delivered, deadlocked, visits], ticks or null.
 
     A visit: [switch, channel it came by, head arrived, eligible, granted, tail left, deflected].

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws bottlenecks: the channels that bind, drawn on the network, and how much of the others is in use."""
+"""Draws bottlenecks: channels with a positive price on the network, and the utilisation of the others."""
 
 import re
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ CURVES, SCALE = 1.7, 0.45
 """Heights of the distribution of utilisations and of the scale of greys, in inches."""
 
 NARROWED = 0.88
-"""Part of its width that the network keeps beside the labels of the distribution."""
+"""Share of its width that the network keeps beside the labels of the distribution."""
 
 
 def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -> Path:
@@ -83,15 +83,15 @@ def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
     # scenarios that differ in their routing only have the same optimum
     alike: dict[tuple[str, bytes], list[tuple[int, Case, Optimum]]] = {}
     for number, case in enumerate(study.cases[:MOST_DRAWN], 1):
-        if (found := stored_optimum(folder, case)) is not None:
-            network = (case.topology.content_hash, found.load.tobytes())
-            alike.setdefault(network, []).append((number, case, found))
+        if (optimum := stored_optimum(folder, case)) is not None:
+            network = (case.topology.content_hash, optimum.load.tobytes())
+            alike.setdefault(network, []).append((number, case, optimum))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     written = []
-    for (number, case, found), *others in alike.values():
+    for (number, case, optimum), *others in alike.values():
         name = NAME if len(study.cases) == 1 else numbered(NAME, number, case.label)
         files = [folder / "figures" / f"{name}.{suffix}" for suffix in formats if suffix != "pdf"]
-        written += [draw_bottleneck(case, found, file, len(others)) for file in files]
+        written += [draw_bottleneck(case, optimum, file, len(others)) for file in files]
     return written
 
 
@@ -115,16 +115,16 @@ def figure_of(case: Case, optimum: Optimum, others: int = 0) -> Figure:
 
 
 def caption(case: Case, optimum: Optimum, binds: Bottlenecks, others: int) -> str:
-    """Name, size and scenario, and how many channels bind, or why that is not known."""
+    """Return name, size and scenario, and the number of bottlenecks, or why it is unknown."""
     topology, gap = case.topology, 1 - optimum.lower / optimum.upper
     count = int(binds.network.sum())
-    # other lengths that certify as much may price others
+    # other dual optima may price other channels
     known = "all" if count == topology.channels else f"at least {count} of"
-    what = f"{known} {topology.channels} channels bind (orange; size: price)" if count else ""
+    what = f"{known} {topology.channels} channels are bottlenecks (orange; size: price)" if count else ""
     if binds.hosts:
-        what = f"host channels, and {what}" if what else "host channels bind"
+        what = f"host channels, and {what}" if what else "host channels are the bottleneck"
     if not what:
-        what = f"a gap of {100 * gap:.2g} % does not tell which channels bind (method: exact would)"
+        what = f"bottlenecks are not known within the gap of {100 * gap:.2g} % (method: exact finds them)"
     name = f"{Path(topology.notes.get('file', topology.kind)).stem}, n = {topology.switches}"
     of = f"{case.label}, and {others} more with this optimum" if others else case.label
     return f"{name}: {of}\n{what}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of what bounds a collective: the side of a cut, or the parts, and the channels that leave them."""
+"""Draws the bound of a collective: the side of a cut, or the parts, and the channels that leave them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,25 +39,25 @@ MOST_LABELS = 24
 
 
 def draw_all(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Draws what bounds each collective of a run on its network, once for each; returns the files."""
+    """Draw the bound of each collective of a run on its network, each once; return the files."""
     leasts = LowerBounds()
-    found: dict[tuple[Any, ...], Figure] = {}
+    figures: dict[tuple[Any, ...], Figure] = {}
     written: list[Path] = []
     for case in study.cases:
         if case.collective is None or case.topology.switches > MOST_NODES:
             continue
         question = case.collective.question
         key = (question.topology.content_hash, question.collective, question.ranks, question.root)
-        proof = None if key in found else leasts.proof(case)
+        proof = None if key in figures else leasts.proof(case)
         if (
             proof is None
             or not isinstance(proof.proof, CollectiveCut | Parts)
             or _says_nothing(question.topology, proof.proof)
         ):
             continue
-        found[key] = figure_of(question.topology, question.collective, proof)
-        name = numbered(NAME, len(found), f"{question.topology.kind}_{question.collective}")
-        written += save(found[key], folder / "figures" / name, [suffix for suffix in formats if suffix != "pdf"])
+        figures[key] = figure_of(question.topology, question.collective, proof)
+        name = numbered(NAME, len(figures), f"{question.topology.kind}_{question.collective}")
+        written += save(figures[key], folder / "figures" / name, [suffix for suffix in formats if suffix != "pdf"])
     return written
 
 
@@ -93,7 +93,7 @@ def figure_of(topology: Topology, collective: str, bound: TimeBound) -> Figure:
 
 
 def _says_nothing(topology: Topology, proof: CollectiveCut | Parts) -> bool:
-    """Whether every switch is a part by itself, so that a picture would show all channels alike."""
+    """Whether every switch is a part by itself, so that the picture would show all channels alike."""
     return isinstance(proof, Parts) and proof.count >= topology.switches > FEW
 
 

@@ -112,16 +112,15 @@ def _caption(topology: Topology) -> str:
         parts.append("not strongly connected")
     if topology.hosts:
         parts.append(f"{topology.hosts} hosts")
-    way = "uni-directional" if topology.directed else "bi-directional"
+    direction = "uni-directional" if topology.directed else "bi-directional"
     name = Path(topology.notes.get("file", topology.kind)).stem
-    return f"{name}, n = {topology.switches}, {way}\n" + " · ".join(parts)
+    return f"{name}, n = {topology.switches}, {direction}\n" + " · ".join(parts)
 
 
 class Drawing:
-    """Switches, links and hosts on an ax, which it gives its size.
+    """Switches, links and hosts on axes, which it scales.
 
-    stroke: what is particular about the line of a channel (for a bi-directional link, the first of its two). fill: the
-    colour of a switch.
+    stroke: style of the line of a channel (of a link, the first of its two). fill: colour of a switch.
     """
 
     def __init__(
@@ -130,10 +129,10 @@ class Drawing:
     ):  # fmt: skip
         self.ax, self.topology, self.places, self.stroke, self.fill = ax, topology, places, stroke, fill
         self.xy, self.radius = places.xy, places.radius
-        room = (2.3 if topology.hosts else 1.4) * self.radius
+        margin = (2.3 if topology.hosts else 1.4) * self.radius
         self.lines, self.names = self._lines(), self._names()
         self.beside = max(map(len, self.names)) > MOST_INSIDE
-        reach = np.concatenate([self.xy - room, self.xy + room, *self._areas_reach(), *self._arcs_reach()])
+        reach = np.concatenate([self.xy - margin, self.xy + margin, *self._areas_reach(), *self._arcs_reach()])
         (left, bottom), (right, top) = reach.min(axis=0), reach.max(axis=0)
         for _ in range(3 if self.beside else 1):  # names take room on paper, and the scale depends on that room
             self.left = left - (0.05 * (right - left) if places.names else 0)
@@ -224,9 +223,9 @@ class Drawing:
         return [at - half, at + half, at + along - half, at + along + half]
 
     def _hosts(self) -> None:
-        """Stubs in a fan on the outer side of each switch, or their number if they are many.
+        """Draw hosts as stubs in a fan on the outer side of each switch, or their number if there are many.
 
-        A stub is short, thick and pale and ends in nothing, so that nobody takes it for a link.
+        A stub is short, thick, pale and open-ended, so that it is not read as a link.
         """
         stubs = []
         for v, count in enumerate(self.topology.host_count.tolist()):
@@ -245,29 +244,29 @@ class Drawing:
         return [np.array(centre) + radius * np.array([[-1, -1], [1, 1]]) for centre, radius in self.places.areas]
 
     def _arcs_reach(self) -> list[Floats]:
-        """The points of links that are furthest from the straight line."""
-        found = []
+        """The points of links that are farthest from the straight line."""
+        points = []
         for c, bend in self.lines:
             a, b = self.xy[self.topology.src[c]], self.xy[self.topology.dst[c]]
             right = np.array([b[1] - a[1], a[0] - b[0]])
-            found.append(((a + b) / 2 + 0.55 * bend * right)[None, :])
-        return found
+            points.append(((a + b) / 2 + 0.55 * bend * right)[None, :])
+        return points
 
     def _lines(self) -> list[tuple[int, float]]:
-        """(channel, curvature) of what is drawn: a link once, by the first of its channels; copies are bent apart."""
+        """(channel, curvature) of the lines to draw: a link once, by its first channel; copies are bent apart."""
         topology = self.topology
         copies: Counter[tuple[int, int]] = Counter()
-        found = []
+        lines = []
         for c in np.flatnonzero(topology.reverse < np.arange(topology.channels)).tolist():
             ends = int(topology.src[c]), int(topology.dst[c])
             bend = self._bend(*ends, bool(topology.reverse[c] < 0))
             bend += 0.16 * ((copies[ends] + 1) // 2) * (-1) ** copies[ends]
             copies[ends] += 1
-            found.append((c, bend))
-        return found
+            lines.append((c, bend))
+        return lines
 
     def on_line(self, channel: int, share: float) -> Floats:
-        """float64 [2]: the place on the line of a channel that is this share of the way from its source."""
+        """Return the point on the line of a channel at a share of its length from the source, float64 [2]."""
         bends = dict(self.lines)
         drawn = channel if channel in bends else int(self.topology.reverse[channel])
         share = share if drawn == channel else 1 - share
@@ -286,44 +285,44 @@ class Drawing:
         width = float(np.clip(6 / np.sqrt(len(self.lines) + 1), 0.3, 0.8))
         for c, bend in self.lines:
             u, v = int(topology.src[c]), int(topology.dst[c])
-            one_way = bool(topology.reverse[c] < 0)
-            way = (xy[v] - xy[u]) / np.linalg.norm(xy[v] - xy[u])
-            aside = KEEP_RIGHT * self.radius * one_way * np.array([way[1], -way[0]])
+            is_directed = bool(topology.reverse[c] < 0)
+            direction = (xy[v] - xy[u]) / np.linalg.norm(xy[v] - xy[u])
+            aside = KEEP_RIGHT * self.radius * is_directed * np.array([direction[1], -direction[0]])
             look: dict[str, Any] = {"linewidth": width, "color": LINK, "zorder": 1.5} | self.stroke(c)
             arrow = FancyArrowPatch(
                 tuple(xy[u] + aside),
                 tuple(xy[v] + aside),
                 connectionstyle=f"arc3,rad={bend:.6f}",
-                arrowstyle="-|>,head_length=0.5,head_width=0.2" if one_way else "-",
+                arrowstyle="-|>,head_length=0.5,head_width=0.2" if is_directed else "-",
                 mutation_scale=head,
                 shrinkA=0.8 * self.radius * self.points,
-                shrinkB=(0.9 if one_way else 0.8) * self.radius * self.points,
+                shrinkB=(0.9 if is_directed else 0.8) * self.radius * self.points,
                 **look,
             )
             self.ax.add_patch(arrow)
 
-    def _bend(self, u: int, v: int, one_way: bool) -> float:
-        """Curvature, to the right of the way from u to v, that keeps a link clear of other switches.
+    def _bend(self, u: int, v: int, is_directed: bool) -> float:
+        """The curvature, to the right from u to v, that keeps a link clear of other switches.
 
-        On a circle short links bend inwards; arrows only where they must, as that brings their ends together.
+        On a circle short links bend inwards; arrows only where necessary, since bending brings their ends together.
         """
         a, b = self.xy[u], self.xy[v]
         length = float(np.linalg.norm(b - a))
         if self.places.inward:
-            if abs(u - v) in (1, len(self.xy) - 1) or (one_way and self._passes_over(u, v) == 0):
+            if abs(u - v) in (1, len(self.xy) - 1) or (is_directed and self._passes_over(u, v) == 0):
                 return 0.0
             across = float(np.ptp(self.xy, axis=0).max())
             clockwise = float(np.sign(a[1] * b[0] - a[0] * b[1]))
-            makes_good = 2 * KEEP_RIGHT * self.radius / length if one_way else 0.0
+            makes_good = 2 * KEEP_RIGHT * self.radius / length if is_directed else 0.0
             return clockwise * (max(0.0, 0.3 * (1 - length / across)) + makes_good)
         over = self._passes_over(u, v)
         return (2.4 + 1.4 * over) * self.radius / length if over else 0.0
 
     def _passes_over(self, u: int, v: int) -> int:
-        """How many other switches the straight line between two touches."""
-        way = self.xy[v] - self.xy[u]
-        along = (self.xy - self.xy[u]) @ way / (way @ way)
-        apart = np.linalg.norm(self.xy - self.xy[u] - along[:, None] * way, axis=1)
+        """The number of other switches that the straight line between two touches."""
+        direction = self.xy[v] - self.xy[u]
+        along = (self.xy - self.xy[u]) @ direction / (direction @ direction)
+        apart = np.linalg.norm(self.xy - self.xy[u] - along[:, None] * direction, axis=1)
         return int(((along > 0.01) & (along < 0.99) & (apart < 0.9 * self.radius)).sum())
 
 

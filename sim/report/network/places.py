@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the switches and hosts of a network stand in a drawing."""
+"""Positions of the switches and hosts of a network in a drawing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,11 +34,11 @@ WIDTH = 3.5
 
 @dataclass(frozen=True)
 class Places:
-    """Where switches stand; 1 is about the distance of neighbours.
+    """Positions of switches; 1 is about the distance of neighbours.
 
-    xy: float64 [switches, 2]. outward: float64 [switches, 2], unit vectors towards a switch's hosts. fan: angle to
-    either side over which they may spread. inward: whether short links bend to the centre, as on a circle. names:
-    text and height of tiers. areas: centre and radius of what stands together.
+    xy: float64 [switches, 2]. outward: float64 [switches, 2], unit vectors towards a switch's hosts. fan: half-angle of
+    the fan of hosts. inward: whether short links bend to the centre, as on a circle. names: text and height of tiers.
+    areas: centre and radius of clusters.
     """
 
     xy: Floats
@@ -77,8 +77,8 @@ def _spring(topology: Topology) -> Places:
     """Where springs along the links and repulsion between all switches come to rest."""
     graph = nx.empty_graph(topology.switches)
     graph.add_edges_from(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
-    found = nx.spring_layout(graph, seed=1, iterations=200)
-    xy = np.array([found[v] for v in range(topology.switches)])
+    positions = nx.spring_layout(graph, seed=1, iterations=200)
+    xy = np.array([positions[v] for v in range(topology.switches)])
     xy *= max(1.0, 0.62 * np.sqrt(topology.switches))
     away = np.linalg.norm(xy, axis=1, keepdims=True)
     return Places(xy, xy / np.maximum(away, 1e-9))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pages are made of, whatever they are written in."""
+"""The elements of pages, independent of their format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Strong:
-    """Text that stands out."""
+    """Text with emphasis."""
 
     text: str
 

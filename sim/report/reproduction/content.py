@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages of the scoreboard say: a summary, and a page for each paper."""
+"""The content of the pages of the scoreboard: a summary, and a page for each paper."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -127,9 +127,9 @@ def _capital(text: str) -> str:
 
 def _differing(rows: Sequence[Row]) -> Iterable[list[Line]]:
     """A line for each value that does not agree, by verdict."""
-    found = [(row, *pair) for row in rows for pair in zip(row.values, _places(row.values), strict=True)]
+    triples = [(row, *pair) for row in rows for pair in zip(row.values, _places(row.values), strict=True)]
     for outcome in WORST_FIRST:
-        for row, value, place in found:
+        for row, value, place in triples:
             if value.verdict is outcome:
                 why = first_sentence(_capital(value.entry.why))
                 reason: Line = (Strong(OUTCOMES[outcome] + _of_order(value)), f": {why}" if why else "")
@@ -241,7 +241,7 @@ def _scenarios(values: Sequence[Value]) -> list[str]:
 
 
 def _numbers(value: Value) -> tuple[str, str]:
-    """The published and the measured number as a reader wants them."""
+    """The published and the measured number as texts."""
     entry, measured = value.entry, value.measured
     if is_comparison(value.quantity) and entry.compare == "about" and {entry.value, measured} <= {0, 1}:
         holds = {0: "does not hold", 1: "holds"}

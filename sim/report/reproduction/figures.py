@@ -18,23 +18,23 @@ COLOURS = 64
 
 
 def take_figures(run: Path, folder: Path, name: str) -> dict[str, str]:
-    """Puts the figures of a row's run into a folder, in place of earlier ones; file -> what it shows.
+    """Copy the figures of a row's run into a folder, replacing earlier ones; return file -> caption.
 
-    They are those that the configuration names, or the first that was drawn.
+    These are the figures that the configuration names, or the first that was drawn.
     """
     for earlier in [folder / f"{name}.png", *folder.glob(f"{name}.*.png")]:
         earlier.unlink(missing_ok=True)
-    found: dict[str, str] = {}
-    for figure, caption in _wanted(run).items():
-        file = f"{name}.{figure}.png" if found else f"{name}.png"
+    taken: dict[str, str] = {}
+    for figure, caption in _selected(run).items():
+        file = f"{name}.{figure}.png" if taken else f"{name}.png"
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder / file, reduced(run / "figures" / f"{figure}.png"))
-        found[file] = caption
-    return found
+        taken[file] = caption
+    return taken
 
 
-def _wanted(run: Path) -> dict[str, str]:
-    """Names of the figures to take, in order, with what they show."""
+def _selected(run: Path) -> dict[str, str]:
+    """Names of the figures to copy, in order, with their captions."""
     if not any(run.glob("figures/*.png")):
         return {}
     read = Run.read(run)

@@ -14,7 +14,7 @@ from flitlab.models.jit import inner, njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, expire
 from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, is_internal, take_first_packet
 from flitlab.sim.engines.compiled.datagram.messages import make_datagram_program
@@ -47,7 +47,7 @@ from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, next_program_tick
 from flitlab.sim.engines.compiled.timers import pop_timer
-from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, standing_of
+from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, program_status
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -195,9 +195,9 @@ class CompiledDatagrams:
     def done(self) -> bool:
         return is_done(self._program.ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         state = self._state
-        return standing_of(
+        return program_status(
             self.session, state.senders, state.subflow["received"], state.unsent, self.in_flight(), self._tick,
             has_events(self._program.ranks),
         )  # fmt: skip

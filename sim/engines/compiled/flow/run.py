@@ -9,7 +9,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.jit import inner, kernel, routine
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.compiled.flow.sharing import release_load, resize, start_flow, update_shares
 from flitlab.sim.engines.compiled.flow.state import (
     BLOCK,
@@ -55,18 +55,18 @@ from flitlab.sim.engines.compiled.ranks import (
     size,
 )
 from flitlab.sim.engines.flow.model import (
-    DEAD,
+    FAILED_CAPACITY,
     RESOLUTION,
     Flowing,
-    NetworkStep,
-    comes_more,
-    find_way,
+    FlowStep,
+    clear_channel_shares,
+    compute_channel_shares,
     flits_in,
-    leave_way,
+    has_later_step,
+    make_channel_shares,
     make_network,
     make_steps,
-    make_way,
-    steady,
+    round_rate,
 )
 
 NEVER = 1 << 62
@@ -85,7 +85,7 @@ def _start_message(network, path, ranks, host, state, send, now):
     """
     src_host, dst_host, bytes_ = host[sender(ranks, send)], host[receiver(ranks, send)], size(ranks, send)
     stage, packets = np.int64(ranks.stage[send]), packets_of(bytes_, network.packet_bytes)
-    count, latency = find_way(network, path, src_host, dst_host, send, stage, packets)
+    count, latency = compute_channel_shares(network, path, src_host, dst_host, send, stage, packets)
     shortage = find_shortage(state, path, count)
     if shortage == SUFFICIENT:
         message = new_message(state)
@@ -101,7 +101,7 @@ def _start_message(network, path, ranks, host, state, send, now):
         join_channels(state, message, path, count)
         start_flow(state, message, network.link[np.int64(network.channels + src_host)])
         state.totals[IN_FLIGHT] += 1
-    leave_way(path, count)
+    clear_channel_shares(path, count)
     return shortage
 
 
@@ -109,7 +109,7 @@ def _start_message(network, path, ranks, host, state, send, now):
 def _uses_failed_channel(state, message):
     """Tell whether a message uses a failed channel."""
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
-        if state.level[state.entry_channel[entry], CAPACITY] == DEAD:
+        if state.level[state.entry_channel[entry], CAPACITY] == FAILED_CAPACITY:
             return True
     return False
 
@@ -124,7 +124,7 @@ def _reroute_message(network, path, ranks, host, state, message, now):
     send = state.message[message, SEND]
     src_host, dst_host = host[sender(ranks, send)], host[receiver(ranks, send)]
     stage, packets = np.int64(ranks.stage[send]), packets_of(size(ranks, send), network.packet_bytes)
-    count, latency = find_way(network, path, src_host, dst_host, send, stage, packets)
+    count, latency = compute_channel_shares(network, path, src_host, dst_host, send, stage, packets)
     shortage = find_shortage(state, path, count)
     if shortage == SUFFICIENT:
         flits = state.amounts[message, FLITS]
@@ -145,7 +145,7 @@ def _reroute_message(network, path, ranks, host, state, message, now):
         state.rate[message] = 0.0
         join_channels(state, message, path, count)
         start_flow(state, message, network.link[np.int64(network.channels + src_host)])
-    leave_way(path, count)
+    clear_channel_shares(path, count)
     return shortage
 
 
@@ -197,7 +197,7 @@ def _deliver(ranks, state, message, now):
 @inner
 def _change_rate(state, message, now):
     """Apply the fair rate of a message from now on."""
-    rate = steady(state.rate[message])
+    rate = round_rate(state.rate[message])
     if rate == state.amounts[message, SEND_RATE]:
         return
     state.amounts[message, REMAINING] -= state.amounts[message, SEND_RATE] * (now - state.message[message, RATE_SINCE])
@@ -303,7 +303,7 @@ class FlowRun:
         self._steps = make_steps(scenario, self._network)
         self._steps_applied = 0  # steps
         self._program, self._messages = workload.program, workload.messages
-        self._path_work = make_way(self._network, scenario.topology.switches)
+        self._path_work = make_channel_shares(self._network, scenario.topology.switches)
         self._ranks = make_ranks(workload, RESOLUTION)
         self._host = workload.host
         self._state = make_state(self._network)
@@ -326,7 +326,7 @@ class FlowRun:
         while shortage := _advance(self._network, self._path_work, self._ranks, self._host, self._state, until):
             self._state = doubled_state(self._state, shortage)
 
-    def _apply_step(self, step: NetworkStep) -> None:
+    def _apply_step(self, step: FlowStep) -> None:
         """Apply new capacities of channels, and new routes of messages."""
         self._network = self._network._replace(capacity=step.capacity, routes=step.routes or self._network.routes)
         loose = never_full_share(step.capacity, self._network.channels)
@@ -339,12 +339,12 @@ class FlowRun:
     def done(self) -> bool:
         return is_done(self._ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         totals, state = self._state.totals, self._state
         in_flight = int(totals[IN_FLIGHT])
         stalled = int(((state.message[:, COUNT] > 0) & (state.amounts[:, SEND_RATE] == 0.0)).sum())
-        coming = in_flight > stalled or has_events(self._ranks) or comes_more(self._steps, self._now)
-        return Standing(int(totals[INSTANTS]), 0, in_flight, coming, stalled)
+        coming = in_flight > stalled or has_events(self._ranks) or has_later_step(self._steps, self._now)
+        return ProgramStatus(int(totals[INSTANTS]), 0, in_flight, coming, stalled)
 
     def execution(self) -> Execution:
         return execution_of(self._ranks)

@@ -10,7 +10,7 @@ from flitlab.models.jit import inner
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, make_tournament
 from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
-from flitlab.sim.engines.flow.model import Network
+from flitlab.sim.engines.flow.model import FlowConstants
 
 # Fields of a message in flight, in ``message`` (int64) and, SEND_RATE, REMAINING and FLITS, in ``amounts`` (float64),
 # which is the same memory. BLOCK, COUNT: its entries; none once it has left its source. BOTTLENECK: the full channel
@@ -100,7 +100,7 @@ def never_full_share(capacity: Floats, channels: int) -> Floats:
     return never_full_share
 
 
-def make_state(network: Network) -> FlowState:
+def make_state(network: FlowConstants) -> FlowState:
     """Make a state without messages in flight."""
     channels = len(network.capacity)
     level = aligned(channels, _CHANNEL, np.float64)

@@ -13,7 +13,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inner, njit, routine
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
-from flitlab.sim.engines.base import Execution, Standing
+from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
 from flitlab.sim.engines.compiled.pool import NONE, doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, next_program_tick
@@ -64,7 +64,7 @@ from flitlab.sim.engines.compiled.spray.state import (
     longer_trace,
 )
 from flitlab.sim.engines.compiled.timers import pop_timer
-from flitlab.sim.engines.spray.base import Counters, Trace, check_lossless, flow_table, have_ended, standing_of
+from flitlab.sim.engines.spray.base import Counters, Trace, are_finished, check_lossless, flow_table, program_status
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 
@@ -248,14 +248,14 @@ class CompiledSpray:
 
     def ended(self) -> bool:
         state = self._state
-        return have_ended(self.session, state.senders, state.receivers)
+        return are_finished(self.session, state.senders, state.receivers)
 
     def done(self) -> bool:
         return is_done(self._program.ranks)
 
-    def standing(self) -> Standing:
+    def program_status(self) -> ProgramStatus:
         state = self._state
-        return standing_of(self.session, state.senders, state.receivers, self._tick, has_events(self._program.ranks))
+        return program_status(self.session, state.senders, state.receivers, self._tick, has_events(self._program.ranks))
 
     def execution(self) -> Execution:
         return execution_of(self._program.ranks)

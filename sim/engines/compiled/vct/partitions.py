@@ -13,7 +13,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
-from flitlab.sim.engines.base import LONG, SCALARS
+from flitlab.sim.engines.base import HOP_BUCKETS, SCALARS
 from flitlab.sim.engines.compiled.calendar_queue import BLOCK_ENTRIES, list_events, make_calendar_queue, schedule_events
 from flitlab.sim.engines.compiled.mailbox import Mailboxes, make_mailboxes
 from flitlab.sim.engines.compiled.messages import Program
@@ -29,7 +29,7 @@ from flitlab.sim.engines.compiled.vct.state import (
     max_ejecting,
     set_downstream,
 )
-from flitlab.sim.engines.regions import ahead
+from flitlab.sim.engines.partitions import lookahead
 
 
 class _PartitionMap(NamedTuple):
@@ -80,7 +80,7 @@ def make_partitions(
     partition_map = _map_partitions(const, partitions)
     vc, remote_partition = _add_remote_copies(const, merged.vc, partition_map)
     shared_state = merged._replace(vc=vc[: len(merged.vc)], remote_partition=remote_partition[: len(merged.vc)])
-    mailboxes = _make_mailboxes(const, partition_map, partitions, ahead(scenario))
+    mailboxes = _make_mailboxes(const, partition_map, partitions, lookahead(scenario))
     pools = _split_pool(const, merged.pool, partition_map, partitions)
     const = _redirect_cut_outputs(const, partition_map)
     set_downstream(merged.output, const.net.ports)
@@ -181,8 +181,8 @@ def _partition_counters(merged_counters: RunCounters) -> RunCounters:
     return merged_counters._replace(
         scalars=np.zeros(SCALARS, np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
-        hops=np.zeros(LONG, np.int64),
-        deflections=np.zeros(LONG, np.int64),
+        hops=np.zeros(HOP_BUCKETS, np.int64),
+        deflections=np.zeros(HOP_BUCKETS, np.int64),
         by_src_host=np.zeros_like(merged_counters.by_src_host),
         log=np.zeros_like(merged_counters.log),
     )

@@ -47,6 +47,6 @@ def choose_route(congestion_aware, const, state, packet, tick):
     tick: int64.
     """
     if congestion_aware is None:
-        records.choose_route(const, state, packet)
+        records.draw_packet_route(const, state, packet)
     else:
         ugal.choose_route(const, state, packet, queue_estimate, tick)

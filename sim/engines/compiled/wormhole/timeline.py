@@ -15,7 +15,7 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.wormhole import Wormhole
-from flitlab.sim.engines.base import LOST_FLITS, LOST_PACKETS
+from flitlab.sim.engines.base import DROPPED_FLITS, DROPPED_PACKETS
 from flitlab.sim.engines.compiled import wormhole
 from flitlab.sim.engines.compiled.pool import free_records
 from flitlab.sim.engines.compiled.records import NONE
@@ -293,8 +293,8 @@ class WormholeTimelineRun(DrainingTimelineRun):
         pool, scalars = self._state.pool, self._state.counters.scalars
         flits = pool.packet["flits"][records].astype(np.int64)
         np.add.at(self._dropped_flits, pool.packet["src_host"][records], flits)
-        scalars[LOST_PACKETS] += len(records)
-        scalars[LOST_FLITS] += flits.sum()
+        scalars[DROPPED_PACKETS] += len(records)
+        scalars[DROPPED_FLITS] += flits.sum()
         free_records(pool, records)
 
 

@@ -75,10 +75,10 @@ def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Seq
 
 def _key(series: Sequence[str], bounded: bool) -> list[Any]:
     """What the key says of transports and of the marks that each has."""
-    looks = [(OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)]) for i in range(len(series))]
+    styles = [(OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)]) for i in range(len(series))]
     named = [
         key(name, color=colour, marker=marker)
-        for name, (colour, marker) in zip(series, looks, strict=True) if len(series) > 1
+        for name, (colour, marker) in zip(series, styles, strict=True) if len(series) > 1
     ]  # fmt: skip
     marks = [
         key("thick: mean to 99 %", linestyle="-", linewidth=3, alpha=0.4),

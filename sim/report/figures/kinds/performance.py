@@ -107,9 +107,13 @@ def _pale(colour: str) -> tuple[float, ...]:
 
 def _reference(run: Run, by: ByProgram) -> str:
     """What the series have in common to which others are compared: those with 1 everywhere."""
-    found = []
+    candidates = []
     for series in by.series:
         values = [by.mean("relative_performance", program, series) for program in by.programs]
         if all(math.isnan(value) or abs(value - 1) < 1e-12 for value in values):
-            found.append(series.split(", "))
-    return ", ".join(part for part in found[0] if all(part in other for other in found)) if found else "the reference"
+            candidates.append(series.split(", "))
+    return (
+        ", ".join(part for part in candidates[0] if all(part in other for other in candidates))
+        if candidates
+        else "the reference"
+    )

@@ -95,17 +95,19 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
     of = {line.of.name for line in shown if isinstance(line, Bar) and line.of is not None}
     if of:
         ax.set_title(f"% of {of.pop() if len(of) == 1 else 'ceiling'}", loc="right", fontsize=6.5, pad=3)
+    drawn_bars = [line for line in shown if isinstance(line, Bar)]
     notes = [
-        "bars: simulated, with 95 % interval", plan.averaged, plan.left_out,
+        f"bars: simulated{', with 95 % interval' * any(math.isfinite(bar.low) for bar in drawn_bars)}",
+        plan.averaged, plan.left_out,
         f"the first {len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else "",
     ]  # fmt: skip
-    finish(drawn, _key([line for line in shown if isinstance(line, Bar)]), " · ".join(filter(None, notes)))
+    finish(drawn, _key(drawn_bars), " · ".join(filter(None, notes)))
     return drawn
 
 
 def bars_of(run: Run, panel: Panel) -> list[Bar]:
     """The bars of a panel; several draws are one bar, the mean of theirs."""
-    found = []
+    bars = []
     for curve in panel.run.scenarios:
         points = [point for scenario in panel.of[curve] if (point := _point(run, scenario)) is not None]
         if not points:
@@ -119,15 +121,15 @@ def bars_of(run: Run, panel: Panel) -> list[Bar]:
         chain.sort(key=lambda one: kind_of(one.name).rank)
         ended = all(one.ended for one in points)
         of = ceiling_of(panel.run.ceiling_columns(curve)) if ended else None
-        found.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of))
-    return found
+        bars.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of))
+    return bars
 
 
 def _point(run: Run, scenario: str) -> Saturation | None:
     """The saturation point of a scenario; None where nothing is carried, or known."""
     rows = [row for row in run.rows if row.get("scenario") == scenario and row.get("load") and row.get("seed")]
-    found = saturation_of(rows, run.limit(scenario))
-    return found if found is not None and found.upper else None
+    point = saturation_of(rows, run.limit(scenario))
+    return point if point is not None and point.upper else None
 
 
 def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
@@ -174,5 +176,5 @@ def _key(bars: Sequence[Bar]) -> list[Any]:
     names = dict.fromkeys(one.name for bar in bars for one in bar.chain)
     handles = [marks.key(name, **_look(name)) for name in sorted(names, key=lambda name: kind_of(name).rank)]
     if any(math.isnan(bar.value) for bar in bars):
-        handles.append(marks.key("hollow: carried, not saturated"))
+        handles.append(marks.key("hollow: not saturated, load carried"))
     return handles

@@ -29,7 +29,7 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
     by, rows = ByProgram(run), run.tables.get("steps", [])
     total: dict[tuple[str, str], float] = {}
     for row in rows:
-        program = by.place_of.get(row.get("scenario") or "", ("", ""))[0]
+        program = by.program_of.get(row.get("scenario") or "", ("", ""))[0]
         took = number(row, "time_ns") * number(row, "occurrences")
         if number(row, "messages") > 0 and math.isfinite(number(row, "efficiency")):
             total[program, row["label"]] = max(total.get((program, row["label"]), 0.0), took)

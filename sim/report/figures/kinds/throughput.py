@@ -19,7 +19,7 @@ from flitlab.sim.report.folder.units import Units
 WIDTH = 0.7
 """Part of the distance between two groups that the points of one take."""
 
-ROOM = 50
+MAX_LETTERS = 50
 """Characters of the names of all groups beyond which they stand askew."""
 
 
@@ -54,7 +54,7 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
             ends = [x - 0.42 * step, x + 0.42 * step]
             ax.plot(ends, [fmean(fair)] * 2, color=NEUTRAL, linestyle=DASHES[3], linewidth=1, gid="fair")
     _equal(ax, run, points, groups)
-    askew = max(map(len, groups)) * len(groups) > ROOM
+    askew = max(map(len, groups)) * len(groups) > MAX_LETTERS
     ax.set_xticks(range(len(groups)), groups, rotation=25 if askew else 0, ha="right" if askew else "center")
     ax.set_xlim(-0.5, len(groups) - 0.5)
     ax.grid(visible=False, axis="x")
@@ -88,10 +88,10 @@ def _equal(ax: Axes, run: Run, points: Sequence[Point], groups: Sequence[str]) -
 def _entries(ax: Axes) -> list[Line2D]:
     """What the key says of lines that belong to no transport."""
     gids = {line.get_gid() for line in ax.lines}
-    looks: dict[str, tuple[str, dict[str, Any]]] = {
+    styles: dict[str, tuple[str, dict[str, Any]]] = {
         "replicates": ("thick: range of replicates", {"linestyle": "-", "linewidth": 3, "alpha": 0.4}),
         "flows": ("whiskers: range of flows", {"linestyle": "-", "linewidth": 0.6, "marker": "_", "markersize": 3}),
         "ceiling": ("equal rates for all (mcf)", {"linestyle": "-", "linewidth": 0.9}),
         "fair": ("max-min fair on the paths drawn", {"linestyle": DASHES[3], "linewidth": 1}),
     }
-    return [key(name, **style) for gid, (name, style) in looks.items() if gid in gids]
+    return [key(name, **style) for gid, (name, style) in styles.items() if gid in gids]

@@ -28,12 +28,12 @@ def timeline(run: Run, size: tuple[float, float]) -> Figure | None:
     the same program have the same axis of time, so that a shorter picture is a faster run. The first seed is shown.
     """
     by, rows = ByProgram(run), run.tables.get("timeline", [])
-    wanted, left_out = first_of([(p, s) for p in by.programs for s in by.series if by.rows(rows, p, s)], "panels")
-    if not wanted:
+    chosen, left_out = first_of([(p, s) for p in by.programs for s in by.series if by.rows(rows, p, s)], "panels")
+    if not chosen:
         return None
-    figure, panels = panels_of(wanted, size, 0.85)
-    longest = {p: max(number(row, "to_ns") for s in by.series for row in by.rows(rows, p, s)) for p, _ in wanted}
-    for ax, (program, series) in zip(panels, wanted, strict=True):
+    figure, panels = panels_of(chosen, size, 0.85)
+    longest = {p: max(number(row, "to_ns") for s in by.series for row in by.rows(rows, p, s)) for p, _ in chosen}
+    for ax, (program, series) in zip(panels, chosen, strict=True):
         mine = first_seed(by.rows(rows, program, series))
         ranks = list(dict.fromkeys(row["rank"] for row in mine))
         picture = np.ones((len(ranks), len(mine) // len(ranks), 3))

@@ -57,10 +57,10 @@ def transports(run: Run, size: tuple[float, float]) -> Figure | None:
 
 def _bars(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     """Rows by scenario and load, in order of appearance."""
-    found: dict[tuple[str, str], list[Row]] = {}
+    bars: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        found.setdefault((row.get("scenario") or "", row.get("load") or ""), []).append(row)
-    return found
+        bars.setdefault((row.get("scenario") or "", row.get("load") or ""), []).append(row)
+    return bars
 
 
 def _names(rows: Sequence[Row]) -> list[str]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of metrics.csv: what ``outputs.plots`` asks for, and curves, charts and distributions of it."""
+"""The figures of metrics.csv: those of ``outputs.plots``, as curves, charts and distributions."""

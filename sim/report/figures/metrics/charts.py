@@ -17,19 +17,19 @@ from flitlab.sim.report.folder.curves import Curve
 from flitlab.sim.report.folder.run import Run
 
 MOST_LINES = 150
-"""A chart with more lines than this is not drawn: nobody could read it."""
+"""The most lines of a chart that is drawn."""
 
 
 def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     """One line per category: a bar, or a marker for each of several quantities or curves."""
     names = [name for name, _ in categories(run, plot)]
-    found = chart(run, plot)
-    drawn = [entry for entry in found if not entry.quantity.bound] or found
+    entries = chart(run, plot)
+    drawn = [entry for entry in entries if not entry.quantity.bound] or entries
     if not drawn or len(names) > MOST_LINES:
         return None
     strokes = Strokes(plot.by, [(entry.quantity, entry.values) for entry in drawn], dashed=False)
     log = plot.log or ""
-    _room(ax, len(names) * (1 + 0.3 * (len(drawn) - 1)) + bool(plot.x_label))
+    _set_height(ax, len(names) * (1 + 0.3 * (len(drawn) - 1)) + bool(plot.x_label))
     for i, entry in enumerate(drawn):
         own = strokes(entry.quantity, entry.values)
         if len(drawn) == 1 and not log:
@@ -37,7 +37,7 @@ def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         else:
             shift = 0.5 * (i - (len(drawn) - 1) / 2) / len(drawn)
             _dots(ax, entry.curve, shift, own | {"linestyle": "none"})
-    bounds = [entry for entry in found if entry not in drawn]
+    bounds = [entry for entry in entries if entry not in drawn]
     style: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "path_effects": marks.HALO}
     for entry in bounds:
         ax.plot(entry.curve.y, entry.curve.x, linestyle="none", **style, zorder=3, gid="bound")
@@ -63,7 +63,7 @@ def _chart_axes(ax: Axes, names: Sequence[str], log: bool, several: bool) -> Non
     ax.tick_params(axis="y", length=0)
 
 
-def _room(ax: Axes, lines: float) -> None:
+def _set_height(ax: Axes, lines: float) -> None:
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.set_figheight(0.45 + 0.2 * max(lines, 2))

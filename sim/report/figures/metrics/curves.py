@@ -28,9 +28,9 @@ BOUND_DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 
 def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     """Curves over a numeric x, bounds as thin named lines."""
-    found = series(run, plot)
-    drawn = [entry for entry in found if not entry.quantity.bound] or found
-    bounds = [entry for entry in found if entry not in drawn]
+    entries = series(run, plot)
+    drawn = [entry for entry in entries if not entry.quantity.bound] or entries
+    bounds = [entry for entry in entries if entry not in drawn]
     if not drawn:
         return None
     joined = plot.style == "lines"
@@ -43,7 +43,7 @@ def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         own = strokes(entry.quantity, entry.values) | style
         ax.plot(entry.curve.x, entry.curve.y, **own, gid="curve")
         (marks.band if joined else marks.whiskers)(ax, entry.curve, own["color"])
-    _scales(ax, plot, np.unique(np.concatenate([entry.curve.x for entry in drawn])), found)
+    _scales(ax, plot, np.unique(np.concatenate([entry.curve.x for entry in drawn])), entries)
     keys = []
     for i, quantity in enumerate(dict.fromkeys(entry.quantity for entry in bounds)):
         dashes = BOUND_DASHES[i % len(BOUND_DASHES)]

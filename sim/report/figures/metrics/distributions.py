@@ -24,12 +24,12 @@ HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||")
 
 def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     """Mappings as grouped bars or cumulative curves; lists as curves over the rank."""
-    found = distributions(run, plot)
-    if not found:
+    entries = distributions(run, plot)
+    if not entries:
         return None
-    first, ranked = plot.y[0].expression, isinstance(found[0][2][0], list)
-    strokes = Strokes(plot.by, [entry[:2] for entry in found], dashed=ranked or plot.cumulative)
-    handles = _ranks(ax, found, strokes) if ranked else _shares(ax, found, strokes, plot.cumulative)
+    first, ranked = plot.y[0].expression, isinstance(entries[0][2][0], list)
+    strokes = Strokes(plot.by, [entry[:2] for entry in entries], dashed=ranked or plot.cumulative)
+    handles = _ranks(ax, entries, strokes) if ranked else _shares(ax, entries, strokes, plot.cumulative)
     log = plot.log or ""
     if "x" in log:
         log_axis(ax, "x")
@@ -39,12 +39,12 @@ def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         ax.set_ylim(0)
     put_label(ax.set_xlabel, plot.x_label or STEPS.get(first) or "rank" * ranked, 60)
     put_label(ax.set_ylabel, plot.y_label or ("cumulative " * plot.cumulative + spoken(first)[0]))
-    return handles if len(found) > 1 else []
+    return handles if len(entries) > 1 else []
 
 
-def _ranks(ax: Axes, found: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes) -> list[Any]:
+def _ranks(ax: Axes, entries: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes) -> list[Any]:
     """Ascending values; those of several draws are pooled, and the ranks divided by their number."""
-    for quantity, values, draws in found:
+    for quantity, values, draws in entries:
         pooled = np.sort(np.concatenate([np.asarray(draw, float) for draw in draws]))
         ends = np.flatnonzero(np.diff(pooled, append=np.inf))  # the last of each run of equal values
         starts = np.concatenate([[0], ends[:-1] + 1])
@@ -57,20 +57,20 @@ def _ranks(ax: Axes, found: Sequence[tuple[Quantity, Values, list[Any]]], stroke
 
 
 def _shares(
-    ax: Axes, found: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes, cumulative: bool
+    ax: Axes, entries: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes, cumulative: bool
 ) -> list[Any]:
     """Values by key, the mean over draws: keys in numeric order, or as they come."""
-    keys = _steps([draw for _, _, draws in found for draw in draws])
+    keys = _steps([draw for _, _, draws in entries for draw in draws])
     places = np.arange(len(keys))
-    width, handles = 0.8 / len(found), []
-    for i, (quantity, values, draws) in enumerate(found):
+    width, handles = 0.8 / len(entries), []
+    for i, (quantity, values, draws) in enumerate(entries):
         heights = np.mean([[draw.get(key) or 0.0 for key in keys] for draw in draws], axis=0)
         style = strokes(quantity, values)
         if cumulative:
             ax.plot(places, np.cumsum(heights), **style, drawstyle="steps-post", gid="curve")
             continue
         bar = {"facecolor": style["color"], "edgecolor": "white", "linewidth": 0.0, "hatch": HATCHES[i % len(HATCHES)]}
-        ax.bar(places + (i - (len(found) - 1) / 2) * width, heights, width, **bar, gid="bar")
+        ax.bar(places + (i - (len(entries) - 1) / 2) * width, heights, width, **bar, gid="bar")
         handles.append(Patch(**bar, label=marks.entry_name(strokes.major(quantity, values))))
     step = -(-len(keys) // 16)
     ax.xaxis.set_major_locator(FixedLocator(places[::step].tolist()))

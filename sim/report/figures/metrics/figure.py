@@ -25,11 +25,11 @@ def figure_of(run: Run, plot: Plot, size: tuple[float, float] | None = None) -> 
     """One figure, laid out and ready to save; None if there is nothing to show in it. size: inches."""
     figure = Figure(layout="constrained", figsize=size)
     FigureCanvasAgg(figure)
-    return figure if draw_on(figure.add_subplot(), run, plot, alone=True) else None
+    return figure if draw_on(figure.add_subplot(), run, plot, single=True) else None
 
 
-def draw_on(ax: Axes, run: Run, plot: Plot, alone: bool) -> bool:
-    """Draws a plot on axes, if there is anything to show. alone: they have their figure for themselves."""
+def draw_on(ax: Axes, run: Run, plot: Plot, single: bool) -> bool:
+    """Draw a plot on axes; return whether there is anything to show. single: the only axes of their figure."""
     run = run.where(plot.where)
     if is_distribution(run, plot.y[0].expression):
         handles = draw_distributions(ax, run, plot)
@@ -41,12 +41,12 @@ def draw_on(ax: Axes, run: Run, plot: Plot, alone: bool) -> bool:
         return False
     count = len(run.failures)
     failures = f"{count} failed point{'s' * (count > 1)} left out" if count else ""
-    marks.finish(ax, handles, " · ".join(filter(None, (_certified(run, plot), failures))), alone)
+    marks.finish(ax, handles, " · ".join(filter(None, (_certified(run, plot), failures))), single)
     return True
 
 
 def _certified(run: Run, plot: Plot) -> str:
-    """How wide the certified intervals are whose lower ends are drawn, at most; '' if nobody would see it."""
+    """The widest certified interval whose lower end is drawn; '' if it is too narrow to see."""
     columns = {column for quantity in plot.y for column in quantity.columns}
     ends = [(number(row, column), number(row, f"{column}.upper")) for column in columns for row in run.metrics]
     gaps = [upper / lower - 1 for lower, upper in ends if lower]

@@ -33,10 +33,10 @@ def is_draw(key: str) -> bool:
 
 def grouped(rows: Iterable[Row], keys: Sequence[str]) -> dict[Values, list[Row]]:
     """The rows by the values of some columns, in order of appearance."""
-    found: dict[Values, list[Row]] = {}
+    groups: dict[Values, list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row.get(key) or "" for key in keys), []).append(row)
-    return found
+        groups.setdefault(tuple(row.get(key) or "" for key in keys), []).append(row)
+    return groups
 
 
 def combinations(run: Run, keys: Sequence[str]) -> list[Values]:

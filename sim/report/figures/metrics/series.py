@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a figure of metrics.csv shows, as numbers: curves, charts and distributions."""
+"""The numbers of a figure of metrics.csv: curves, charts and distributions."""
 
 import json
 import math
@@ -22,7 +22,7 @@ from flitlab.sim.report.folder.run import Run
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What was measured of one quantity for one combination of the values of ``by``."""
+    """One quantity for one combination of the values of ``by``."""
 
     quantity: Quantity
     values: Values
@@ -36,25 +36,25 @@ def series(run: Run, plot: Plot) -> list[Series]:
     """
     alike = [plot.x] if plot.x in run.swept else [key for key in run.swept if not is_draw(key)]
     x = Quantity(plot.x)
-    found = []
+    entries = []
     for quantity in plot.y:
         for values, rows in grouped(run.metrics, plot.by).items():
             known = [row for row in rows if math.isfinite(x(row)) and math.isfinite(quantity(row))]
             if known:
                 replicates = list(grouped(known, alike).values())
-                found.append(Series(quantity, values, _curve(run, replicates, x, quantity)))
-    return found
+                entries.append(Series(quantity, values, _curve(run, replicates, x, quantity)))
+    return entries
 
 
 def distributions(run: Run, plot: Plot) -> list[tuple[Quantity, Values, list[Any]]]:
     """(column, values of ``by``, one list or mapping per replicate)."""
-    found = []
+    entries = []
     for quantity in plot.y:
         for values, rows in grouped(run.metrics, plot.by).items():
             loaded = [json.loads(row[quantity.expression]) for row in rows if row.get(quantity.expression)]
             if loaded:
-                found.append((quantity, values, loaded))
-    return found
+                entries.append((quantity, values, loaded))
+    return entries
 
 
 def categories(run: Run, plot: Plot) -> list[tuple[str, list[Row]]]:
@@ -63,8 +63,8 @@ def categories(run: Run, plot: Plot) -> list[tuple[str, list[Row]]]:
     groups = grouped(run.metrics, keys)
     if keys:
         return [(combined(keys, values), rows) for values, rows in groups.items()]
-    alone = run.scenarios[0] if len(run.scenarios) == 1 else str(run.manifest.get("name") or "all")
-    return [(alone, rows) for rows in groups.values()]
+    label = run.scenarios[0] if len(run.scenarios) == 1 else str(run.manifest.get("name") or "all")
+    return [(label, rows) for rows in groups.values()]
 
 
 def chart(run: Run, plot: Plot) -> list[Series]:
@@ -77,12 +77,12 @@ def chart(run: Run, plot: Plot) -> list[Series]:
                 if known:
                     places.setdefault((quantity, values), []).append((place, known))
     order = {quantity: i for i, quantity in enumerate(plot.y)}
-    found = []
+    charted = []
     for (quantity, values), entries in sorted(places.items(), key=lambda item: order[item[0][0]]):
         means, halves = _means(run, [rows for _, rows in entries], quantity)
         x = np.array([place for place, _ in entries], float)
-        found.append(Series(quantity, values, _plain(x, means, halves, [len(rows) for _, rows in entries])))
-    return found
+        charted.append(Series(quantity, values, _plain(x, means, halves, [len(rows) for _, rows in entries])))
+    return charted
 
 
 def _curve(run: Run, replicates: list[list[Row]], x: Quantity, y: Quantity) -> Curve:
@@ -92,16 +92,16 @@ def _curve(run: Run, replicates: list[list[Row]], x: Quantity, y: Quantity) -> C
 
 
 def _means(run: Run, replicates: list[list[Row]], y: Quantity) -> Floats:
-    """Means and half-widths; a mean over other things than random draws has no interval."""
+    """Means and half-widths; a mean over anything but random draws has no interval."""
     fixed = [key for key in run.swept if not is_draw(key)]
-    found = []
+    pairs = []
     for rows in replicates:
         mean, half = mean_and_half([y(row) for row in rows], number(rows[0], f"{y.expression}_ci95"))
-        found.append((mean, half if len(grouped(rows, fixed)) == 1 else math.nan))
-    return np.array(found).T
+        pairs.append((mean, half if len(grouped(rows, fixed)) == 1 else math.nan))
+    return np.array(pairs).T
 
 
 def _plain(x: Floats, y: Floats, half: Floats, counts: list[int]) -> Curve:
-    """A curve that belongs to no single scenario, and of which no point is past saturation."""
+    """A curve of no single scenario, without saturated points."""
     none = np.full(len(x), math.nan)
     return Curve("", x, x, y, half, np.zeros(len(x), bool), np.array(counts), none, none)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of metrics.csv show: ``outputs.plots``, with all that an entry leaves out filled in."""
+"""The figures of metrics.csv: ``outputs.plots``, with defaults filled in."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ from flitlab.sim.report.figures.metrics.rows import (
 from flitlab.sim.report.folder.run import Run
 
 MANY = 12
-"""Distributions of more curves than this are not drawn unless asked for."""
+"""The most curves of a distribution that is drawn by default."""
 
 ANSWERS = {
     "relative": ["relative"],
     "search": ["found"],
 }
-"""Experiment -> the columns of metrics.csv that it is about, where these are no ceilings."""
+"""Experiment -> its main columns of metrics.csv, where these are not ceilings."""
 
 
 @dataclass(frozen=True)
@@ -53,59 +53,59 @@ class Plot:
 
 
 def plots_of(run: Run) -> tuple[list[Plot], list[str]]:
-    """The figures asked for, or the usual ones, with unique names; and what is wrong with those left out."""
+    """Return the configured figures, or the default ones, with unique names; and errors of those left out."""
     plots: list[Plot] = []
-    mistakes = []
+    errors = []
     for entry in run.manifest.get("plots") or [{"y": columns} for columns in usual(run)]:
         try:
             plots.append(_plot(run, entry))
         except ValueError as error:
-            mistakes.append(f"plot of {', '.join(entry['y'])}: {error}")
-    return _unlike(plots), mistakes
+            errors.append(f"plot of {', '.join(entry['y'])}: {error}")
+    return _with_unique_names(plots), errors
 
 
 def usual(run: Run) -> list[list[str]]:
-    """What is drawn when nothing is asked for: what the experiment is about, then every metric; with their bounds."""
+    """Return the default plots: the main columns of the experiment, then every metric, with their bounds."""
     experiment = run.manifest.get("experiment", "")
-    found = [compared() if experiment == "ceilings" else ANSWERS.get(experiment, ["aspl", "moore_aspl"])]
+    column_sets = [compared() if experiment == "ceilings" else ANSWERS.get(experiment, ["aspl", "moore_aspl"])]
     for metric in run.manifest.get("metrics", []):
         columns = [name for name in run.columns if re.fullmatch(rf"{re.escape(metric)}(_\w+)?", name)]
         columns.sort(key=lambda name: name != MAIN.get(metric))
         main = next((name for name in columns if _drawable(run, name)), None)
         if main:
-            found.append([main, f"{metric}_bound"])
-    known = [[name for name in columns if _drawable(run, name)] for columns in found]
+            column_sets.append([main, f"{metric}_bound"])
+    known = [[name for name in columns if _drawable(run, name)] for columns in column_sets]
     return [columns for i, columns in enumerate(known) if columns and columns not in known[:i]]
 
 
 def _drawable(run: Run, column: str) -> bool:
-    """Whether a figure of a column says anything: numbers, or distributions of not too many networks."""
+    """Whether a figure of a column is useful: numbers, or distributions of not too many networks."""
     if is_distribution(run, column):
         return len(combinations(run, differing(run))) <= MANY
     return numeric(run.metrics, column)
 
 
-def _plot(run: Run, given: dict[str, Any]) -> Plot:
-    """A plot as it was given, what it leaves out filled in. Raises ``ValueError`` if it cannot be."""
-    where = {key: _texts(value) for key, value in given.get("where", {}).items()}
+def _plot(run: Run, entry: dict[str, Any]) -> Plot:
+    """Return a plot with defaults filled in. Raises ``ValueError`` for an invalid one."""
+    where = {key: _texts(value) for key, value in entry.get("where", {}).items()}
     _check(run, (), list(where))
     run = run.where(where)
     if not run.metrics:
         raise ValueError("no row is as where says")
-    y = tuple(Quantity(expression) for expression in given["y"])
-    by = None if given.get("by") is None else tuple(given["by"])
-    _check(run, y, [*(by or ()), *filter(None, [given.get("x")])])
+    y = tuple(Quantity(expression) for expression in entry["y"])
+    by = None if entry.get("by") is None else tuple(entry["by"])
+    _check(run, y, [*(by or ()), *filter(None, [entry.get("x")])])
     if is_distribution(run, y[0].expression):
         x, by = SCENARIO, differing(run) if by is None else by
-    elif given.get("x"):
-        x = given["x"]
+    elif entry.get("x"):
+        x = entry["x"]
         by = (() if x == SCENARIO else _others(run, x)) if by is None else by
     else:
         x, by = _usual_axes(run, by)
-    rest = {key: given.get(key) for key in ("log", "x_label", "y_label")}
+    rest = {key: entry.get(key) for key in ("log", "x_label", "y_label")}
     shown = [quantity.expression for quantity in y if not quantity.bound] or [y[0].expression]
-    name = given.get("name") or _file_name([*shown, *([] if x == SCENARIO else [x])])
-    cumulative, style = bool(given.get("cumulative")), given.get("style") or "lines"
+    name = entry.get("name") or _file_name([*shown, *([] if x == SCENARIO else [x])])
+    cumulative, style = bool(entry.get("cumulative")), entry.get("style") or "lines"
     return Plot(name=name, y=y, x=x, by=by, where=where, cumulative=cumulative, style=style, **rest)
 
 
@@ -117,11 +117,11 @@ def _texts(value: Any) -> Values:
 
 
 def _check(run: Run, y: Sequence[Quantity], others: Sequence[str]) -> None:
-    """Raises ``ValueError`` if columns are not there, or hold nothing that can be drawn together."""
+    """Raise ``ValueError`` if columns do not exist, or cannot be drawn together."""
     for column in [*(column for quantity in y for column in quantity.columns), *others]:
         if column not in run.columns:
-            meant = closest_match(column, run.columns)
-            hint = f"did you mean {meant!r}?" if meant else f"choices: {', '.join(run.columns)}"
+            suggestion = closest_match(column, run.columns)
+            hint = f"did you mean {suggestion!r}?" if suggestion else f"choices: {', '.join(run.columns)}"
             raise ValueError(f"metrics.csv has no column {column!r}; {hint}")
     forms = {_form(run, quantity) for quantity in y}
     if len(forms) > 1:
@@ -134,7 +134,7 @@ TEXT = "texts"
 
 
 def _form(run: Run, quantity: Quantity) -> str:
-    """What is in the columns of a quantity."""
+    """The form of the cells of a quantity."""
     cells = [row.get(column) or "" for row in run.metrics for column in quantity.columns]
     begins = {cell[:1] for cell in cells if cell}
     if len(quantity.columns) == 1 and begins in ({"["}, {"{"}):
@@ -143,9 +143,9 @@ def _form(run: Run, quantity: Quantity) -> str:
 
 
 def _usual_axes(run: Run, by: Values | None) -> tuple[str, Values]:
-    """x and ``by`` where no x is given: the swept number with most values, else the size, else the scenarios.
+    """Default x and ``by``: the swept number with most values, else the size, else the scenarios.
 
-    One that only some networks have, and these alike, says nothing of the others.
+    A number that only some networks have, all with the same value, does not count.
     """
     numbers = [key for key in differing(run) if numeric(run.metrics, key) and key not in (by or ())]
     numbers = [key for key in numbers if len({row[key] for row in run.metrics if row.get(key)}) > 1]
@@ -160,7 +160,7 @@ def _usual_axes(run: Run, by: Values | None) -> tuple[str, Values]:
 
 
 def _families(run: Run, x: str) -> Values:
-    """Kind and swept keys without those that set x: networks that differ in nothing else differ in x too."""
+    """Kind and swept keys without those that determine x: networks that differ in nothing else differ in x, too."""
     keys = ["kind", *differing(run)]
     for key in keys[1:]:
         rest = [other for other in keys if other != key]
@@ -172,7 +172,7 @@ def _families(run: Run, x: str) -> Values:
 
 
 def _others(run: Run, x: str) -> Values:
-    """What makes a curve each where x is given: not what x stands for, which is the number with most values."""
+    """Keys that make curves for a given x, without the swept number that x stands for."""
     keys = [key for key in differing(run) if key != x]
     if x not in run.swept and numeric(run.metrics, x):
         numbers = [key for key in keys if numeric(run.metrics, key)]
@@ -192,11 +192,11 @@ def _file_name(parts: Sequence[str]) -> str:
     return name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
 
 
-def _unlike(plots: list[Plot]) -> list[Plot]:
-    """A number is added to a name that another plot has."""
-    found: dict[str, Plot] = {}
+def _with_unique_names(plots: list[Plot]) -> list[Plot]:
+    """Return the plots with a number added to names that another plot has."""
+    by_name: dict[str, Plot] = {}
     for plot in plots:
         names = chain([plot.name], (f"{plot.name}_{i}" for i in count(2)))
-        name = next(name for name in names if name not in found)
-        found[name] = replace(plot, name=name)
-    return list(found.values())
+        name = next(name for name in names if name not in by_name)
+        by_name[name] = replace(plot, name=name)
+    return list(by_name.values())

@@ -19,8 +19,8 @@ MORE_DASHES = (*DASHES, (0, (3, 1, 1, 1, 1, 1)), (0, (1, 2.5)))
 class Strokes:
     """Colour, marker and dashes of the curves of a plot.
 
-    Of two things that tell curves apart, one has colour and marker, the other the dashes, so that the key
-    holds their sum and not their product; not so where there are no lines that could have dashes.
+    If two keys distinguish curves, one sets colour and marker, the other the dashes, so that the key lists their sum
+    and not their product; charts without lines have no dashes.
     """
 
     by: Values
@@ -80,18 +80,18 @@ class Strokes:
         """What curves have in common: their colour, or their dashes if these say what they stand for."""
         curves = [curve for curve in self.curves if curve[1] in group]
         majors, minors = ({tell(*curve) for curve in curves} for tell in (self.major, self.minor))
-        found = {"color": self.look[majors.pop()]["color"]} if len(majors) == 1 else {}
+        style = {"color": self.look[majors.pop()]["color"]} if len(majors) == 1 else {}
         if self._split is not None and len(minors) == 1:
-            found["linestyle"] = self._dashes(minors.pop())
-        return found
+            style["linestyle"] = self._dashes(minors.pop())
+        return style
 
     def handles(self, **style: Any) -> list[Any]:
         """The key: all majors, then all minors. style: overrides that of the entries."""
         majors = self.look.names.labels
         dashed = self._minors != [""]
         line = {"linestyle": "-"} if dashed else {}
-        found = [marks.key(label, **self.look[label] | line | style) for label in majors]
-        return found + [marks.key(name, linestyle=self._dashes(name)) for name in self._minors if name]
+        entries = [marks.key(label, **self.look[label] | line | style) for label in majors]
+        return entries + [marks.key(name, linestyle=self._dashes(name)) for name in self._minors if name]
 
     def _dashes(self, minor: str) -> Any:
         return MORE_DASHES[self._minors.index(minor) % len(MORE_DASHES)]

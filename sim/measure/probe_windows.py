@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the windows of a probe are (:mod:`flitlab.sim.measure.probe`)."""
+"""The lengths of the windows of a probe (:mod:`flitlab.sim.measure.probe`)."""
 
 from flitlab.models.rules.arrivals import LONGEST_RUN
 
 GROWTH = 4
-"""A window over the one before it."""
+"""Ratio of the lengths of consecutive windows."""
 
 
 def longer(ticks: int, longest: int) -> int:
-    """The window after one of ``ticks``, of at most ``longest`` ticks."""
+    """Return the length of the window after one of ``ticks`` ticks, at most ``longest``."""
     return min(GROWTH * ticks, longest)
 
 
 def longest_probe(warmup: int, ticks: int, longest: int) -> int:
-    """Ticks of a probe, at most: of its warm-up and of all its windows, of which the longest may be measured twice.
+    """Return the most ticks of a probe: its warm-up and all its windows, of which the longest may be measured twice.
 
     ticks: its first window. longest: the last one, as a multiple of the first.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans of time in which ranks do something, and how much of the time any of them covers."""
+"""Time spans in which ranks are active, and the time that their union covers."""
 
 from typing import NamedTuple, Self
 
@@ -11,7 +11,7 @@ from flitlab.sim.engines.base import Execution
 
 
 class Spans(NamedTuple):
-    """Spans [start, end) by rank, in any order; int64 each. operation: that each belongs to."""
+    """Spans [start, end) of ranks, in any order; int64 [spans] each. operation: the operation of each."""
 
     rank: Ints
     start: Ints
@@ -19,23 +19,29 @@ class Spans(NamedTuple):
     operation: Ints
 
     def only(self, some: Bools) -> Self:
-        """The spans for which ``some`` [spans] holds."""
+        """Return the spans selected by ``some``, bool [spans]."""
         return type(self)(*(part[some] for part in self))
 
     def joined(self, other: Self) -> Self:
-        """The spans of both, these before the others."""
+        """Return the spans of both, these first."""
         return type(self)(*(np.concatenate(parts) for parts in zip(self, other, strict=True)))
 
 
 def busy_spans(program: Program, execution: Execution, hold: Ints, part: slice) -> Spans:
-    """When operations of a part of the program hold their processors, for ``hold`` [operations] time units each."""
+    """Return when the operations of a part of the program hold their processors.
+
+    hold: int64 [operations], time units for which each operation holds its processor. part: slice of operations.
+    """
     some = part.start + np.flatnonzero((hold[part] > 0) & (execution.start[part] >= 0))
     start = execution.start[some]
     return Spans(program.rank[some], start, start + hold[some], some)
 
 
 def communicating_spans(program: Program, execution: Execution, part: slice) -> Spans:
-    """When messages that ranks of a part of the program send are under way, or receives of it wait for theirs."""
+    """Return when messages sent by a part of the program are in flight, or receives of it wait for theirs.
+
+    part: slice of operations.
+    """
     kind = program.kind[part]
     send = part.start + np.flatnonzero((kind == SEND) & (execution.delivered[part] >= 0))
     receive = part.start + np.flatnonzero((kind == RECV) & (execution.start[part] >= 0))
@@ -46,7 +52,7 @@ def communicating_spans(program: Program, execution: Execution, part: slice) -> 
 
 
 def union_lengths(spans: Spans, ranks: int) -> Ints:
-    """How long at least one span of each rank lasts, int64 [ranks]."""
+    """Return how long at least one span of each rank lasts, int64 [ranks]."""
     order = np.lexsort((spans.start, spans.rank))
     rank, start, end = (part[order] for part in spans[:3])
     apart = int(end.max(initial=0)) + 1
@@ -57,7 +63,7 @@ def union_lengths(spans: Spans, ranks: int) -> Ints:
 
 
 def union_until(spans: Spans, times: Floats) -> Floats:
-    """How long at least one span has lasted up to each time, float64 [times]."""
+    """Return how long at least one span has lasted up to each time, float64 [times]."""
     if not len(spans.start):
         return np.zeros(len(times))
     order = np.argsort(spans.start, kind="stable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One point of a load sweep whose network changes: packets of a scenario at one load with one seed, epoch by epoch."""
+"""One point of a load sweep with a timeline: packets at one load with one seed, epoch by epoch."""
 
 from itertools import pairwise
 from typing import Any
@@ -9,20 +9,20 @@ import numpy as np
 from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.sim.engines.base import DELIVERED_FLITS, LOST_FLITS, LOST_PACKETS, SENT_PACKETS, Run, Snapshot
+from flitlab.sim.engines.base import DELIVERED_FLITS, DROPPED_FLITS, DROPPED_PACKETS, SENT_PACKETS, Run, Snapshot
 from flitlab.sim.engines.base import DELIVERED_PACKETS as DELIVERED
 from flitlab.sim.measure.columns.registry import measured
-from flitlab.sim.measure.over_time import edges_until, interval
 from flitlab.sim.measure.point import FIRST_BATCHES, Measure, details
-from flitlab.sim.measure.result import Part, Result
+from flitlab.sim.measure.result import EpochTraffic, Result
+from flitlab.sim.measure.throughput_time import edges_until, interval
 from flitlab.sim.measure.window import Window
 
 
-def measure_changing(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
-    """Measure a run of packets whose network changes, from its beginning; the window is as long as ``how.ticks``.
+def measure_with_timeline(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
+    """Measure a run of packets with a timeline, from its beginning; the window has ``how.ticks`` ticks.
 
-    It begins at once unless a warm-up is given, as nothing is steady where links fail. Nothing is said of saturation,
-    which is of one network.
+    There is no warm-up unless the configuration gives one, since failing networks have no steady state. Saturation is
+    not judged: it is defined for one network.
     """
     timeline = scenario.timeline
     assert timeline is not None
@@ -44,14 +44,14 @@ def measure_changing(run: Run, scenario: Scenario, load: float, how: Measure) ->
     row: dict[str, Any] = measured("packets", window)
     row |= {"saturated": None, "saturated_by": "", "deadlocked": False, "warmup_ticks": first, "steady": False}
     row |= {
-        "lost_packets": int(total[LOST_PACKETS]), "lost_flits": int(total[LOST_FLITS]),
-        "packets_under_way": int(whole[SENT_PACKETS] - whole[DELIVERED] - whole[LOST_PACKETS]),
+        "lost_packets": int(total[DROPPED_PACKETS]), "lost_flits": int(total[DROPPED_FLITS]),
+        "packets_under_way": int(whole[SENT_PACKETS] - whole[DELIVERED] - whole[DROPPED_PACKETS]),
     }  # fmt: skip
     detail = details(before, after)
     detail["throughput_time"] = _time_rows(scenario, timeline, {tick: scalars[tick] for tick in sorted(edges)})
-    delivered = after.delivered.less(before.delivered)
+    delivered = after.delivered.minus(before.delivered)
     parts = tuple(
-        Part(epoch, snapshots[b].delivered.less(snapshots[a].delivered), snapshots[a].present, float(b - a))
+        EpochTraffic(epoch, snapshots[b].delivered.minus(snapshots[a].delivered), snapshots[a].present, float(b - a))
         for epoch, (a, b) in enumerate(pairwise([*begins, last]))
     )
     capacity = timeline.capacity(first, last)
@@ -59,11 +59,14 @@ def measure_changing(run: Run, scenario: Scenario, load: float, how: Measure) ->
 
 
 def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints]) -> list[dict[str, Any]]:
-    """Rows of throughput_time.csv from the scalar counters at the ends of its intervals."""
+    """Return the rows of throughput_time.csv.
+
+    scalars: by tick, the scalar counters at the ends of its intervals, int64 [SCALARS].
+    """
     nic = scenario.topology.hosts * scenario.topology.host_capacity
     rows = []
     for start, end in pairwise(scalars):
         moved = scalars[end] - scalars[start]
-        received, lost = float(moved[DELIVERED_FLITS] / (nic * (end - start))), int(moved[LOST_PACKETS])
+        received, lost = float(moved[DELIVERED_FLITS] / (nic * (end - start))), int(moved[DROPPED_PACKETS])
         rows.append(interval(start, end, timeline.tick_ns, received, lost_packets=lost))
     return rows
