@@ -24,14 +24,14 @@ from flitlab.sim.measure.probe_windows import longest_probe
 CERTIFIED = ("mcf", "mcf_paths", "split")
 """Ceilings that are the upper levels, from the highest."""
 
-MEASURED = ("ideal", "endless", "roomy", "switch")
+MEASURED = ("ideal", "infinite_buffers", "full_speedup", "switch")
 """Levels that are simulated, from the highest.
 
-ideal: the same routes, output queues without limit. endless: the switch with unlimited buffers and a crossbar without
-limit. roomy: its own buffers, a crossbar without limit. switch: as configured.
+ideal: the same routes, output queues without limit. infinite_buffers: the switch with unlimited buffers and a crossbar
+without limit. full_speedup: its own buffers, a crossbar without limit. switch: as configured.
 """
 
-DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no room and cross no crossbar"
+DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no buffer space and cross no crossbar"
 
 MAX_BUFFERED_PACKETS = 1 << 24
 """Packets that all unlimited buffers together may hold: about 400 MB before first use."""
@@ -120,8 +120,12 @@ def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -
     if scenario.routes.deflection:
         rungs = {name: BudgetScenario(None, note=DEFLECTION_NOTE) for name in MEASURED}
     else:
-        roomy = _note_if_unchanged(changed_scenario("switching.input_speedup=vcs"), scenario)
-        rungs = {"ideal": changed_scenario("switching.mode=ideal"), "endless": _endless(roomy, ticks), "roomy": roomy}
+        full_speedup = _note_if_unchanged(changed_scenario("switching.input_speedup=vcs"), scenario)
+        rungs = {
+            "ideal": changed_scenario("switching.mode=ideal"),
+            "infinite_buffers": _infinite_buffers(full_speedup, ticks),
+            "full_speedup": full_speedup,
+        }
     rungs["switch"] = BudgetScenario(built)
     changed = {name: changed_scenario(*sets) for name, sets in _changes(draft, scenario)}
     changes = {name: _effective_change(variant, scenario) for name, variant in changed.items()}
@@ -156,27 +160,27 @@ def _first_error(errors: Sequence[Diagnostic]) -> str:
     return f"{value} {first.problem}"
 
 
-def _endless(roomy: BudgetScenario, ticks: int) -> BudgetScenario:
+def _infinite_buffers(full_speedup: BudgetScenario, ticks: int) -> BudgetScenario:
     """The switch with unlimited buffers: each holds all that its channel can carry in a run.
 
     Where that takes too much memory, they hold the part that :data:`MAX_BUFFER_DIVISOR` allows.
     """
-    if roomy.built is None or roomy.built.scenario is None:
-        return roomy
-    scenario = roomy.built.scenario
+    if full_speedup.built is None or full_speedup.built.scenario is None:
+        return full_speedup
+    scenario = full_speedup.built.scenario
     switching, flits = scenario.switching, min(scenario.source.flits)
     if not isinstance(switching, Buffered):
-        return BudgetScenario(None, roomy.set, f"mode {switching.mode} has no buffers")
+        return BudgetScenario(None, full_speedup.set, f"mode {switching.mode} has no buffers")
     ticks += max(scenario.source.flits)
     buffers = (scenario.topology.channels + scenario.topology.hosts) * switching.vcs
     affordable = MAX_BUFFERED_PACKETS // buffers * flits
     size = max(min(ticks, affordable), switching.buffer_flits)
     if size * MAX_BUFFER_DIVISOR < ticks:
-        return BudgetScenario(None, roomy.set, f"{buffers:,} buffers that never fill would take too much memory")
+        return BudgetScenario(None, full_speedup.set, f"{buffers:,} buffers that never fill would take too much memory")
     part = "all" if size >= ticks else f"{100 * size // ticks} %"
     grown = replace(scenario, switching=replace(switching, buffer_flits=size))
     note = f"buffers of {size} flits a VC, {part} of what a channel can carry in a run"
-    return BudgetScenario(replace(roomy.built, scenario=grown), roomy.set, note)
+    return BudgetScenario(replace(full_speedup.built, scenario=grown), full_speedup.set, note)
 
 
 def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -194,14 +198,14 @@ def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str,
     yield from ((name, known[name]) for name in draft.config.budget.sensitivities)
 
 
-def _note_if_unchanged(roomy: BudgetScenario, scenario: Scenario) -> BudgetScenario:
-    """The ``roomy`` level, with a note if it equals the switch as configured."""
+def _note_if_unchanged(full_speedup: BudgetScenario, scenario: Scenario) -> BudgetScenario:
+    """The ``full_speedup`` level, with a note if it equals the switch as configured."""
     so = (
-        roomy.built is not None
-        and roomy.built.scenario is not None
-        and _has_same_content(roomy.built.scenario, scenario)
+        full_speedup.built is not None
+        and full_speedup.built.scenario is not None
+        and _has_same_content(full_speedup.built.scenario, scenario)
     )
-    return replace(roomy, note=CROSSBAR_TAKES_NOTHING) if so else roomy
+    return replace(full_speedup, note=CROSSBAR_TAKES_NOTHING) if so else full_speedup
 
 
 def _has_same_content(one: Scenario, other: Scenario) -> bool:

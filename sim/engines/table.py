@@ -126,9 +126,7 @@ def check_has_engine(switching_mode: SwitchingMode) -> None:
     mode = switching_mode.mode
     if mode not in _loaders:
         suggestion = closest_match(mode, list(_loaders))
-        raise ValueError(
-            f"no engine runs mode {mode!r}" + (f"; did you mean {suggestion!r}?" if suggestion else "")
-        )
+        raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {suggestion!r}?" if suggestion else ""))
 
 
 def timeline_modes() -> list[str]:

@@ -4,8 +4,8 @@
 A budget is a sequence of levels, each the load of a scenario in which one cause of loss is removed. Its upper levels
 are ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the paths of this routing), ``split`` (its split
 of the traffic over them). The lower ones are saturation points of simulations, found by bisection for each seed:
-``ideal`` (output queues without limit), ``endless`` (this switch with unlimited buffers), ``roomy`` (its own buffers, a
-crossbar without limit), ``switch`` (as configured). A *loss* is the difference of two neighbours, so losses add up.
+``ideal`` (output queues without limit), ``infinite_buffers`` (this switch with unlimited buffers), ``full_speedup`` (its
+own buffers, a crossbar without limit), ``switch`` (as configured). A *loss* is the difference of two neighbours, so losses add up.
 
 Draws depend only on the seed, so two switches see the same packets: their loss is the mean of the differences per seed,
 with the 95 % confidence interval (Student's t), widened by half the bracket of each load. Between certified levels, the
@@ -31,8 +31,8 @@ from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.saturation import saturation
 
 LOSSES = {
-    "mcf_paths": "paths", "split": "weights", "ideal": "window", "endless": "blocking", "roomy": "room",
-    "switch": "crossbar",
+    "mcf_paths": "paths", "split": "weights", "ideal": "window", "infinite_buffers": "blocking",
+    "full_speedup": "buffers", "switch": "crossbar",
 }  # fmt: skip
 """Level -> loss against the level above. Where levels are omitted, their losses are combined."""
 
@@ -96,7 +96,7 @@ class Loss:
 def loss(above: Level, below: Level) -> Loss:
     """The difference of two levels, paired by seed if both were simulated.
 
-    >>> one = Level("roomy", "measured", 0.4, 0.6, seeds={1: 0.49, 2: 0.51}, step=0.01, scenario="a")
+    >>> one = Level("full_speedup", "measured", 0.4, 0.6, seeds={1: 0.49, 2: 0.51}, step=0.01, scenario="a")
     >>> two = Level("switch", "measured", 0.3, 0.5, seeds={1: 0.39, 2: 0.41}, step=0.01, scenario="b")
     >>> difference = loss(one, two)
     >>> round(difference.value, 3), round(difference.low, 3), round(difference.high, 3), loss(one, one).high

@@ -48,7 +48,7 @@ def exact(rung, value):
 
 def test_a_part_is_taken_seed_by_seed():
     """What two switches have in common, the luck of a seed, is not in their difference."""
-    found = loss(level("roomy", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
+    found = loss(level("full_speedup", 0.40, 0.44, 0.48), level("switch", 0.38, 0.41, 0.46))
     assert found.value == pytest.approx(0.07 / 3)
     error = math.sqrt(((0.02 - 0.07 / 3) ** 2 * 2 + (0.03 - 0.07 / 3) ** 2) / 2) / math.sqrt(3)
     assert found.high - found.value == pytest.approx(4.302653 * error + 0.01, rel=1e-6)  # a step of either end
@@ -66,19 +66,19 @@ def test_one_seed_is_known_within_the_bisection():
 
 
 def test_equal_switches_differ_by_nothing_at_all():
-    one, two = level("roomy", 0.4, 0.5, scenario="same"), level("switch", 0.4, 0.5, scenario="same")
+    one, two = level("full_speedup", 0.4, 0.5, scenario="same"), level("switch", 0.4, 0.5, scenario="same")
     assert (loss(one, two).low, loss(one, two).value, loss(one, two).high) == (0, 0, 0)
 
 
 def test_a_gain_stays_negative():
-    found = loss(level("endless", 0.40, 0.41), level("roomy", 0.45, 0.46))
+    found = loss(level("infinite_buffers", 0.40, 0.41), level("full_speedup", 0.45, 0.46))
     assert found.value == pytest.approx(-0.05) and found.high < 0
 
 
 @pytest.mark.parametrize(
     ("above", "below", "name"),
-    [("mcf", "mcf_paths", "paths"), ("split", "ideal", "window"), ("split", "endless", "window+blocking"),
-     ("roomy", "switch", "crossbar"), ("mcf", "switch", "paths+weights+window+blocking+room+crossbar")],
+    [("mcf", "mcf_paths", "paths"), ("split", "ideal", "window"), ("split", "infinite_buffers", "window+blocking"),
+     ("full_speedup", "switch", "crossbar"), ("mcf", "switch", "paths+weights+window+blocking+buffers+crossbar")],
 )  # fmt: skip
 def test_a_part_bears_the_names_of_all_that_lies_between(above, below, name):
     assert Loss(exact(above, 1), exact(below, 1), 0, 0, 0).name == name
@@ -104,7 +104,7 @@ def gain(name, percent, half=0.5):
 
 def test_the_sentence_names_the_largest_loss_and_what_gains_most():
     ladder = table(
-        {"weights": (5, 0), "window": (12, 1), "room": (9, 1), "crossbar": (1, 2)},
+        {"weights": (5, 0), "window": (12, 1), "buffers": (9, 1), "crossbar": (1, 2)},
         changes=[gain("vcs", 6), gain("buffers", 8), gain("speedup", 20, 30)],
     )
     told = sentence(ladder)
@@ -114,8 +114,8 @@ def test_the_sentence_names_the_largest_loss_and_what_gains_most():
 
 
 def test_no_switch_recovers_what_the_routing_loses():
-    assert "other weights on the same paths" in sentence(table({"weights": (29, 0), "room": (9, 1)}))
-    assert "no loss differs significantly" in sentence(table({"room": (1, 2)}))
+    assert "other weights on the same paths" in sentence(table({"weights": (29, 0), "buffers": (9, 1)}))
+    assert "no loss differs significantly" in sentence(table({"buffers": (1, 2)}))
     assert is_insignificant(gain("vcs", 0.2)) and not is_insignificant(gain("vcs", 1))
 
 
@@ -128,7 +128,7 @@ def test_without_figure_there_is_no_budget(study):
 
 def test_a_budget_alone_needs_no_loads(study, tmp_path):
     asked = study(sets=["loads=null"])
-    assert [list(one.levels) for one in asked.budgets] == [["ideal", "endless", "roomy", "switch"]]
+    assert [list(one.levels) for one in asked.budgets] == [["ideal", "infinite_buffers", "full_speedup", "switch"]]
     assert [spec.kind for spec in asked.cases[0].ceilings] == ["bounds", "mcf", "mcf_paths", "split"]
     alone = read(tmp_path / "c.yaml", experiment=BUDGET)
     assert (alone.name, alone.cases[0].loads, alone.outputs.figures) == ("b-budget", [], ["budget"])
@@ -136,10 +136,12 @@ def test_a_budget_alone_needs_no_loads(study, tmp_path):
 
 def test_buffers_without_limit_hold_what_a_channel_carries_in_a_run(study):
     [budget] = study().budgets
-    endless, roomy = (budget.levels[name].case.scenario.switching for name in ("endless", "roomy"))
-    assert endless.buffer_flits == 100 + 9 * 400 + 4 and roomy.buffer_flits == 8
-    assert not endless.shared_input and not roomy.shared_input
-    assert "all of what a channel can carry" in budget.levels["endless"].note
+    infinite_buffers, full_speedup = (
+        budget.levels[name].case.scenario.switching for name in ("infinite_buffers", "full_speedup")
+    )
+    assert infinite_buffers.buffer_flits == 100 + 9 * 400 + 4 and full_speedup.buffer_flits == 8
+    assert not infinite_buffers.shared_input and not full_speedup.shared_input
+    assert "all of what a channel can carry" in budget.levels["infinite_buffers"].note
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,9 @@ def test_probes_are_long_where_nothing_is_said(study):
 
 def test_buffers_that_would_take_too_much_memory_are_left_out(study):
     [budget] = study(sets=["measure.ticks=100000000", "switching.vcs=64"]).budgets
-    assert budget.levels["endless"].case is None and "too much memory" in budget.levels["endless"].note
+    assert (
+        budget.levels["infinite_buffers"].case is None and "too much memory" in budget.levels["infinite_buffers"].note
+    )
 
 
 def test_packets_that_are_deflected_have_no_switch_to_compare_with(study):
@@ -184,14 +188,14 @@ def test_a_change_that_cannot_be_made_says_why(study):
     ).budgets
     assert "128" in budget.changes["vcs"].note and "so already" in budget.changes["speedup"].note
     assert all(rung.case is None for rung in budget.changes.values())
-    assert "takes nothing" in budget.levels["roomy"].note
+    assert "takes nothing" in budget.levels["full_speedup"].note
 
 
 @pytest.mark.parametrize(
     ("sets", "rungs"),
     [
-        (["routing={kind: minimal, select: adaptive}"], ["ideal", "endless", "roomy", "switch"]),
-        (["switching={mode: wormhole, vcs: 2}"], ["ideal", "endless", "roomy", "switch"]),
+        (["routing={kind: minimal, select: adaptive}"], ["ideal", "infinite_buffers", "full_speedup", "switch"]),
+        (["switching={mode: wormhole, vcs: 2}"], ["ideal", "infinite_buffers", "full_speedup", "switch"]),
         (["switching={mode: ideal}"], ["ideal", "switch"]),
     ],
 )
@@ -351,5 +355,5 @@ def test_larger_buffers_than_without_limit_change_nothing(study):
         found = measure("compiled", scenario, 1.0, 1, how(scenario, measure_of(case.measure, scenario))).row
         return {column: value for column, value in found.items() if column != "cpu_s"}
 
-    assert row("endless") == row("endless", 2)
-    assert row("roomy") != row("endless")
+    assert row("infinite_buffers") == row("infinite_buffers", 2)
+    assert row("full_speedup") != row("infinite_buffers")

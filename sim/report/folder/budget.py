@@ -12,13 +12,13 @@ TABLES = ("budget", "budget_parts", "budget_sensitivities", "budget_channels")
 
 LEVELS = {
     "mcf": "any routing", "mcf_paths": "best use of its paths", "split": "its own split", "ideal": "ideal switch",
-    "endless": "buffers without limit", "roomy": "no limit in the crossbar", "switch": "this switch",
+    "infinite_buffers": "buffers without limit", "full_speedup": "no limit in the crossbar", "switch": "this switch",
 }  # fmt: skip
 """Level -> its meaning."""
 
 LOSS_CAUSES = {
     "paths": "the paths of the routing", "weights": "how the routing spreads traffic over its paths",
-    "window": "the window of the run", "blocking": "head-of-line blocking", "room": "waiting for buffer space",
+    "window": "the window of the run", "blocking": "head-of-line blocking", "buffers": "waiting for buffer space",
     "crossbar": "the crossbar",
 }  # fmt: skip
 """Loss (column ``part``) -> its cause."""
@@ -89,7 +89,7 @@ def loss_budgets_of_files(tables: Mapping[str, Sequence[Row]]) -> list[LossBudge
 def describe_loss(part: str) -> str:
     """Describe the cause of a loss; a loss across omitted levels has several.
 
-    >>> describe_loss("room"), describe_loss("paths+weights")
+    >>> describe_loss("buffers"), describe_loss("paths+weights")
     ('waiting for buffer space', 'the paths of the routing and how the routing spreads traffic over its paths')
     """
     names = [LOSS_CAUSES[one] for one in part.split("+")]
