@@ -2,10 +2,11 @@
 """Loss budgets: the losses between the maximum concurrent flow and the saturation point of a switch.
 
 A budget is a sequence of levels, each the load of a scenario in which one cause of loss is removed. Its upper levels
-are ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the paths of this routing), ``split`` (its split
-of the traffic over them). The lower ones are saturation points of simulations, found by bisection for each seed:
-``ideal`` (output queues without limit), ``infinite_buffers`` (this switch with unlimited buffers), ``full_speedup`` (its
-own buffers, a crossbar without limit), ``switch`` (as configured). A *loss* is the difference of two neighbours, so losses add up.
+are ceilings, certified or exact: ``mcf`` (any routing), ``mcf_paths`` (the paths of this routing), ``split`` (its
+split of the traffic over them). The lower ones are saturation points of simulations, found by bisection for each
+seed: ``ideal`` (output queues without limit), ``infinite_buffers`` (this switch with unlimited buffers),
+``full_speedup`` (its own buffers, a crossbar without limit), ``switch`` (as configured). A *loss* is the difference
+of two neighbours, so losses add up.
 
 Draws depend only on the seed, so two switches see the same packets: their loss is the mean of the differences per seed,
 with the 95 % confidence interval (Student's t), widened by half the bracket of each load. Between certified levels, the
