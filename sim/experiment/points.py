@@ -61,7 +61,7 @@ NEVER = 2.0
 class Point:
     """One simulation. case: any of those that have it. stop: whether saturation at a lower load makes it needless.
 
-    place: its own, or that of all points that it may depend on. resolution: of a probe of a search, else None.
+    place: its own, or that of all points that it may depend on. question: of a search that asks for it, else None.
     """
 
     id: str
@@ -71,12 +71,13 @@ class Point:
     seed: int
     stop: bool
     place: int = 0
-    resolution: float | None = None
+    question: Question | None = None
 
     @property
     def measure(self) -> dict[str, Any]:
         """How it is measured (``measure_of``)."""
-        return measure_of(self.case.measure, self.scenario, probe_of(self.case, self.resolution))
+        probe = None if self.question is None else probe_of(self.case, self.question)
+        return measure_of(self.case.measure, self.scenario, probe)
 
     @property
     def scenario(self) -> Scenario:
@@ -190,8 +191,7 @@ class PointRuns:
         key = (placement.index, question, seed)
         if key not in self._placed:
             case, index = placement.case, placement.index
-            id = _id(case, question.load, seed, question.resolution)
-            point = Point(id, case, index, question.load, seed, False, placement.place, question.resolution)
+            point = Point(_id(case, question, seed), case, index, question.load, seed, False, placement.place, question)
             self._placed[key] = self.points.setdefault(point.id, point)
             if self._placed[key] is point:
                 self._recall(point)
@@ -293,14 +293,14 @@ class PointRuns:
         ceilings, limit = self.ceilings.found(index)[0], self.limit(index)
         asked = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
         searched = self._searched(index)
-        for load, seed, resolution in self._loads(index):
-            record = self.records.get(_id(case, load, seed, resolution))
+        for question, seed in self._questions(index):
+            load, record = question.load, self.records.get(_id(case, question, seed))
             if record is None or seed in ended:
                 continue
             more: dict[str, Any] = beside_mcf(case, record, ceilings) | _precise(case, record["row"])
             more |= limited(record["row"], load, limit)
             more |= beside_bounds(case, record["row"], ceilings)
-            more |= {} if resolution is None else {SEARCHED: searched.get(seed)}
+            more |= {} if question.resolution is None else {SEARCHED: searched.get(seed)}
             others = record.get("added", {}).keys() - asked.keys()
             row = {name: value for name, value in record["row"].items() if name not in others}
             yield case, load, seed, record | {"row": row | more}
@@ -313,19 +313,17 @@ class PointRuns:
             return {}
         return {one.seeds[0]: one.found for one in self.placements if one.index == index}
 
-    def _loads(self, index: int) -> Iterator[tuple[float, int, float | None]]:
-        """(load, seed, resolution) of the points of a case, in this order; of several at a load, the last probe."""
+    def _questions(self, index: int) -> Iterator[tuple[Question, int]]:
+        """(question, seed) of the points of a case, by load and seed; of several at a load, the last probe."""
         case = self.cases[index]
-        found: dict[tuple[float, int], float | None] = {
-            (load, seed): None for load in case.loads for seed in case.seeds
-        }
+        found = {(load, seed): Question(load) for load in case.loads for seed in case.seeds}
         for placement in (one for one in self.placements if one.index == index):
             for question in placement.asked:
                 for key in ((question.load, seed) for seed in placement.seeds):
-                    found[key] = found.get(key) if question.resolution is None else question.resolution
+                    found[key] = found.get(key, question) if question.resolution is None else question
         order = {seed: place for place, seed in enumerate(case.seeds)}
         for load, seed in sorted(found, key=lambda key: (key[0], order[key[1]])):
-            yield load, seed, found[load, seed]
+            yield found[load, seed], seed
 
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
         """saturation.csv and saturation_seeds.csv: where scenarios saturate, as the points that are there show it."""
@@ -399,10 +397,10 @@ def _was_checked(point: Point, record: dict[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _id(case: Case, load: float, seed: int, resolution: float | None = None) -> str:
+def _id(case: Case, question: Question, seed: int) -> str:
     assert case.scenario is not None
-    measure = measure_of(case.measure, case.scenario, probe_of(case, resolution))
-    return point_id(case.scenario, load, seed, measure)
+    measure = measure_of(case.measure, case.scenario, probe_of(case, question))
+    return point_id(case.scenario, question.load, seed, measure)
 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:
@@ -412,7 +410,7 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
         stop = case.measure.stop_when_saturated and case.placing is None
         for load in case.loads:
             for turn, seed in enumerate(case.seeds):
-                point = Point(_id(case, load, seed), case, index, load, seed, stop)
+                point = Point(_id(case, Question(load), seed), case, index, load, seed, stop)
                 found.append(((load if stop else -load, turn, index), point))
     points: dict[str, Point] = {}
     for _, point in sorted(found, key=lambda pair: pair[0]):
