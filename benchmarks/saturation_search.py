@@ -105,18 +105,18 @@ def search(job: tuple[str, int, float, int]) -> Found:
     """The search of a seed. job: (name of the network, seed, tolerance, longest window over the first)."""
     name, seed, tolerance, longest = job
     case, how, top = scenario(name)
-    began, rows, steps = process_time(), [], bisect(top, tolerance)
+    began, rows, steps = process_time(), {}, bisect(top, tolerance)
     answer = None
     while True:
         try:
             question = steps.send(answer)
         except StopIteration:
             break
-        wanted = Measure(how.warmup, how.ticks, resolution=question.resolution, longest=longest)
-        row = measure("compiled", case, question.load, seed, wanted).row | {"load": question.load, SEARCHED: True}
-        rows.append(row)
+        probe = Measure(how.warmup, how.ticks, resolution=question.resolution, longest=longest, draws=question.draws)
+        row = measure("compiled", case, question.load, seed, probe).row | {"load": question.load, SEARCHED: True}
+        rows[question.load] = row  # of several at a load, the last, as in a study
         answer = [row]
-    found = bracket(rows, top)
+    found = bracket(rows.values(), top)
     return Found(found.lower, found.value, found.upper, process_time() - began)
 
 

@@ -68,7 +68,7 @@ class Point:
     load, seed: of the point.
     stop: whether saturation at a lower load makes it superfluous.
     task_index: its number, or a common one for points that depend on each other.
-    resolution: of a probe of a search, else None.
+    question: of a search, else None.
     """
 
     id: str
@@ -78,12 +78,13 @@ class Point:
     seed: int
     stop: bool
     task_index: int = 0
-    resolution: float | None = None
+    question: Question | None = None
 
     @property
     def measure(self) -> dict[str, Any]:
         """The measurement settings (``measure_of``)."""
-        return measure_of(self.case.measure, self.scenario, probe_of(self.case, self.resolution))
+        probe = None if self.question is None else probe_of(self.case, self.question)
+        return measure_of(self.case.measure, self.scenario, probe)
 
     @property
     def scenario(self) -> Scenario:
@@ -211,8 +212,8 @@ class PointRuns:
         key = (placement.index, question, seed)
         if key not in self._placed:
             case, index = placement.case, placement.index
-            id = _id(case, question.load, seed, question.resolution)
-            point = Point(id, case, index, question.load, seed, False, placement.task_index, question.resolution)
+            id = _id(case, question, seed)
+            point = Point(id, case, index, question.load, seed, False, placement.task_index, question)
             self._placed[key] = self.points.setdefault(point.id, point)
             if self._placed[key] is point:
                 self._load_stored(point)
@@ -315,14 +316,14 @@ class PointRuns:
         ceilings, limit = self.ceilings.columns_of(index)[0], self.limit(index)
         plugin_columns = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
         searched = self._searched(index)
-        for load, seed, resolution in self._loads(index):
-            record = self.records.get(_id(case, load, seed, resolution))
+        for question, seed in self._questions(index):
+            load, record = question.load, self.records.get(_id(case, question, seed))
             if record is None or seed in ended:
                 continue
             columns: dict[str, Any] = mcf_columns(case, record, ceilings) | _precise(case, record["row"])
             columns |= limited(record["row"], load, limit)
             columns |= bound_columns(case, record["row"], ceilings)
-            columns |= {} if resolution is None else {SEARCHED: searched.get(seed)}
+            columns |= {} if question.resolution is None else {SEARCHED: searched.get(seed)}
             others = record.get("added", {}).keys() - plugin_columns.keys()
             row = {name: value for name, value in record["row"].items() if name not in others}
             yield case, load, seed, record | {"row": row | columns}
@@ -335,19 +336,17 @@ class PointRuns:
             return {}
         return {one.seeds[0]: one.has_succeeded for one in self.placements if one.index == index}
 
-    def _loads(self, index: int) -> Iterator[tuple[float, int, float | None]]:
-        """(load, seed, resolution) of the points of a case, in this order; of several probes at a load, the last."""
+    def _questions(self, index: int) -> Iterator[tuple[Question, int]]:
+        """(question, seed) of the points of a case, by load and seed; of several at a load, the last probe."""
         case = self.cases[index]
-        resolutions: dict[tuple[float, int], float | None] = {
-            (load, seed): None for load in case.loads for seed in case.seeds
-        }
+        questions = {(load, seed): Question(load) for load in case.loads for seed in case.seeds}
         for placement in (one for one in self.placements if one.index == index):
             for question in placement.requests:
                 for key in ((question.load, seed) for seed in placement.seeds):
-                    resolutions[key] = resolutions.get(key) if question.resolution is None else question.resolution
-        order = {seed: place for place, seed in enumerate(case.seeds)}
-        for load, seed in sorted(resolutions, key=lambda key: (key[0], order[key[1]])):
-            yield load, seed, resolutions[load, seed]
+                    questions[key] = questions.get(key, question) if question.resolution is None else question
+        order = {seed: number for number, seed in enumerate(case.seeds)}
+        for load, seed in sorted(questions, key=lambda key: (key[0], order[key[1]])):
+            yield questions[load, seed], seed
 
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
         """saturation.csv and saturation_seeds.csv, from the current points."""
@@ -421,10 +420,10 @@ def _was_checked(point: Point, record: dict[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=100_000)
-def _id(case: Case, load: float, seed: int, resolution: float | None = None) -> str:
+def _id(case: Case, question: Question, seed: int) -> str:
     assert case.scenario is not None
-    measure = measure_of(case.measure, case.scenario, probe_of(case, resolution))
-    return point_id(case.scenario, load, seed, measure)
+    measure = measure_of(case.measure, case.scenario, probe_of(case, question))
+    return point_id(case.scenario, question.load, seed, measure)
 
 
 def _points(cases: Sequence[Case]) -> dict[str, Point]:
@@ -434,7 +433,7 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
         stop = case.measure.stop_when_saturated and case.placing is None
         for load in case.loads:
             for seed_index, seed in enumerate(case.seeds):
-                point = Point(_id(case, load, seed), case, index, load, seed, stop)
+                point = Point(_id(case, Question(load), seed), case, index, load, seed, stop)
                 keyed.append(((load if stop else -load, seed_index, index), point))
     points: dict[str, Point] = {}
     for _, point in sorted(keyed, key=lambda pair: pair[0]):

@@ -7,11 +7,11 @@ so a search that is repeated finds its answers in the folder. What counts as sat
 ``flitlab.sim.measure.saturation``, how a probe decides it in ``flitlab.sim.measure.probe``.
 
 *Saturation* of each seed by itself: the bracket [highest load carried, lowest load saturated] is halved until it is
-narrower than the tolerance, or than what the longest windows can tell; then one more point at half of it says what
-latency is there. *Budget*: the same without that point, and the tolerance is a part of the limit, so that different
-switches are asked the same loads. *Adaptive*, all seeds together: the bracket is narrowed to a tenth; then, load by
-load, the longest piece of the curve is halved, of the polygon through (load / upper end, least latency / latency). Both
-coordinates stay below 1, wherever latency goes.
+narrower than the tolerance, or than what the longest windows can tell; where throughput collapses, runs with fresh
+draws confirm both ends; then one more point at half of it says what latency is there. *Budget*: the same without that
+point, and the tolerance is a part of the limit, so that different switches are asked the same loads. *Adaptive*, all
+seeds together: the bracket is narrowed to a tenth; then, load by load, the longest piece of the curve is halved, of the
+polygon through (load / upper end, least latency / latency). Both coordinates stay below 1, wherever latency goes.
 """
 
 import math
@@ -28,14 +28,19 @@ from flitlab.models.instance import Instance
 from flitlab.sim.config.experiments import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.config.study import Case
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.measure.saturation import SEARCHED, Saturation, bracket, is_saturated, is_unclear
+from flitlab.sim.measure.saturation import DIFFER, SEARCHED, Saturation, bracket, is_saturated, is_unclear
+from flitlab.sim.measure.saturation import carried as delivered
 
 
 class Question(NamedTuple):
-    """A load that is asked for. resolution: of a probe, the relative overload that it has to show; None for others."""
+    """A load that is asked for. resolution: of a probe, the relative overload that it has to show; None for others.
+
+    draws: of a probe that confirms another, the number of runs with fresh draws that have to agree; else 0.
+    """
 
     load: float
     resolution: float | None = None
+    draws: int = 0
 
 
 Steps = Generator[Question, Sequence[Row], Any]
@@ -46,6 +51,13 @@ FLOOR = 1e-4
 
 BEYOND = 0.1
 """How far past saturation, at most, an adaptive curve goes."""
+
+LOWER_DRAWS, UPPER_DRAWS = 2, 4
+"""Runs with fresh draws that confirm the ends of a bracket where throughput collapses; the lower one is further from
+where verdicts differ, by the resolution of its probe."""
+
+ROUNDING = 1e-9
+"""What two loads differ by that are the same."""
 
 HALF = 0.5
 """Part of the saturation point at which latency is reported."""
@@ -76,12 +88,14 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
     """Halves the bracket (0, ``top``) until it is narrower than ``tolerance`` x its upper end, or ``width``.
 
     It ends earlier where the longest windows cannot tell more. Loads at which they were too short to tell are left
-    inside the bracket, which is then narrowed on either side of them. probing: whether it asks for probes. Returns
-    (highest load carried, lowest saturated).
+    inside the bracket, which is then narrowed on either side of them. Where the lowest saturated load delivers less
+    than the highest carried one, throughput collapses, and both are confirmed. probing: whether it asks for probes.
+    Returns (highest load carried, lowest saturated).
     """
     carried, over, shown = 0.0, top, 0.0  # shown: the resolution at the load carried
     finest = 0.0  # the resolution of the longest windows, once they were too short
     unclear: list[float] = []
+    held, saturated, least = {0.0}, {top}, math.inf  # loads; what the lowest saturated one delivers
     while over > FLOOR:
         goal = max(tolerance * over, width)
         below, above = (carried, min(unclear, default=over)), (max(unclear, default=carried), over)
@@ -98,14 +112,49 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
         reached = max((one for row in rows if not math.isnan(one := number(row, "resolution"))), default=0.0)
         if any(is_saturated(row) for row in rows):
             over, unclear = load, [one for one in unclear if one < load]
+            held, saturated = {one for one in held if one < load}, saturated | {load}
+            least = max(delivered(row) for row in rows)
             if load == carried:
                 carried = shown = 0.0  # a longer window has refuted a shorter one
         elif any(is_unclear(row) for row in rows):
             unclear, finest = [*unclear, load], max(finest, reached)
         else:
             carried, shown, unclear = load, reached, [one for one in unclear if one > load]
+            held.add(load)
             finest = max(finest, reached if resolution is not None and reached > resolution else 0.0)
+    if probing and least < carried * (1 - ROUNDING):
+        return (yield from _confirm(held, saturated, max(tolerance * over, width)))
     return carried, over
+
+
+def _confirm(carried: set[float], saturated: set[float], step: float) -> Steps:
+    """Move the ends of a bracket outwards until runs with fresh draws agree on each.
+
+    A network that is bistable carries a load for a random time, then throughput collapses: near saturation the verdict
+    of one run is that of its draws. Loads at which draws differ stay inside the bracket, as those without a verdict do.
+    carried, saturated: all such loads. step: by which an end moves first, where no other such load is nearer, then
+    twice as far each time. Returns the ends.
+    """
+    top, move = max(saturated), step
+    while load := max(carried):
+        rows = yield _confirming(load, step, LOWER_DRAWS)
+        over = any(is_saturated(row) for row in rows)
+        if not over and not any(is_unclear(row) for row in rows):
+            break
+        carried, move = {*(carried - {load}), max(rounded(load - move), 0.0)}, 2 * move
+        saturated = saturated | {load} if over else saturated
+    move = step
+    while (load := min(saturated)) < top:
+        rows = yield _confirming(load, step, UPPER_DRAWS)
+        if any(is_saturated(row) for row in rows):
+            break
+        saturated, move = {*(saturated - {load}), min(rounded(load + move), top)}, 2 * move
+        carried = carried if any(is_unclear(row) for row in rows) else carried | {load}
+    return max(carried), min(saturated)
+
+
+def _confirming(load: float, step: float, draws: int) -> Question:
+    return Question(load, _halved(step / (2 * load)), draws)
 
 
 def _halved(resolution: float) -> float:
@@ -277,11 +326,12 @@ def is_search(case: Case) -> bool:
     return isinstance(case.placing, SaturationConfig | BudgetConfig)
 
 
-def probe_of(case: Case, resolution: float | None) -> dict[str, Any] | None:
+def probe_of(case: Case, question: Question) -> dict[str, Any] | None:
     """What a probe of a case is measured by, besides the window of its points; None for a point that is no probe."""
-    if resolution is None or not isinstance(case.placing, SaturationConfig | BudgetConfig):
+    if question.resolution is None or not isinstance(case.placing, SaturationConfig | BudgetConfig):
         return None
-    return {"resolution": resolution, "longest": case.placing.longest}
+    probe = {"resolution": question.resolution, "longest": case.placing.longest}
+    return probe | {"draws": question.draws} if question.draws else probe
 
 
 def placements(cases: Sequence[Case]) -> list[Placement]:
@@ -342,7 +392,7 @@ def ceiling_of(ceilings: Mapping[str, float | None], names: Sequence[str] = ()) 
     return None
 
 
-def table(case: Case, point: Saturation, rows: Iterable[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
+def table(case: Case, point: Saturation, rows: Sequence[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
     """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
     name, lower, upper = ceiling_of(ceilings) or (None, None, None)
     return {
@@ -353,16 +403,24 @@ def table(case: Case, point: Saturation, rows: Iterable[Row], ceilings: Mapping[
         "efficiency": point.value / upper if upper and point.ended else None,
         **{column: point.at(column) for column in FAIRNESS},
         "latency_half": latency_half(point, rows),
-        "note": _note(case, point, upper),
+        "note": _note(case, point, rows, upper),
     }  # fmt: skip
 
 
-def _note(case: Case, point: Saturation, ceiling: float | None) -> str:
+def _note(case: Case, point: Saturation, rows: Iterable[Row], ceiling: float | None) -> str:
     """What to know of a saturation point: where its search stands, how precise it is, what its ceiling is."""
     if not point.ended:
         return "the search has not ended: lower and upper are what is known so far"
     hot = "" if ceiling is None or case.instance is None else _hot_hosts(case.instance, ceiling)
-    return "; ".join(filter(None, (_imprecise(case, point), hot)))
+    return "; ".join(filter(None, (_bistable(rows) or _imprecise(case, point), hot)))
+
+
+def _bistable(rows: Iterable[Row]) -> str:
+    """Says at which loads throughput collapses with some draws only."""
+    loads = [float(row["load"]) for row in rows if row.get("saturated_by") == DIFFER]
+    if not loads:
+        return ""
+    return f"bistable: at loads from {min(loads):.4g} to {max(loads):.4g}, throughput collapses in some runs only"
 
 
 def _imprecise(case: Case, point: Saturation) -> str:

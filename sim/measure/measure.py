@@ -12,7 +12,7 @@ from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import ProgramMeasure, measure_program
 from flitlab.sim.measure.datagram import Window, measure_flows
 from flitlab.sim.measure.point import Measure, measure_packets
-from flitlab.sim.measure.probe import measure_probe
+from flitlab.sim.measure.probe import fresh_seeds, measure_probe, until_verdicts_differ
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.spray import measure_sprayed
 from flitlab.sim.measure.timeline_point import measure_with_timeline
@@ -73,7 +73,9 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
         measures = measure_with_timeline
     elif kind is Measure and getattr(how, "resolution", None) is not None:
         measures = measure_probe
-    result = measures(start(engine, growing, offered, seed, threads=threads), growing, offered, how)
+    seeds = fresh_seeds(seed, how.draws) if isinstance(how, Measure) and how.draws else [seed]
+    runs = (measures(start(engine, growing, offered, one, threads=threads), growing, offered, how) for one in seeds)
+    result = next(runs) if len(seeds) == 1 else until_verdicts_differ(runs)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s
     return result

@@ -37,7 +37,8 @@ class Measure:
     latency; the window grows up to ``max_ticks`` for it; None: exactly ``ticks``.
 
     A probe of a search (:mod:`flitlab.sim.measure.probe`) has a ``resolution``: the relative overload that it must
-    exclude, None for other points. longest: its longest window, as a multiple of ``ticks``.
+    exclude, None for other points. longest: its longest window, as a multiple of ``ticks``. draws: runs with fresh
+    draws that have to agree; 0 for one run, with the draws of the seed.
     """
 
     warmup: int | None = None
@@ -46,6 +47,7 @@ class Measure:
     max_ticks: int = 60000
     resolution: float | None = None
     longest: int = 1
+    draws: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,19 @@ none does in a window that excludes an overload of the required resolution. Othe
 begins where the last one ended, so its draws are independent, and is four times as long; the longest is repeated after
 a single alarm. Channels with a high score in a window are tested as a family of their own in the next, which needs less
 evidence for fewer channels.
+
+A network may be bistable: it carries a load for a random time, until blocked packets fill its buffers and throughput
+collapses. Near saturation the verdict of one run is then that of its draws, so a search confirms it with fresh ones.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.hashing import content_hash
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Run
@@ -25,7 +30,7 @@ from flitlab.sim.measure.growth import channel_scores, hosts_grow, overload_scor
 from flitlab.sim.measure.point import Measure, observe, result, warm_up
 from flitlab.sim.measure.probe_windows import longer
 from flitlab.sim.measure.result import Result
-from flitlab.sim.measure.saturation import CHANNEL, LOSS, SHORT, STARVING
+from flitlab.sim.measure.saturation import CHANNEL, DIFFER, LOSS, SHORT, STARVING
 from flitlab.sim.measure.window import Window
 
 TESTS = 256
@@ -65,6 +70,25 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
         (name for name, says in alarms_by_criterion.items() if says and saturated), SHORT if alarms else ""
     )
     return result(run, scenario, load, observed, row | {"warmup_ticks": start - length, "steady": settled})
+
+
+def fresh_seeds(seed: int, draws: int) -> list[int]:
+    """Seeds of runs that confirm a probe of ``seed``: the same in any process, and others than a study has."""
+    return [int(content_hash("confirmation", seed, number)[:15], 16) for number in range(draws)]
+
+
+def until_verdicts_differ(probes: Iterable[Result]) -> Result:
+    """The last of some probes of a load, which differ in their draws; without a verdict, where theirs are not the same.
+
+    probes: at least one; none is run after the first whose verdict differs.
+    """
+    verdicts = set()
+    for probe in probes:
+        verdicts.add(probe.row["saturated"])
+        if len(verdicts) > 1:
+            probe.row.update(saturated=None, saturated_by=DIFFER)
+            break
+    return probe
 
 
 def _channels(scenario: Scenario, load: float, window: Window, suspects: Ints) -> tuple[bool, Ints]:

@@ -24,7 +24,8 @@ from typing import Any
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import Row, flag, number
 
-LIMIT, LOSS, STARVING, CHANNEL, SHORT = "limit", "loss", "starving", "channel", "short window"
+LIMIT, LOSS, STARVING, CHANNEL = "limit", "loss", "starving", "channel"
+SHORT, DIFFER = "short window", "draws differ"
 """Why a point is saturated, or undecided (values of ``saturated_by``)."""
 
 SEARCHED = "searched"
@@ -160,13 +161,13 @@ def is_probe(row: Row) -> bool:
 
 
 def is_unclear(row: Row) -> bool:
-    """Whether the window of a row was too short to decide whether its load is carried."""
+    """Whether a row has no verdict: its window was too short to decide, or draws differ."""
     return row.get("saturated") in (None, "")
 
 
 def is_saturated(row: Row, limit: float = math.inf) -> bool | None:
     """Whether a point is saturated; None if it has not been measured."""
-    if row.get("saturated") in (None, "") and row.get("saturated_by") != SHORT:
+    if row.get("saturated") in (None, "") and row.get("saturated_by") not in (SHORT, DIFFER):
         return None
     over = float(row["load"]) >= min(limit, _certified_limit(row))
     return over or any(flag(row, name) for name in ("saturated", "deadlocked"))

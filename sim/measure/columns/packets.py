@@ -124,11 +124,11 @@ def occupancy_max(window: Window) -> int:
 
 SATURATED = (
     "Whether the network does not carry what is offered; latencies then mean little. Empty where the window was too "
-    "short to tell."
+    "short to tell, or runs with different draws differ."
 )
 BY = (
-    "Why it is saturated: `limit`, `loss`, `starving`, in a search `channel`; or `short window`. See "
-    "[When a load is saturated](experiments.md#when-a-load-is-saturated)."
+    "Why it is saturated: `limit`, `loss`, `starving`, in a search `channel`; or why there is no verdict: `short "
+    "window`, `draws differ`. See [When a load is saturated](experiments.md#when-a-load-is-saturated)."
 )
 FROM = (
     "The load from which on the scenario is certainly saturated: of host channels, of `split` where the routing draws "
