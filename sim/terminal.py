@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts on a terminal: labels and notes of files that others wrote must not control it."""
+"""Texts on a terminal and in figures: labels and notes of files that others wrote must not control them."""
 
 import re
 import sys
 
 LONGEST_LABEL = 80
 """Characters of a label that are shown."""
+TAIL = 15
+"""Characters at the end of a label that stay where it is cut: labels often differ there."""
 
 _CONTROLS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 """Escape sequences of ECMA-48: control sequences, operating system commands, and those of two characters."""
@@ -21,14 +23,14 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else " " if one.isspace() else "" for one in text)
 
 
-def shown_label(text: str) -> str:
-    """A label as it is shown: printable, and cut to :data:`LONGEST_LABEL` characters.
+def shown_label(text: str, most: int = LONGEST_LABEL) -> str:
+    """A label as it is shown: printable, and cut in the middle to ``most`` characters.
 
-    >>> shown_label("x" * 100) == "x" * 79 + "…", shown_label("tab\\tb")
+    >>> shown_label("x" * 100 + "y" * 15) == "x" * 64 + "…" + "y" * 15, shown_label("tab\\tb")
     (True, 'tab b')
     """
     text = printable(text)
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+    return text if len(text) <= most else f"{text[: most - TAIL - 1]}…{text[-TAIL:]}"
 
 
 def say(*lines: str) -> None:
