@@ -36,8 +36,10 @@ GAP = 1e-7
 DUAL_SCALE = 16.0
 """What duals are multiplied by in the solver, whose least tolerance, 1e-10, is absolute: paths by the ten thousand add
 up to more than GAP."""
-SLACK = (1e-9, 1e-8, 1e-7, 1e-6)
-"""What capacities are enlarged by, relatively, so that rounding of earlier levels cannot make an LP infeasible."""
+SLACK = (1e-9, 1e-9, 1e-8, 1e-7, 1e-6)
+"""What capacities are enlarged by, relatively, so that rounding of earlier levels cannot make an LP infeasible.
+
+The second try is from scratch: the simplex method may be stuck at its basis."""
 SAME = 1e-12
 """Relative difference up to which levels are equal."""
 
@@ -236,8 +238,8 @@ class _Levels:
 
         Raises :class:`~flitlab.fluid.problem.FluidError` if it is not reached.
         """
-        for slack in SLACK:
-            if self.lp is None or slack > SLACK[0]:
+        for attempt, slack in enumerate(SLACK):
+            if self.lp is None or attempt:
                 self.lp = self._lp(gain, base, slack)
             solved = self.lp.optimum(gain[self.lp.group], base[self.lp.group])
             if solved is not None:
