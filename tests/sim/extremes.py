@@ -112,7 +112,7 @@ CLAIMS = {
     "reported: [{load: 0.4, throughput: 0.3, latency: 30.0, error: 0.02}, {throughput: 50.0, unit: Gb/s}]\n",
     "claim per switch": "topology: {kind: torus, dims: [3], hosts_per_switch: 2}\ntraffic: {kind: shift, by: 1}\n"
     "reported: [{load: 0.1, latency: 9.0}, {throughput: 0.2, unit: flits/cycle/switch}]\n",
-    "claim of capacity": SMALL + "traffic: {kind: hotspot, hosts: [0], share: 0.2, packet_flits: 4}\n"
+    "claim of capacity": SMALL + "traffic: {kind: hotspot, hosts: [0], fraction: 0.2, packet_flits: 4}\n"
     "switching: {mode: vct, vcs: 2, buffer_flits: 8, header_ticks: 1}\n"
     "reported: [{load: 0.4, unit: fraction of capacity}, {load: 0.1, unit: packets/cycle}]\n",
 }
