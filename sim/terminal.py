@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text for a terminal: labels and notes from files of others must not control it."""
+"""Text on a terminal and in figures: labels and notes from files of others must not control it."""
 
 import re
 import sys
 
 MAX_LABEL_LENGTH = 80
 """Characters of a label that are shown."""
+TAIL = 15
+"""Characters at the end of a label that stay where it is cut: labels often differ there."""
 
 _CONTROLS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 """Escape sequences of ECMA-48: control sequences, operating system commands, and two-character sequences."""
@@ -21,14 +23,14 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else " " if one.isspace() else "" for one in text)
 
 
-def shown_label(text: str) -> str:
-    """A label, printable and truncated to :data:`MAX_LABEL_LENGTH` characters.
+def shown_label(text: str, most: int = MAX_LABEL_LENGTH) -> str:
+    """A label, printable and cut in the middle to ``most`` characters.
 
-    >>> shown_label("x" * 100) == "x" * 79 + "…", shown_label("tab\\tb")
+    >>> shown_label("x" * 100 + "y" * 15) == "x" * 64 + "…" + "y" * 15, shown_label("tab\\tb")
     (True, 'tab b')
     """
     text = printable(text)
-    return text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
+    return text if len(text) <= most else f"{text[: most - TAIL - 1]}…{text[-TAIL:]}"
 
 
 def say(*lines: str) -> None:

@@ -6,10 +6,10 @@ rates whatever the split is: progressive filling says at which level it stops it
 by an LP. Flows of positive dual have the same rate in every optimum (complementary slackness) and are fixed, paths of
 positive reduced cost carry nothing in any and are dropped.
 
-Most flows are fixed at the first levels, so later LPs hold only the flows that rise; the split of the others is
-constant. The duals say which of these could make space by another split: they join the LP until there are none, and
-then the duals bound the level of the whole network. A large LP ends with an interior solution: of all optima it shows
-the most saturated flows.
+The interior-point method solves a large LP: of all optima, an interior solution shows the most saturated flows, and
+drops the most paths. Where it saturates less than half of the flows that rise, one LP serves all further levels: it
+holds the flows that rise or have several paths left, and the primal simplex method starts each level from the basis
+of the last.
 
 Source: Nace, Doan, Klopfenstein, Bashllari, Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020.
 """
@@ -26,15 +26,20 @@ from flitlab.fluid.sharing.flows import Flows, check_spread
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 
 INTERIOR_LEAST = 2_000
-"""Paths from which the interior-point method solves an LP, where the simplex method is slower."""
+"""Paths from which the interior-point method solves an LP, or finds its first basis, where simplex is slower."""
+INTERIOR_SHARE = 0.5
+"""Part of the rising flows that a level has to saturate for the interior-point method to solve the next."""
 BINDING = 1e-7
 """A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 GAP = 1e-7
 """Relative distance of the level to the bound that the duals prove, up to which an LP counts as solved."""
-SHIFT = 1e-9
-"""Flow times excess length, relative to the level, that constant splits may leave in all."""
-SLACK = (1e-9, 1e-8, 1e-7, 1e-6)
-"""What capacities are enlarged by, relatively, so that rounding of earlier levels cannot make an LP infeasible."""
+DUAL_SCALE = 16.0
+"""What duals are multiplied by in the solver, whose least tolerance, 1e-10, is absolute: paths by the ten thousand add
+up to more than GAP."""
+SLACK = (1e-9, 1e-9, 1e-8, 1e-7, 1e-6)
+"""What capacities are enlarged by, relatively, so that rounding of earlier levels cannot make an LP infeasible.
+
+The second try is from scratch: the simplex method may be stuck at its basis."""
 SAME = 1e-12
 """Relative difference up to which levels are equal."""
 
@@ -99,6 +104,7 @@ def max_min_levels(flows: Flows) -> Floats:
         level, dual = levels.rise(weight, rate, rising, stop)
         saturated = rising & ((dual * weight > BINDING) | (stop <= level * (1 + SAME)))
         rate[saturated] = (weight * np.minimum(stop, level))[saturated]
+        levels.interior &= saturated.sum() >= INTERIOR_SHARE * rising.sum()
         rising &= ~saturated
     return rate[flows.paths.commodity] * _shares(flows, groups, levels.flow)
 
@@ -187,26 +193,19 @@ def _same(first: Ints, start: Ints, channel: Ints) -> tuple[Ints, Ints]:
     return of_flow, np.array(first_of, np.int64)
 
 
-def _most(value: Floats, rest: float) -> Bools:
-    """The fewest entries without which the sum is at most ``rest``, as a mask."""
-    order = np.argsort(value)
-    mask = np.zeros(len(value), bool)
-    mask[order[np.cumsum(value[order]) > rest]] = True
-    return mask
-
-
 class _Levels:
     """The LPs of consecutive levels.
 
-    flow: float64 [paths], the split of the last level; constant for groups outside the LP. inside: bool [groups],
-    which are in it. kept: bool [paths], which are not dropped.
+    flow: float64 [paths], the split of the last level. kept: bool [paths], which are not dropped. interior: whether the
+    interior-point method solves large LPs. lp: that of the next level, None if it is to be built.
     """
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
+        self.first = np.searchsorted(groups.of_path, np.arange(groups.count))
         self.flow = np.zeros(len(groups.of_path))
-        self.inside = np.ones(groups.count, bool)
         self.kept = np.ones(len(groups.of_path), bool)
+        self.interior = True
         self.lp: _LevelLp | None = None
 
     def rise(self, weight: Floats, rate: Floats, rising: Bools, stop: Floats) -> tuple[float, Floats]:
@@ -221,77 +220,91 @@ class _Levels:
             gain = groups.total(weight, inner & ~stopped)
             base = groups.total(np.where(stopped, weight * np.minimum(stop, 1e300), rate), ~inner | stopped)
             at = self._optimum(gain, base)
-            inside = self.inside[groups.of_path]
-            length = groups.use.T @ at.price
-            shortest = self._shortest(length)
-            excess = self.flow * (length - shortest[groups.of_path]) * self.kept
-            late = _most(sums(groups.of_path, excess, groups.count) * ~self.inside, SHIFT * at.level)
-            if late.any():
-                self.inside |= late
-                continue
-            self.flow[inside] = at.flow[inside]
             beyond = inner & ~stopped & (stop < at.level * (1 - SAME))
             if beyond.any():
                 stopped |= beyond
                 continue
-            self._reduce(length - shortest[groups.of_path], base + gain * at.level)
+            length = groups.use.T @ at.price
+            shortest = np.minimum.reduceat(np.where(self.kept, length, np.inf), self.first)
+            if self.lp is not None and self.lp.interior:  # an LP with a basis stays as it is
+                self.kept &= length - shortest[groups.of_path] <= BINDING
+                self.lp = None
             dual[inner] = shortest[groups.of_flow[inner]]
             return at.level, dual
         return float(stop[rising].max()), dual
-
-    def _shortest(self, length: Floats) -> Floats:
-        """float64 [groups]: the length of the shortest path that is not dropped."""
-        first = np.searchsorted(self.groups.of_path, np.arange(self.groups.count))
-        return np.minimum.reduceat(np.where(self.kept, length, np.inf), first)
-
-    def _reduce(self, reduced: Floats, amount: Floats) -> None:
-        """Drop paths of positive reduced cost; after a large LP leave groups that do not rise outside later ones.
-
-        reduced: float64 [paths]. amount: float64 [groups], what each carries.
-        """
-        groups = self.groups
-        if self.lp is not None and self.lp.interior:
-            self.inside[:] = False
-        self.kept &= reduced <= BINDING
-        self.flow[~self.kept] = 0.0
-        total = sums(groups.of_path, self.flow, groups.count)
-        self.flow *= np.divide(amount, total, out=np.ones(groups.count), where=total > 0)[groups.of_path]
 
     def _optimum(self, gain: Floats, base: Floats) -> Level:
         """The largest level at which groups get ``base`` + ``gain`` x level, float64 [groups] each.
 
         Raises :class:`~flitlab.fluid.problem.FluidError` if it is not reached.
         """
-        self.inside |= gain > 0
-        group = np.flatnonzero(self.inside)
-        for slack in SLACK:
-            if self.lp is None or not np.array_equal(self.lp.group, group) or slack > SLACK[0]:
-                self.lp = self._lp(group, slack)
-            solved = self.lp.optimum(gain[group], base[group])
+        for attempt, slack in enumerate(SLACK):
+            if self.lp is None or attempt:
+                self.lp = self._lp(gain, base, slack)
+            solved = self.lp.optimum(gain[self.lp.group], base[self.lp.group])
             if solved is not None:
-                flow, price = np.zeros(len(self.flow)), np.zeros(len(self.groups.capacity))
-                flow[self.lp.column], price[self.lp.row] = solved.flow, solved.price
-                return Level(solved.level, flow, price)
+                self.flow = np.where(self.kept, base[self.groups.of_path], 0.0)
+                self.flow[self.lp.column] = solved.flow
+                price = np.zeros(len(self.groups.capacity))
+                price[self.lp.row] = solved.price
+                return Level(solved.level, self.flow, price)
         raise FluidError("HiGHS does not solve the LP of a level of max-min fairness")
 
-    def _lp(self, group: Ints, slack: float) -> "_LevelLp":
-        """The LP of the groups inside, with the capacity that the constant splits leave."""
-        groups, inside = self.groups, self.inside[self.groups.of_path]
-        column = np.flatnonzero(inside & self.kept)
-        left = groups.capacity - groups.use @ np.where(inside, 0, self.flow)
+    def _lp(self, gain: Floats, base: Floats, slack: float) -> "_LevelLp":
+        """The LP of the groups that rise or have several paths; the others take ``base`` of their path's capacity."""
+        groups = self.groups
+        inside = (gain > 0) | (np.add.reduceat(self.kept.astype(np.int64), self.first) > 1)
+        column = np.flatnonzero(inside[groups.of_path] & self.kept)
+        left = groups.capacity - groups.use @ (np.where(inside, 0, base)[groups.of_path] * self.kept)
         use = groups.use[:, column].tocsr()
         row = np.flatnonzero(np.diff(use.indptr))
         limit = np.maximum(left, 0)[row] + slack * groups.capacity[row]
-        interior = len(column) >= INTERIOR_LEAST
-        return _LevelLp(group, row, column, use[row].tocsc(), groups.of_path[column], limit, interior)
+        large = len(column) >= INTERIOR_LEAST
+        return _LevelLp(
+            np.flatnonzero(inside), row, column, use[row].tocsc(), groups.of_path[column], limit, large,
+            large and self.interior,
+        )  # fmt: skip
+
+
+def level_model(use: sparse.csc_array, of_path: Ints, gain: Floats, capacity: Floats) -> highspy.Highs:
+    """The LP of a level in HiGHS: maximise the level; paths fit the links, groups get gain x level or more.
+
+    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the groups.
+
+    Parameters
+    ----------
+    use: sparse [links, paths], 1 where a path crosses a link. of_path: int64 [paths], groups. gain: float64 [groups].
+    capacity: float64 [links]; mean about 1, since the tolerances of the solver are absolute.
+    """
+    links, paths = use.shape
+    serve = sparse.csc_array((np.ones(paths), (of_path, np.arange(paths))), (len(gain), paths))
+    level = sparse.csc_array(np.concatenate([np.zeros(links), -gain])[:, None])
+    matrix = sparse.hstack([level, sparse.vstack([use, serve])]).tocsc()
+    lp = highspy.HighsLp()
+    lp.num_row_, lp.num_col_ = matrix.shape
+    lp.sense_ = highspy.ObjSense.kMaximize
+    lp.col_cost_ = np.append(1.0, np.zeros(paths))
+    lp.col_lower_ = np.zeros(paths + 1)
+    lp.col_upper_ = np.full(paths + 1, highspy.kHighsInf)
+    lp.row_lower_ = np.concatenate([np.full(links, -highspy.kHighsInf), np.zeros(len(gain))])
+    lp.row_upper_ = np.concatenate([capacity, np.full(len(gain), highspy.kHighsInf)])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    for tolerance in ("primal_feasibility", "dual_feasibility", "ipm_optimality"):
+        highs.setOptionValue(f"{tolerance}_tolerance", 1e-10)
+    highs.passModel(lp)
+    return highs
 
 
 class _LevelLp:
-    """The LP of a level in HiGHS; the next level starts from the basis of the last.
+    """The LP of a level; the next level starts from the basis of the last.
 
-    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the groups.
-    interior: whether the interior-point method solves it, which leaves no basis. group, row, column: the groups, links
-    and paths of it. use: sparse [links, paths]. of_path: int64 [paths], groups. capacity: float64 [links].
+    group, row, column: the groups, links and paths of it. use: sparse [links, paths]. of_path: int64 [paths], groups.
+    capacity: float64 [links]. large: whether the interior-point method finds the first basis. interior: whether it
+    solves all, without a basis.
     """
 
     def __init__(
@@ -302,36 +315,18 @@ class _LevelLp:
         use: sparse.csc_array,
         of_path: Ints,
         capacity: Floats,
+        large: bool,
         interior: bool,
     ) -> None:
         self.group, self.row, self.column, self.use, self.capacity = group, row, column, use, capacity
         self.first = np.searchsorted(of_path, group)
         self.gain, self.base = np.zeros(len(group)), np.zeros(len(group))
-        self.interior = interior
+        self.solver, self.interior = "ipm" if large else "simplex", interior
         self.unit = 2.0 ** round(np.log2(capacity.mean()))  # 1 to the solver, whose tolerances are absolute
-        links, paths = use.shape
-        entries = (np.ones(paths), (np.searchsorted(group, of_path), np.arange(paths)))
-        serve = sparse.csc_array(entries, (len(group), paths))
-        level = sparse.csc_array((links + len(group), 1))
-        matrix = sparse.hstack([level, sparse.vstack([use, serve])]).tocsc()
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = matrix.shape
-        lp.sense_ = highspy.ObjSense.kMaximize
-        lp.col_cost_ = np.append(1.0, np.zeros(paths))
-        lp.col_lower_ = np.zeros(paths + 1)
-        lp.col_upper_ = np.full(paths + 1, highspy.kHighsInf)
-        lp.row_lower_ = np.concatenate([np.full(links, -highspy.kHighsInf), self.base])
-        lp.row_upper_ = np.concatenate([capacity / self.unit, np.full(len(group), highspy.kHighsInf)])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        self.highs = highspy.Highs()
-        options: dict[str, bool | int | float | str] = {
-            "output_flag": False, "threads": 1, "primal_feasibility_tolerance": 1e-10, "run_crossover": "off",
-            "dual_feasibility_tolerance": 1e-10, "ipm_optimality_tolerance": 1e-10,
-        }  # fmt: skip
-        for name, value in options.items():
-            self.highs.setOptionValue(name, value)
-        self.highs.passModel(lp)
+        self.highs = level_model(use, np.searchsorted(group, of_path), self.gain, capacity / self.unit)
+        self.highs.changeColCost(0, DUAL_SCALE)
+        if interior:
+            self.highs.setOptionValue("run_crossover", "off")
 
     def optimum(self, gain: Floats, base: Floats) -> Level | None:
         """The largest level at which groups get ``base`` + ``gain`` x level; None where HiGHS does not reach it.
@@ -347,9 +342,10 @@ class _LevelLp:
         if self.interior:
             if (solved := self._run("ipm")) is not None:
                 return solved
-            self.interior = False
+            self.interior, self.solver = False, "simplex"
             self.highs.clearSolver()
-        solved = self._run("simplex")
+        solved = self._run(self.solver)
+        self.solver = "simplex"
         # after a flow is fixed the last solution still fits
         self.highs.setOptionValue("simplex_strategy", int(highspy.simplex_constants.kSimplexStrategyPrimal))
         return solved

@@ -16,15 +16,13 @@ from scipy import sparse
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.sharing.filling import filled
 from flitlab.fluid.sharing.flows import Flows, check_spread
-from flitlab.fluid.sharing.levels import max_min_levels
+from flitlab.fluid.sharing.levels import BINDING, level_model, max_min_levels
 from flitlab.models.arrays import Floats
 
 PATHS_MOST = 60_000
 """Paths, hence columns, up to which the LP of a concurrent flow is tried (about a minute)."""
 LEVEL_PATHS_MOST = 250_000
 """Paths up to which max-min fair rates are computed."""
-BINDING = 1e-7
-"""A flow is saturated if its dual, times its weight, is above this; they add up to 1."""
 FULL = 1e-9
 """A link with less than this part of its capacity left is full."""
 SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
@@ -72,8 +70,8 @@ class Optimum:
 class LevelLp:
     """Maximise the level: rates fit the links, every flow has weight * level or more, or at least what is fixed.
 
-    Column 0 is the level and column 1 + p path p; the first rows are the links, the others the flows. ``unit``: the
-    rate, a power of two, that is 1 to the solver, whose tolerances are absolute.
+    Columns and rows are those of :func:`~flitlab.fluid.sharing.levels.level_model`, with a group for each flow.
+    ``unit``: the rate, a power of two, that is 1 to the solver, whose tolerances are absolute.
     Raises :class:`~flitlab.fluid.problem.FluidError` for capacities or weights too far apart for these.
     """
 
@@ -81,33 +79,15 @@ class LevelLp:
         check_spread(flows)
         self.unit = 2.0 ** round(np.log2(flows.capacity.mean()))
         paths, self.links = flows.paths, len(flows.capacity)
-        count, size = len(paths.flow), len(flows.weight)
+        count = len(paths.flow)
         column = np.repeat(np.arange(count), paths.hops)
         fit = sparse.csc_array((np.ones(len(column)), (paths.channel, column)), (self.links, count))
-        serve = sparse.csc_array((np.ones(count), (paths.commodity, np.arange(count))), (size, count))
         # weights of mean 1: all columns are of about the same size
         self.weight = flows.weight / flows.weight.mean()
-        level = sparse.csc_array(np.concatenate([np.zeros(self.links), -self.weight])[:, None])
-        matrix = sparse.hstack([level, sparse.vstack([fit, serve])]).tocsc()
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = matrix.shape
-        lp.sense_ = highspy.ObjSense.kMaximize
-        lp.col_cost_ = np.append(1.0, np.zeros(count))
-        lp.col_lower_ = np.zeros(count + 1)
-        lp.col_upper_ = np.full(count + 1, highspy.kHighsInf)
-        lp.row_lower_ = np.concatenate([np.full(self.links, -highspy.kHighsInf), np.zeros(size)])
-        lp.row_upper_ = np.concatenate([flows.capacity / self.unit, np.full(size, highspy.kHighsInf)])
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data
-        self.highs = highspy.Highs()
-        self.highs.setOptionValue("output_flag", False)
-        self.highs.setOptionValue("threads", 1)
+        self.highs = level_model(fit, paths.commodity, self.weight, flows.capacity / self.unit)
         self.highs.setOptionValue("presolve", "off")
         # after a flow is fixed, or a path joins, the last solution still fits
         self.highs.setOptionValue("simplex_strategy", int(highspy.simplex_constants.kSimplexStrategyPrimal))
-        for tolerance in ("primal_feasibility", "dual_feasibility"):
-            self.highs.setOptionValue(f"{tolerance}_tolerance", 1e-10)
-        self.highs.passModel(lp)
 
     def optimum(self, fixed: np.ndarray) -> Optimum:
         """The solution in which flows get at least their ``fixed`` rates [flows]."""

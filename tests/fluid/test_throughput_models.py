@@ -155,6 +155,23 @@ def test_small_lps_agree_with_one_lp_of_all_flows(monkeypatch, interior, capacit
     assert rate(of, max_min) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("interior", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_basis_from_the_interior_point_method_gives_the_rates_of_one_lp(monkeypatch, seed, interior):
+    """Flows that hosts and network limit, at many levels: interior first, then from basis to basis."""
+    monkeypatch.setattr(levels, "INTERIOR_LEAST", 1 if interior else levels.INTERIOR_LEAST)
+    monkeypatch.setattr(maxmin, "SLACK", (1e-10, *maxmin.SLACK))  # what that LP reduces rates by at each level
+    topology = make("topology", kind="rrg", n=16 + 2 * (seed % 5), degree=3 + seed % 3, seed=seed).build()
+    topology = topology.with_hosts(1 + seed % 4, 1.0)
+    traffic = make("traffic", kind="random", x=2 + seed % 5, seed=seed).build(topology)
+    of = flows_of(routed(scenario(topology, traffic), kind="ksp", k=2 + seed % 3))
+    nothing = sparse.csr_array((len(of.weight), len(of.capacity)))
+    expected, _ = raised(LevelLp(of), of.capacity, nothing, lambda _: False)
+    assert rate(of, max_min) == pytest.approx(expected, rel=1e-5)
+    assert (load(of, max_min) <= 1 + 1e-7).all()
+
+
 @settings(max_examples=40, deadline=None)
 @given(small_flows(paths_most=1))
 def test_one_path_filling_equals_the_lps_and_models_are_ordered(of):

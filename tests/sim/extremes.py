@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extreme values for every numeric key of a configuration, read off the JSON schema."""
+"""Extreme values for every numeric key of a configuration, read off the JSON schema, and for the numbers of claims."""
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -107,6 +106,18 @@ BASES = {
 }  # fmt: skip
 """Small configurations that use every section and every mode of switching."""
 
+CLAIMS = {
+    "claim": SMALL + "routing: {kind: minimal}\ntraffic: {kind: uniform, packet_flits: 2}\nvcs: 1\ncycle_ns: 2.0\n"
+    "link_gbps: 100.0\ndelays: {hop: 1.0, ends: 2.0, unit: ns}\n"
+    "reported: [{load: 0.4, throughput: 0.3, latency: 30.0, error: 0.02}, {throughput: 50.0, unit: Gb/s}]\n",
+    "claim per switch": "topology: {kind: torus, dims: [3], hosts_per_switch: 2}\ntraffic: {kind: shift, by: 1}\n"
+    "reported: [{load: 0.1, latency: 9.0}, {throughput: 0.2, unit: flits/cycle/switch}]\n",
+    "claim of capacity": SMALL + "traffic: {kind: hotspot, hosts: [0], fraction: 0.2, packet_flits: 4}\n"
+    "switching: {mode: vct, vcs: 2, buffer_flits: 8, header_ticks: 1}\n"
+    "reported: [{load: 0.4, unit: fraction of capacity}, {load: 0.1, unit: packets/cycle}]\n",
+}
+"""Small claims with numbers in every section."""
+
 CARRIERS = {
     "topology": SMALL + "experiment: metrics\n",
     "routing": PACKETS.replace("2, 2", "4, 4") + LARGE,
@@ -205,10 +216,12 @@ def _numbers(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def places(base: str) -> list[Path]:
-    """The numeric keys of a base, each once; of one for a component those of its section.
+    """The numeric keys of a base, each once; of one for a component those of its section, and the numbers of a claim.
 
     They are those that the schema knows, and numbers that the base has (of jobs the schema knows no keys).
     """
+    if base in CLAIMS:
+        return list(_numbers(yaml.safe_load(CLAIMS[base])))
     section, _, kind = base.partition(".")
     root = yaml.safe_load(BASES[base])
     found = dict.fromkeys([*numeric_keys(root), *_numbers(root)])
@@ -230,7 +243,7 @@ MARK = "<<EXTREME>>"
 
 def mutant(base: str, path: Path, value: str) -> str:
     """The text of a base with another value at a path; mappings on the path are made."""
-    root = copy.deepcopy(yaml.safe_load(BASES[base]))
+    root = yaml.safe_load(CLAIMS[base] if base in CLAIMS else BASES[base])
     node = root
     for part, after in zip(path, (*path[1:], None), strict=True):
         if after is None:

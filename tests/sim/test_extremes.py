@@ -9,7 +9,7 @@ import pytest
 from flitlab.sim.cli import main
 from flitlab.sim.config.errors import ConfigError
 from flitlab.sim.config.study import read
-from tests.sim.extremes import BASES, described, mutant, numeric_keys, places, values
+from tests.sim.extremes import BASES, CLAIMS, described, mutant, numeric_keys, places, values
 
 UNEXPECTED = re.compile(r"Traceback|could not be (built|checked)|Warning:|[a-z]Error\b")
 """What the message of an exception that was not expected looks like."""
@@ -58,6 +58,34 @@ def test_a_sample_is_rejected_with_its_place_or_accepted(base):
     every = pairs(base, further=True)
     for i in np.random.default_rng(37).choice(len(every), SAMPLE, replace=False):
         assert_understood(base, *every[i])
+
+
+def assert_judged(base, path, value, file, capsys):
+    file.write_text(mutant(base, path, value))
+    code = main(["judge", str(file)])
+    printed = capsys.readouterr()
+    assert code in (0, 1, 2, 3) and not UNEXPECTED.search(printed.err), described(base, path, value) + printed.err
+    assert not re.search(r"\b(nan|inf)\b", printed.out), described(base, path, value) + printed.out
+
+
+@pytest.mark.parametrize("base", CLAIMS)
+def test_claims_are_judged(base, tmp_path, capsys):
+    (tmp_path / "claim.yaml").write_text(CLAIMS[base])
+    assert main(["judge", str(tmp_path / "claim.yaml")]) in (0, 1), capsys.readouterr().err
+
+
+@pytest.mark.parametrize("base", CLAIMS)
+def test_a_sample_of_claims_is_rejected_or_judged(base, tmp_path, capsys):
+    every = pairs(base, further=True)
+    for i in np.random.default_rng(37).choice(len(every), SAMPLE, replace=False):
+        assert_judged(base, *every[i], tmp_path / "claim.yaml", capsys)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("base", CLAIMS)
+def test_all_claims_are_rejected_or_judged(base, tmp_path, capsys):
+    for path, value in pairs(base, further=True):
+        assert_judged(base, path, value, tmp_path / "claim.yaml", capsys)
 
 
 @pytest.mark.long

@@ -113,7 +113,9 @@ def test_low_limits_are_reported_in_a_line(tmp_path, limit, jobs):
     (tmp_path / "tiny.yaml").write_text(CONFIG.replace("[0.1]", "[0.1, 0.2]"))
     code, out, err = simrun(tmp_path, f"ulimit {limit}; SIMRUN run tiny.yaml --out run --jobs {jobs}")
     assert code in (0, 1, 2, INTERNAL, 134), err
-    assert "Traceback" not in err and (code == 0) == ("results in run" in out) and (code == 0 or err.strip())
+    assert "Traceback" not in err and (code == 0 or err.strip())
+    # results that are stored stay where a figure cannot be drawn, and the exit code is not 0
+    assert ("results in run" in out) == (code == 0 or err.startswith("figures:")), err
 
 
 COMPILED = CONFIG.replace("engine: reference", "engine: compiled").replace("[latency_load]", "[]")

@@ -19,6 +19,7 @@ from flitlab.sim.report.figures.marks import Name
 from flitlab.sim.report.figures.panels import MOST_CURVES, MOST_PANELS, layout
 from flitlab.sim.report.figures.registry import figures as registered
 from flitlab.sim.report.figures.scale import round_up
+from flitlab.sim.report.figures.style import in_style
 from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import column
@@ -303,3 +304,22 @@ def test_the_caption_of_a_figure_is_the_first_paragraph_of_its_meaning():
         assert "\n" not in kind.caption and kind.caption.endswith(".")
         assert " ".join(kind.meaning.split()).startswith(kind.caption)
     assert "hollow" in registered()["latency_load"].meaning
+
+
+@pytest.mark.parametrize("name", ["latency_load", "accepted_load", "saturation"])
+@pytest.mark.parametrize("key_of_panels", ["vcs", "topology"])
+def test_labels_of_300_characters_leave_axes_their_place(name, key_of_panels):
+    """Both labels begin and end alike, and each has its own entry."""
+    long = ["a" * 300, "a" * 150 + "b" + "a" * 149]
+    run = run_of({key_of_panels: long, "routing": long} if key_of_panels == "topology" else {"routing": long})
+    figure = drawn(run, name) if name != "saturation" else in_style(saturation)(run, (3.5, 2.4))
+    assert figure is not None
+    figure.draw_without_rendering()
+    page = figure.bbox
+    for ax in figure.axes:
+        assert ax.bbox.width > 0.25 * page.width and ax.bbox.height > 0.15 * page.height
+    for legend in figure.legends:
+        assert legend.get_window_extent().width <= page.width
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()] if name == "saturation" else key(figure)[0]
+    shown = [one for one in names if "…" in one]
+    assert len(set(shown)) == 2 and max(map(len, shown)) < 60

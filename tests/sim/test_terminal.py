@@ -30,8 +30,9 @@ def test_nothing_is_left_that_a_terminal_obeys():
 
 @pytest.mark.parametrize("length", [MAX_LABEL_LENGTH, MAX_LABEL_LENGTH + 1, 10_000])
 def test_labels_are_cut(length):
-    shown = shown_label("x" * length)
-    assert len(shown) == MAX_LABEL_LENGTH and shown.endswith("…") == (length > MAX_LABEL_LENGTH)
+    label = "x" * (length - 1) + "y"
+    shown = shown_label(label)
+    assert len(shown) == MAX_LABEL_LENGTH and shown.endswith("y") and ("…" in shown) == (length > MAX_LABEL_LENGTH)
 
 
 def test_tables_and_messages(capsys):
@@ -40,7 +41,7 @@ def test_tables_and_messages(capsys):
     complain(HOSTILE)
     found = capsys.readouterr()
     assert not obeyed(found.out + found.err) and len(found.out.splitlines()) == 5
-    assert "y" * 79 + "…" in found.out and "y" * 200 in found.out  # a label is cut, and a note is not
+    assert "y" * 64 + "…" + "y" * 15 in found.out and "y" * 200 in found.out  # a label is cut, and a note is not
 
 
 def test_json_keeps_labels_and_escapes_them():
@@ -59,7 +60,7 @@ def test_commands_cut_labels(tmp_path, capsys):
     for command in (["check", "c.yaml"], ["quick", "c.yaml", "--jobs", "1"], ["c.yaml", "--out", "o", "--jobs", "1"]):
         assert main(command) == 0
         found = capsys.readouterr().out
-        assert "z" * 79 + "…" in found and "z" * 80 not in found
+        assert "z" * 64 + "…" + "z" * 15 in found and "z" * 80 not in found
 
 
 def test_a_folder_with_a_hostile_label(tmp_path, capsys):

@@ -9,6 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flitlab.sim.report.figures.marks import in_lines
+from flitlab.sim.report.folder.names import LONGEST_TITLE
+from flitlab.sim.terminal import shown_label
 
 MOST_ACROSS = {False: 2, True: 4}
 """Panels in a row of a figure in one column, and of one across two."""
@@ -37,7 +39,7 @@ def grid_of(titles: Sequence[str], size: tuple[float, float], across: int = 0) -
     figure = Figure(layout="constrained", figsize=size if count <= 1 else (size[0], HEIGHT * rows + BELOW))
     FigureCanvasAgg(figure)
     axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
-    for ax, title in zip(axes, titles, strict=True):
+    for ax, title in zip(axes, (shown_label(one, LONGEST_TITLE) for one in titles), strict=True):
         if count > 1:
             lines = 1 + int(len(title) / (LETTERS * size[0] / columns))
             ax.set_title(in_lines(title, lines), fontsize=TITLE, pad=3)

@@ -26,8 +26,9 @@ from flitlab.models.arrays import Floats
 from flitlab.sim.report.folder.ceilings import Mark, Total
 from flitlab.sim.report.folder.curves import Curve, curves
 from flitlab.sim.report.folder.frames import Key, Row
-from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.names import LONGEST_NAME, Names
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.terminal import shown_label
 
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
@@ -364,7 +365,8 @@ def _inside(points: Floats, box: Bbox) -> int:
 
 
 def entry_name(name: str) -> str:
-    """A name as an entry of a legend, which leaves out what begins with an underscore: with a thin space before it."""
+    """A name as an entry of a legend, cut; with a thin space before an underscore, which legends leave out."""
+    name = shown_label(name, LONGEST_NAME)
     return f"\u2009{name}" if name.startswith("_") else name
 
 

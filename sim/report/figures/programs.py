@@ -17,7 +17,9 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import OKABE_ITO, in_lines
 from flitlab.sim.report.figures.metrics.rows import combined
 from flitlab.sim.report.folder.frames import Row
+from flitlab.sim.report.folder.names import LONGEST_TITLE, shown_names
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.terminal import shown_label
 
 MOST_PANELS = 24
 """The most panels of a figure; its key says what is left out."""
@@ -81,6 +83,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 def label_groups(ax: Axes, names: Sequence[str]) -> None:
     """Name groups of bars below the x axis, rotated if they need more space."""
+    names = shown_names(names)
     askew = max(map(len, names)) * len(names) > 60
     ax.set_xticks(range(len(names)), names, rotation=30 if askew else 0, ha="right" if askew else "center")
     ax.tick_params(axis="x", length=0)
@@ -89,7 +92,8 @@ def label_groups(ax: Axes, names: Sequence[str]) -> None:
 
 
 def in_title(ax: Axes, text: str) -> None:
-    """The whole title of a panel, on as many lines as it takes."""
+    """The title of a panel, on as many lines as it takes."""
+    text = shown_label(text, LONGEST_TITLE)
     figure, place = ax.get_figure(root=True), ax.get_subplotspec()
     assert figure is not None
     columns = 1 if place is None else place.get_gridspec().ncols

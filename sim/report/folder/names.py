@@ -4,9 +4,18 @@
 import re
 from collections.abc import Sequence
 
+from flitlab.sim.terminal import shown_label
+
+LONGEST_NAME = 48
+"""Characters of a name in a figure, about the width of one column; tables have the full label."""
+LONGEST_ROW = 28
+"""Characters of a name beside a row, which takes width from the axes."""
+LONGEST_TITLE = 2 * LONGEST_NAME
+"""Characters of the title of a panel, which has several lines."""
+
 
 class Names:
-    """Short names of scenarios for a legend, without the parts that all labels share.
+    """Short names of scenarios for a legend, without the parts that all labels share; long ones are cut.
 
     >>> names = Names(["routing=minimal, vcs=4", "routing=deflection, vcs=4"])
     >>> names.title, names["routing=minimal, vcs=4"]
@@ -21,8 +30,12 @@ class Names:
         keys = {part.partition("=")[0] for parts in self._own.values() for part in parts}
         one_key = len(keys) == 1 and all("=" in p for parts in self._own.values() for p in parts)
         self.title = next(iter(keys)) if one_key else ""
+        self._names = dict(zip(labels, shown_names([self._name(label) for label in labels]), strict=True))
 
     def __getitem__(self, label: str) -> str:
+        return self._names[label]
+
+    def _name(self, label: str) -> str:
         return ", ".join(map(self._plain, self._own[label])) or label
 
     def _plain(self, part: str) -> str:
@@ -31,6 +44,23 @@ class Names:
         if not re.fullmatch(r"[\w.]+", key):
             return part
         return value if self.title or re.match(r"(?!(?:true|false|none|null)$)[a-z]", value, re.I) else part
+
+
+def shown_names(names: Sequence[str], most: int = LONGEST_NAME) -> list[str]:
+    """Names as a figure shows them: cut to ``most`` characters, and different where they are.
+
+    >>> [name[-20:] for name in shown_names(["x" * 100, "y", "x" * 50 + "z" + "x" * 49])]
+    ['xxxx…xxxxxxxxxxxxxxx', 'y', '…xxxxxxxxxxxxxxx (2)']
+    """
+    alike: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        cut = name if len(name) <= most else shown_label(name, most - 4)
+        alike.setdefault(cut, []).append(name)
+    shown = {
+        name: f"{cut} ({number})" if number > 1 else cut
+        for cut, some in alike.items() for number, name in enumerate(some, 1)
+    }  # fmt: skip
+    return [shown[name] for name in names]
 
 
 def _parts(label: str) -> list[str]:

@@ -15,7 +15,9 @@ from flitlab.sim.report.figures.flows import Point, messages_of
 from flitlab.sim.report.figures.marks import MARKERS, NEUTRAL, OKABE_ITO, THOUSANDS, key
 from flitlab.sim.report.figures.programs import finish, first_of, label_groups
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.names import LONGEST_TITLE
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.terminal import shown_label
 
 WIDTH = 0.7
 """Part of the distance between two groups that the marks of one take."""
@@ -44,7 +46,7 @@ def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     axes: list[Axes] = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0].tolist()
     for ax, panel in zip(axes, panels, strict=True):
         _panel(ax, [point for point in points if point.panel == panel], groups, series)
-        ax.set_title(panel)
+        ax.set_title(shown_label(panel, LONGEST_TITLE))
     label_groups(axes[-1], groups)
     figure.supylabel("completion time (ms)", fontsize=axes[0].yaxis.label.get_fontsize())
     finish(figure, [*_key(series, any(point.values("fct_ms_bound") for point in points))], told)

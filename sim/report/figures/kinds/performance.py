@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from flitlab.sim.report.figures.marks import HALO, NEUTRAL, THOUSANDS
+from flitlab.sim.report.figures.marks import HALO, NEUTRAL, THOUSANDS, entry_name
 from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, label_groups, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
@@ -66,7 +66,7 @@ def performance(run: Run, size: tuple[float, float]) -> Figure | None:
     ax.yaxis.set_major_formatter(THOUSANDS)
     hatched = {s: HATCHES[i % len(HATCHES)] for i, s in enumerate(by.series)}
     handles = [
-        Patch(facecolor=by.colour(s), edgecolor="white", linewidth=0, hatch=hatched[s], label=s)
+        Patch(facecolor=by.colour(s), edgecolor="white", linewidth=0, hatch=hatched[s], label=entry_name(s))
         for s in by.series if len(by.series) > 1
     ]  # fmt: skip
     if bounded:

@@ -21,8 +21,9 @@ from flitlab.sim.report.figures.panels import Panel, layout
 from flitlab.sim.report.figures.programs import figure_of, finish
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.ceilings import Ceiling
-from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.folder.names import LONGEST_ROW, Names
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.terminal import shown_label
 
 LINE, MARGIN = 0.17, 0.6
 """Inches of a bar, or of the heading of a panel, and of the axis of x."""
@@ -84,7 +85,7 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
         if isinstance(line, Bar):
             _draw(ax, line, place, look)
     names = [look.names[line.curve] if isinstance(line, Bar) else line for line in shown]
-    ax.set_yticks(range(len(shown)), names)
+    ax.set_yticks(range(len(shown)), [shown_label(name, LONGEST_ROW) for name in names])
     for label, line in zip(ax.get_yticklabels(), shown, strict=True):
         label.set_fontweight("normal" if isinstance(line, Bar) else "bold")
     ax.set_ylim(len(shown) - 0.4, -0.6)

@@ -12,6 +12,7 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.terminal import shown_label
 
 LONGEST = 36
 """Letters of a name from which on what stands in brackets takes another line."""
@@ -49,7 +50,7 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
                 style: dict[str, Any] = {"color": by.colour(series), "marker": marker}
                 place = i + (s - (len(by.series) - 1) / 2) * step
                 ax.plot(100 * value, place, linestyle="none", **style, gid="curve")
-    ax.set_yticks(range(len(names)), [_on_lines(name) for name in names], fontsize=6)
+    ax.set_yticks(range(len(names)), [_on_lines(shown_label(name)) for name in names], fontsize=6)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(0, 104)
     ax.set_xlabel("bound / time (%)")

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from flitlab.sim.report.figures.flows import Point, equal_rates, points_of
 from flitlab.sim.report.figures.marks import DASHES, HALO, MARKERS, NEUTRAL, OKABE_ITO, Look, entry_name, key
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.folder.names import shown_names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
 
@@ -54,6 +55,7 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
             ends = [x - 0.42 * step, x + 0.42 * step]
             ax.plot(ends, [fmean(fair)] * 2, color=NEUTRAL, linestyle=DASHES[3], linewidth=1, gid="fair")
     _equal(ax, run, points, groups)
+    groups = shown_names(groups)
     askew = max(map(len, groups)) * len(groups) > MAX_LETTERS
     ax.set_xticks(range(len(groups)), groups, rotation=25 if askew else 0, ha="right" if askew else "center")
     ax.set_xlim(-0.5, len(groups) - 0.5)

@@ -13,6 +13,7 @@ from flitlab.sim.report.figures.marks import DASHES, HALO, OKABE_ITO, key
 from flitlab.sim.report.figures.programs import figure_of, finish
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.frames import Row
+from flitlab.sim.report.folder.names import LONGEST_ROW, shown_names
 from flitlab.sim.report.folder.run import Run
 
 LINE, MARGIN = 0.3, 0.6
@@ -42,7 +43,7 @@ def transports(run: Run, size: tuple[float, float]) -> Figure | None:
     drawn, ax = figure_of((size[0], MARGIN + LINE * len(shown)))
     for place, rows in enumerate(shown.values()):
         _draw(ax, place, rows, names)
-    ax.set_yticks(range(len(shown)), [_label(run, *bar) for bar in shown])
+    ax.set_yticks(range(len(shown)), shown_names([_label(run, *bar) for bar in shown], LONGEST_ROW))
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(0, 1)
     ax.tick_params(axis="y", length=0)

@@ -14,6 +14,7 @@ from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.curves import Curve
+from flitlab.sim.report.folder.names import LONGEST_ROW, shown_names
 from flitlab.sim.report.folder.run import Run
 
 MOST_LINES = 150
@@ -57,7 +58,7 @@ def _chart_axes(ax: Axes, names: Sequence[str], log: bool, several: bool) -> Non
         low, high = min(0.0, *ax.get_xlim()), max(0.0, *ax.get_xlim())
         ax.set_xlim(low and 1.05 * low, high * (1.02 if several else 1.15))
     ax.xaxis.set_major_formatter(marks.THOUSANDS)
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), shown_names(names, LONGEST_ROW))
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.grid(axis="y", visible=several)
     ax.tick_params(axis="y", length=0)
