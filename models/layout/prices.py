@@ -37,7 +37,7 @@ def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> Floats:
     """
     electric, optical = (_dollars_per_gbps(metres, price) for price in (model.electric, model.optical))
     dollars = np.where(is_optical(metres, model), optical, electric) * model.gbps * cables.capacity
-    return np.where(cables.one_way, model.one_way * dollars, dollars)
+    return np.where(cables.unidirectional, model.one_way * dollars, dollars)
 
 
 def _dollars_per_gbps(metres: np.ndarray, price: Price) -> np.ndarray:
