@@ -25,7 +25,7 @@ MAX_MOVED = 300
 class Cables(NamedTuple):
     """Cables between switches: one per bi-directional link, one per uni-directional channel.
 
-    ends: int64 [cables, 2]. capacity: float64 [cables]. one_way: bool [cables].
+    ends: int64 [cables, 2]. capacity: float64 [cables]. unidirectional: bool [cables].
     """
 
     ends: Ints
