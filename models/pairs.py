@@ -78,9 +78,9 @@ class PairCounts:
 
     def __sub__(self, other: "PairCounts") -> "PairCounts":
         """Subtract amounts that are part of these."""
-        left = self.amount.astype(np.int64)
-        left[np.searchsorted(self.place, other.place)] -= other.amount.astype(np.int64)
-        return PairCounts(self.switches, self.place[left > 0], _narrow(left[left > 0]))
+        difference = self.amount.astype(np.int64)
+        difference[np.searchsorted(self.place, other.place)] -= other.amount.astype(np.int64)
+        return PairCounts(self.switches, self.place[difference > 0], _narrow(difference[difference > 0]))
 
 
 def _narrow(numbers: Integers) -> Integers:

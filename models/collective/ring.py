@@ -42,9 +42,9 @@ def ring_of(topology: Topology, order: Ints) -> Ring:
     switches = topology.host_switch[order].tolist()
     arcs = list(zip(switches[-1:] + switches[:-1], switches, strict=True))
     changes = [(u, v) for u, v in arcs if u != v]
-    together = len(changes) <= max(len(set(switches)), 1)
+    is_contiguous = len(changes) <= max(len(set(switches)), 1)
     return Ring(
-        order, together and _channels(topology).issuperset(changes), MinimalPathLoad(topology).max_load(switches)
+        order, is_contiguous and _channels(topology).issuperset(changes), MinimalPathLoad(topology).max_load(switches)
     )
 
 
@@ -138,11 +138,11 @@ def _switch_capacities(topology: Topology, switches: list[int]) -> dict[tuple[in
 def _depth_first(topology: Topology, switches: list[int]) -> list[int]:
     """Return switches in the order of a depth-first search of the whole network."""
     members, visited, order = set(switches), np.zeros(topology.switches, bool), []
-    waiting = [*reversed(switches)]
-    while waiting:
-        v = waiting.pop()
+    stack = [*reversed(switches)]
+    while stack:
+        v = stack.pop()
         if not visited[v]:
             visited[v] = True
             order += [v] * (v in members)
-            waiting += topology.dst[topology.out_start[v] : topology.out_start[v + 1]][::-1].tolist()
+            stack += topology.dst[topology.out_start[v] : topology.out_start[v + 1]][::-1].tolist()
     return order

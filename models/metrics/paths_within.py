@@ -32,17 +32,17 @@ class PathsWithin(MetricSpec):
         n = topology.switches
         if n < 2:
             raise ValueError("paths_within: needs two switches")
-        least, most, total, none = np.iinfo(np.int64).max, 0, 0, 0
+        min_paths, max_paths, total, none = np.iinfo(np.int64).max, 0, 0, 0
         for source, counts in enumerate(all_counts_within(topology, self.hops)):
             paths = np.delete(counts.sum(0), source)
-            least, most = min(least, int(paths.min())), max(most, int(paths.max()))
+            min_paths, max_paths = min(min_paths, int(paths.min())), max(max_paths, int(paths.max()))
             total += int(paths.sum())
             none += int((paths == 0).sum())
         pairs = n * (n - 1)
         return {
-            "min": least,
+            "min": min_paths,
             "mean": total / pairs,
-            "max": most,
+            "max": max_paths,
             "none": none / pairs,
             "bound": paths_within_bound(n, int(topology.out_degree.max()), self.hops),
         }

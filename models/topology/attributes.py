@@ -100,8 +100,11 @@ def _label(data: Mapping[str, Any], attribute: str) -> str:
     return next((str(value).strip() for name, value in data.items() if name.lower() == attribute), "")
 
 
-def _shared(shared: Sequence[str], count: Mapping[str, int]) -> str:
-    if not shared:
+def _shared(repeated_labels: Sequence[str], count: Mapping[str, int]) -> str:
+    if not repeated_labels:
         return ""
-    nodes, more = sum(count[label] for label in shared), f" and {len(shared) - 1} more" if len(shared) > 1 else ""
-    return f"label {shared[0]!r}{more}: not unique, so that these {nodes} nodes go by their ids"
+    nodes, more = (
+        sum(count[label] for label in repeated_labels),
+        f" and {len(repeated_labels) - 1} more" if len(repeated_labels) > 1 else "",
+    )
+    return f"label {repeated_labels[0]!r}{more}: not unique, so that these {nodes} nodes go by their ids"

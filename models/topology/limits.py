@@ -21,8 +21,8 @@ def limit_size(count: int, key: str | None, what: str = "channels", limit: int =
     limit: largest accepted count.
     """
     if count > limit:
-        shown = count if count < 10**18 else "more than 10**18"
-        raise SpecError(f"{shown} {what}; at most {limit} are built", key=key)
+        size_text = count if count < 10**18 else "more than 10**18"
+        raise SpecError(f"{size_text} {what}; at most {limit} are built", key=key)
 
 
 def limit_random_size(channels: int, key: str | None) -> None:

@@ -30,13 +30,13 @@ def is_name(value: Any) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
-def amount(value: int | float) -> int | float:
+def amount(number: int | float) -> int | float:
     """Validate a share of all links or switches, or their number. Raises ``ValueError``."""
-    if not value >= 0:
+    if not number >= 0:
         raise ValueError("must be 0 or more")
-    if isinstance(value, float) and value >= 1:
+    if isinstance(number, float) and number >= 1:
         raise ValueError("a share is below 1; a whole number, without a point, counts them")
-    return value
+    return number
 
 
 Amount = Annotated[int | float, AfterValidator(amount)]

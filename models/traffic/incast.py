@@ -32,7 +32,7 @@ class Incast(TrafficSpec):
         if self.senders >= hosts:
             raise SpecError(f"must be below the {hosts} hosts of the topology", key="senders")
         others = np.delete(np.arange(hosts), receiver)
-        chosen = np.random.Generator(np.random.Philox(self.seed)).permutation(others)[: self.senders]
+        senders = np.random.Generator(np.random.Philox(self.seed)).permutation(others)[: self.senders]
         target = np.full(hosts, -1, np.int64)
-        target[chosen] = receiver
+        target[senders] = receiver
         return fixed_traffic(self.kind, topology, target)

@@ -40,8 +40,8 @@ class Kodialam(TrafficSpec):
         switches, unit = np.unique(units.switch, return_inverse=True)
         hops = distances(topology)[np.ix_(switches, switches)]
         target = longest_assignment(hops[np.ix_(unit, unit)])
-        some = sparse.coo_array((np.ones(units.count), (unit, unit[target])), hops.shape).tocsr()
-        best = entropy_centre(optimal_pairs(lengths(hops, units.count), some), topology.host_count[switches])
+        matching = sparse.coo_array((np.ones(units.count), (unit, unit[target])), hops.shape).tocsr()
+        best = entropy_centre(optimal_pairs(lengths(hops, units.count), matching), topology.host_count[switches])
         notes = {"mean_distance": float(best.multiply(hops).sum() / best.sum()), "pairs": best.nnz}
         source, target = switches[best.row], switches[best.col]
         between = source != target  # what stays within a switch needs no network

@@ -239,7 +239,7 @@ class CeilingRuns:
             head = {
                 "scenario": case.label, **case.keys, "epoch": epoch.number, "from_tick": epoch.epoch.tick,
                 "to_tick": until, "from_us": None if us is None else epoch.epoch.tick * us,
-                "to_us": None if us is None or until is None else until * us, "what": epoch.epoch.words,
+                "to_us": None if us is None or until is None else until * us, "what": epoch.epoch.description,
             }  # fmt: skip
             rows = [row for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
             empty: dict[str, Any] = {**dict.fromkeys(COLUMNS[1:]), "note": epoch.problem}
@@ -316,7 +316,7 @@ def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
 
 def _epoch_row(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:
     """A row of ceilings.csv of an epoch, with its number in the name of the ceiling."""
-    note = "; ".join(filter(None, (epoch.epoch.words, row["note"])))
+    note = "; ".join(filter(None, (epoch.epoch.description, row["note"])))
     return {**row, "ceiling": f"{row['ceiling']}:epoch_{epoch.number}", "note": note}
 
 

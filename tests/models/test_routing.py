@@ -82,7 +82,7 @@ def test_lexicographic_ties_are_the_first_of_all_paths_in_order(topology):
 
 
 def test_lexicographic_ties_are_refused_where_the_search_is_too_long(monkeypatch):
-    monkeypatch.setattr("flitlab.models.paths.first.STEPS_MOST", 3)
+    monkeypatch.setattr("flitlab.models.paths.first.MAX_STEPS_PER_PAIR", 3)
     with pytest.raises(SpecError, match="steps in search of 5 paths"):
         routes_of(PAIRS[0], "ksp", k=5, ties="lexicographic")
 
@@ -312,7 +312,7 @@ def test_tables_made_in_several_parts_are_those_made_in_one(monkeypatch, number)
     topology = build("random_digraph", n=150, degree=4)
     whole, diameter = shortest_ports(topology)
     expected, packed = longest_paths(topology, whole).copy(), pack_ports(whole)
-    monkeypatch.setattr(threads, "ROWS", 64)
+    monkeypatch.setattr(threads, "ROWS_PER_TASK", 64)
     monkeypatch.setattr(threads, "cores", lambda: number)
     ports, farthest = shortest_ports(topology)
     assert farthest == diameter and np.array_equal(ports, whole)

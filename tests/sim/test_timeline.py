@@ -135,7 +135,7 @@ def test_a_cut_that_no_routing_learns_of_has_no_ceilings(tmp_path):
     ("change", "expected"),
     [
         ("timeline[1].at_us=600000", r"timeline\[1\]: is after the end of the run, 0.6 s"),
-        ("timeline[1].at_us=1", r"timeline\[1\]: times go backwards"),
+        ("timeline[1].at_us=1", r"timeline\[1\]: times must not decrease"),
         ("timeline[0].fail={switches: [0]}", r"timeline\[0\].fail.switches\[0\] = 0: has hosts"),
         ("timeline[0].fail={links: [[0, 1]]}", r"fail.links\[0\] = \[0, 1\]: names no link"),
         ("timeline=[{at_us: 1, fail: {links: [[0, 8], [0, 9]]}}]", r"timeline\[0\]: cuts hosts off"),

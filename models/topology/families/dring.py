@@ -51,10 +51,10 @@ class DRing(TopologySpec):
         first = np.cumsum(sizes) - sizes
         links = []
         for distance in range(1, REACH + 1):
-            for here in range(supernodes):
-                there = (here + distance) % supernodes
-                pair = np.indices((sizes[here], sizes[there])).reshape(2, -1).T
-                links.append(pair + np.array([first[here], first[there]]))
+            for src in range(supernodes):
+                dst = (src + distance) % supernodes
+                pair = np.indices((sizes[src], sizes[dst])).reshape(2, -1).T
+                links.append(pair + np.array([first[src], first[dst]]))
         clusters = [[f"supernode {i}", int(first[i]), int(sizes[i])] for i in range(supernodes)]
         notes = {"clusters": clusters}
         topology = Topology.from_links(self.kind, switches, np.concatenate(links), notes=notes)

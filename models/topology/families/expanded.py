@@ -188,19 +188,19 @@ def _insert(links: list[list[int]], origin: list[int], new: int, ports: int, rng
 
     The links have no end in common, unless there are too few such links.
     """
-    joined: set[int] = set()
+    neighbours: set[int] = set()
     for placed in range(ports // 2):
         for i in rng.integers(len(links), size=20).tolist():
-            if joined.isdisjoint(links[i]) and new not in links[i]:
+            if neighbours.isdisjoint(links[i]) and new not in links[i]:
                 break
         else:
             others = [i for i, ends in enumerate(links) if new not in ends]
             if not others:
                 return placed
-            disjoint = [i for i in others if joined.isdisjoint(links[i])]
+            disjoint = [i for i in others if neighbours.isdisjoint(links[i])]
             i = rng.choice(disjoint or others)
         x, y = links[i]
-        joined |= {x, y}
+        neighbours |= {x, y}
         links[i] = [x, new]
         links.append([new, y])
         origin.append(origin[i])

@@ -29,8 +29,8 @@ def clique_of_groups(groups: int, size: int, ports: int) -> Ints:
     switch = np.arange(groups * size).reshape(groups, size)
     i, j = np.triu_indices(groups, 1)
     links = [np.zeros((0, 2), np.int64)]
-    for turn in range(whole):
-        neighbour = np.roll(switch, -turn, axis=1)
+    for offset in range(whole):
+        neighbour = np.roll(switch, -offset, axis=1)
         links.append(np.column_stack([switch[i].ravel(), neighbour[j].ravel()]))
     if rest:
         links.append(global_links(groups, size, rest, "palmtree"))

@@ -63,17 +63,17 @@ def remove(pairs: np.ndarray, degree: int, directed: bool, rng: np.random.Genera
     rng: source of all draws.
     """
     for x in rng.permutation(np.unique(pairs)):
-        kept = pairs[(pairs != x).all(axis=1)]
+        kept_pairs = pairs[(pairs != x).all(axis=1)]
         tails, heads = pairs[pairs[:, 1] == x, 0], pairs[pairs[:, 0] == x, 1]
         if not directed:
-            return np.concatenate([kept, _match_ends(np.concatenate([tails, heads]), kept, rng)])
+            return np.concatenate([kept_pairs, _match_ends(np.concatenate([tails, heads]), kept_pairs, rng)])
         number = np.array([pairs.max() + 1, 1])  # makes one number of a pair
         new = tails[:, None] * number[0] + heads
-        near = kept[np.isin(kept[:, 0], tails)]
+        near = kept_pairs[np.isin(kept_pairs[:, 0], tails)]
         barred = np.isin(new, near @ number) | (tails[:, None] == heads)
         row, column = linear_sum_assignment(rng.random(barred.shape) + barred * 2.0 * degree)
         if not barred[row, column].any():
-            return np.concatenate([kept, np.column_stack([tails[row], heads[column]])])
+            return np.concatenate([kept_pairs, np.column_stack([tails[row], heads[column]])])
     raise SpecError("no switch can be removed without repeating a channel", key="n")
 
 
@@ -86,15 +86,15 @@ def _match_ends(ends: np.ndarray, links: np.ndarray, rng: np.random.Generator) -
     adjacent = set(map(tuple, np.concatenate([near, near[:, ::-1]]).tolist()))
     best: list[tuple[int, int]] = []
     for _ in range(10):
-        free, taken = rng.permutation(ends).tolist(), set(adjacent)
+        free, used_pairs = rng.permutation(ends).tolist(), set(adjacent)
         pairs = []
         while free:
             u = free.pop()
-            v = next((v for v in free if v != u and (u, v) not in taken), None)
+            v = next((v for v in free if v != u and (u, v) not in used_pairs), None)
             if v is not None:
                 free.remove(v)
                 pairs.append((u, v))
-                taken |= {(u, v), (v, u)}
+                used_pairs |= {(u, v), (v, u)}
         best = max(best, pairs, key=len)
         if len(best) == len(ends) // 2:
             break

@@ -43,9 +43,9 @@ class Xpander(TopologySpec):
     def _drawn(self, pairs: np.ndarray, rng: np.random.Generator) -> Topology:
         """pairs: int64 [pairs, 2], of nodes."""
         matched = rng.permuted(np.tile(np.arange(self.lift), (len(pairs), 1)), axis=1)
-        here = pairs[:, :1] * self.lift + np.arange(self.lift)
-        there = pairs[:, 1:] * self.lift + matched
-        links = np.column_stack([here.ravel(), there.ravel()])
+        src = pairs[:, :1] * self.lift + np.arange(self.lift)
+        dst = pairs[:, 1:] * self.lift + matched
+        links = np.column_stack([src.ravel(), dst.ravel()])
         clusters = [[f"node {i}", i * self.lift, self.lift] for i in range(self.degree + 1)]
         notes = {"clusters": clusters}
         return Topology.from_links(self.kind, (self.degree + 1) * self.lift, links, notes=notes)

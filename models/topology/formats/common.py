@@ -268,10 +268,10 @@ class GraphBuilder:
         if self.parallel:
             return
         _, first = np.unique(arcs[:, 0] * len(self.nodes) + arcs[:, 1], return_index=True)
-        again = np.setdiff1d(np.flatnonzero(arcs[:, 0] != arcs[:, 1]), first)
-        if lines := sorted({self.lines[c] for c in again}):
-            several = f"and {len(lines) - 1} more edges repeat" if len(lines) > 1 else "repeats"
-            self.warn(f"this edge {several} the ends of others: they are parallel channels", lines[0])
+        repeated = np.setdiff1d(np.flatnonzero(arcs[:, 0] != arcs[:, 1]), first)
+        if lines := sorted({self.lines[c] for c in repeated}):
+            phrase = f"and {len(lines) - 1} more edges repeat" if len(lines) > 1 else "repeats"
+            self.warn(f"this edge {phrase} the ends of others: they are parallel channels", lines[0])
 
 
 def wrong_reverse(arcs: np.ndarray, reverse: np.ndarray) -> int | None:

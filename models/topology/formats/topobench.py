@@ -85,7 +85,7 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
     servers: dict[str, tuple[str, int]] = {}
     links: dict[tuple[str, str], tuple[str, int]] = {}
     named: set[tuple[str, str]] = set()
-    again: list[int] = []
+    repeated: list[int] = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
         words = [str(network.whole(number, "entry", word)) for word in line.split()]
         if not words:
@@ -103,13 +103,13 @@ def read_topobench(path: Readable, layout: Layout = "topobench") -> Topology:
         for i in range(0, len(rest), step):
             ends = (switch, rest[i]) if int(switch) < int(rest[i]) else (rest[i], switch)
             network.node(rest[i])
-            again += [number] * ((switch, rest[i]) in named)
+            repeated += [number] * ((switch, rest[i]) in named)
             named.add((switch, rest[i]))
             capacity = rest[i + 1] if step == 2 else "1"
             _agree(network, number, links, ends, capacity, f"capacity between {switch} and {rest[i]}")
-    if again:
-        several = "neighbours are" if len(again) > 1 else "neighbour is"
-        network.warn(f"{len(again)} {several} named twice: each is one link", again[0])
+    if repeated:
+        phrase = "neighbours are" if len(repeated) > 1 else "neighbour is"
+        network.warn(f"{len(repeated)} {phrase} named twice: each is one link", repeated[0])
     for (u, v), (capacity, number) in links.items():
         network.link(number, u, v, capacity)
     hosts = None
