@@ -7,7 +7,7 @@ from dataclasses import replace
 from flitlab.fluid.background import GrowthProblem
 from flitlab.fluid.ceiling import Ceiling, Method, theta_unit
 from flitlab.fluid.certificate import Certificate, verify_upper
-from flitlab.fluid.hosts import host_bound, host_certificate, hot_hosts
+from flitlab.fluid.hosts import host_bound, host_certificate, hot_host_note
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import growing_split, split_theta
@@ -87,7 +87,7 @@ def _with_background(instance: Instance, kind: str, method: Method, gap: float) 
 
 
 def _host_bottleneck_note(instance: Instance, at_hosts: float) -> str:
-    hot = hot_hosts(instance.topology, instance.traffic, at_hosts) if math.isfinite(at_hosts) else ""
+    hot = hot_host_note(instance.topology, instance.traffic, at_hosts) if math.isfinite(at_hosts) else ""
     return hot or "host channels bind"
 
 

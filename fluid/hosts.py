@@ -95,7 +95,7 @@ def host_certificate(topology: Topology, traffic: Traffic) -> Certificate:
     return Certificate(np.zeros(topology.channels), *lengths)
 
 
-def hot_hosts(topology: Topology, traffic: Traffic, ceiling: float) -> str:
+def hot_host_note(topology: Topology, traffic: Traffic, ceiling: float) -> str:
     """A warning that the ejection channels of few hosts determine a ceiling, and not the network; '' otherwise.
 
     Parameters
@@ -109,9 +109,9 @@ def hot_hosts(topology: Topology, traffic: Traffic, ceiling: float) -> str:
     """
     sent, received = _max_theta_by_host(topology, traffic)
     full = received.min()
-    hot = np.flatnonzero(received <= full * (1 + ALIKE))
-    if full > ceiling * (1 + ALIKE) or 2 * len(hot) > len(received) or sent.min() <= full:
+    hot_hosts = np.flatnonzero(received <= full * (1 + ALIKE))
+    if full > ceiling * (1 + ALIKE) or 2 * len(hot_hosts) > len(received) or sent.min() <= full:
         return ""
-    first = host_names(topology).label(hot[0])
-    named = f"host {first}" if len(hot) == 1 else f"{len(hot)} hosts (the first is {first})"
+    first = host_names(topology).label(hot_hosts[0])
+    named = f"host {first}" if len(hot_hosts) == 1 else f"{len(hot_hosts)} hosts (the first is {first})"
     return f"the ejection channel of {named} binds, not the network: most routings come close to this ceiling"

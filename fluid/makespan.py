@@ -37,7 +37,7 @@ from flitlab.models.traffic.traffic import Traffic
 GAP = 0.01
 """Relative gap of concurrent flows; their upper ends are used."""
 
-MOST_FLOWS = 24
+MAX_FLOWS = 24
 """Demands of a program for which concurrent flows are solved; others are bounded by hops and cuts, the smallest
 first."""
 
@@ -273,7 +273,7 @@ class _MessageFlows:
         key = (content_hash(traffic.start, traffic.column, np.round(traffic.weight, 12)), exact)
         if key not in self._known:
             self._solved += exact
-            self._known[key] = upper_theta(self.topology, traffic, exact and self._solved <= MOST_FLOWS)
+            self._known[key] = upper_theta(self.topology, traffic, exact and self._solved <= MAX_FLOWS)
         return float(busiest_host) * self.tick / self._known[key]
 
 

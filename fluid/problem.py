@@ -268,7 +268,7 @@ def demand_of(traffic: Traffic, listed: bool = False) -> Demand | Product:
     product = None if listed else Product.of_traffic(traffic)
     if product is not None and product.size > MAX_LISTED_PAIRS:
         return product
-    require_memory(PAIR_BYTES * _pairs_most(traffic), PAIRS)
+    require_memory(PAIR_BYTES * _max_pairs(traffic), PAIRS)
     return Demand.of_traffic(traffic)
 
 
@@ -340,7 +340,7 @@ def shortest_distances(graph: Graph, demand: Demand, z: Floats, allowed: "Dags |
     return cheapest(allowed, z) if isinstance(allowed, Paths) else price(graph, demand, allowed, z)[0]
 
 
-def _pairs_most(traffic: Traffic) -> int:
+def _max_pairs(traffic: Traffic) -> int:
     """Upper bound on the pairs of switches with demand."""
     if traffic.law in (UNIFORM, UNIFORM_SELF):
         return int((traffic.topology.host_count > 0).sum()) ** 2

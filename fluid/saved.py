@@ -156,7 +156,7 @@ class Saved:
         """Write all arrays to an .npz file, compressed unless :meth:`read` would reject it. Raises ``OSError``."""
         with replacing(path) as file:
             np.savez_compressed(file, **vars(self))
-            if sum(np.asarray(part).nbytes for part in vars(self).values()) > _most_bytes(file.tell()):
+            if sum(np.asarray(part).nbytes for part in vars(self).values()) > _max_bytes(file.tell()):
                 file.seek(0)
                 file.truncate()
                 np.savez(file, **vars(self))
@@ -207,7 +207,7 @@ class Saved:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
-def _most_bytes(size: int) -> int:
+def _max_bytes(size: int) -> int:
     """Limit of the bytes to which a file of ``size`` bytes may unpack."""
     return max(SMALL, RATIO * size)
 
@@ -218,7 +218,7 @@ def _check_sizes(path: Path, names: set[str]) -> None:
     The sizes in the archive and in the array headers are compared before anything is unpacked.
     """
     with zipfile.ZipFile(path) as archive:
-        members, most = archive.infolist(), _most_bytes(path.stat().st_size)
+        members, most = archive.infolist(), _max_bytes(path.stat().st_size)
         files = {f"{name}.npy" for name in names}
         if len(members) > len(files) or not {member.filename for member in members} <= files:
             raise ValueError("it has unknown arrays")

@@ -175,10 +175,10 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
 
     lp: Attempts = {"arc LP": by_lp}
     first_order: Attempts = {"multipliers": by_multipliers}
-    suits = arcs.suits(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
+    lp_suits = arcs.is_suitable(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
     # pooling host channels may leave a gap that no method closes
     target_gap = np.inf if offer.pooled else PROMISED if method == "exact" else gap
-    bounds: TotalBounds = best_of((lp if suits else {}) | first_order, {}, target_gap)
+    bounds: TotalBounds = best_of((lp if lp_suits else {}) | first_order, {}, target_gap)
     return bounds
 
 

@@ -33,7 +33,7 @@ NEGLIGIBLE = 1e-12
 BY_FLOW = ("mcf", "mcf_paths", "total")
 """Ceilings whose lower end a flow proves, and whose upper end channel prices prove."""
 
-BY_LENGTHS = ("bounds", "cuts")
+BY_PRICES = ("bounds", "cuts")
 """Ceilings whose upper end channel prices prove, each with several names behind a colon."""
 
 
@@ -92,11 +92,11 @@ def _amounts(saved: Saved) -> str:
     units = saved.units.tolist()
     if saved.collective in ("broadcast", "reduce", "all_reduce") or all(amount == 1 for amount in units):
         return ""
-    rest = f", ... ({len(units)} ranks)" if len(units) > MOST_AMOUNTS else ""
-    return f" with amounts {', '.join(map(str, units[:MOST_AMOUNTS]))}{rest}"
+    rest = f", ... ({len(units)} ranks)" if len(units) > MAX_AMOUNTS else ""
+    return f" with amounts {', '.join(map(str, units[:MAX_AMOUNTS]))}{rest}"
 
 
-MOST_AMOUNTS = 8
+MAX_AMOUNTS = 8
 """Amounts that a statement lists."""
 
 
@@ -139,7 +139,7 @@ def verify(instance: Instance, saved: Saved, collectives: Collection[Collective]
         check_collective(instance.topology, saved, collectives)
         return _of_collective(instance.topology, saved)
     _check_numbers(instance.topology, saved)
-    _check_named_lengths(instance.topology, saved)
+    _check_named_prices(instance.topology, saved)
     if saved.ceiling == WORST:
         return Verified(*theta_interval(instance, saved))
     upper = _upper(instance, saved, routes) if len(saved.network) else np.nan
@@ -173,7 +173,7 @@ def provable(ceiling: str) -> bool:
     """Whether a saved certificate can prove a ceiling of this name."""
     if of_collective(ceiling):
         return True
-    return ceiling in (*BY_FLOW, WORST) or ceiling.partition(":")[0] in BY_LENGTHS
+    return ceiling in (*BY_FLOW, WORST) or ceiling.partition(":")[0] in BY_PRICES
 
 
 def _check_claim(saved: Saved) -> None:
@@ -213,7 +213,7 @@ def _check_numbers(topology: Topology, saved: Saved) -> None:
         raise BadCertificate(f"{saved.ceiling}: a destination has two flows")
 
 
-def _check_named_lengths(topology: Topology, saved: Saved) -> None:
+def _check_named_prices(topology: Topology, saved: Saved) -> None:
     """Raise :class:`BadCertificate` unless prices fit the named bound: equal prices, or those of a cut."""
     if not len(saved.network):
         return

@@ -46,7 +46,7 @@ RARE = 0.01
 """Share of all flow up to which the longest paths may be dropped."""
 NEAR_OPTIMAL = 0.02
 """Relative loss of shortest paths against the hop bound up to which longer paths are not tried."""
-SOLVED_MOST = 300_000
+MAX_LP_PAIRS = 300_000
 """Pairs of switches up to which an LP is solved for weights of given next hops that are not near-optimal."""
 FINEST = 256
 """Table entries of a next hop at most: thresholds of 8 bits."""
@@ -178,7 +178,7 @@ def _weights_into(
     graph, demand, split = problem.graph, problem.demand, PathSplit(problem)
     scaled = nearest_weights(split, plan.gap, math.inf)
     upper = graph.channels / float((demand.amount * Problem(graph, demand).distances(1 / graph.capacity)).sum())
-    if upper > (1 + plan.gap) * scaled.theta and demand.size <= SOLVED_MOST:
+    if upper > (1 + plan.gap) * scaled.theta and demand.size <= MAX_LP_PAIRS:
         upper = min(upper, solve(Problem.of(topology, plan.demand), plan.gap).upper)
         solution = solve(problem, plan.gap)
         if solution.flow is not None and solution.lower > scaled.theta:

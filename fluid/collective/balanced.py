@@ -53,13 +53,13 @@ class BalancedTrees:
         every = np.arange(self.vertices)
         return self.group.step(every, np.zeros_like(every))
 
-    def moved(self, root: int) -> Ints:
+    def translated(self, root: int) -> Ints:
         """int64 [vertices]: the vertex of the trees of ``root`` that corresponds to v in the trees of 0."""
         return self.group.step(np.full(self.vertices, self._opposite[root]), np.arange(self.vertices))
 
     def trees_of(self, root: int) -> tuple[Tree, ...]:
         """The trees of one root."""
-        to = self.moved(root).tolist()
+        to = self.translated(root).tolist()
         return tuple(
             Tree(root, tree.count, tuple(tuple(to[v] for v in path) for path in tree.paths)) for tree in self.root_trees
         )

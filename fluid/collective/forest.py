@@ -99,7 +99,7 @@ def _first_packed(network: CollectiveNetwork, candidates: Iterable[PartCapacitie
     error: Exception = AssertionError("no capacities to try")
     for parts, arc_parts in candidates:
         try:
-            return parts, tuple(packed(replace(network, capacity=arc_parts), parts * network.weight))
+            return parts, tuple(packed_trees(replace(network, capacity=arc_parts), parts * network.weight))
         except SplittingError as problem:
             error = problem
     raise error
@@ -151,7 +151,7 @@ def _arc_parts(capacity: Ints, time: Fraction) -> Ints:
     return np.array([p * c // q for c in capacity.tolist()], np.int64)
 
 
-def packed(network: CollectiveNetwork, count: Ints) -> Iterator[Tree]:
+def packed_trees(network: CollectiveNetwork, count: Ints) -> Iterator[Tree]:
     """Trees that reach all ranks within the arc capacities.
 
     Parameters

@@ -18,7 +18,7 @@ from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 
-MOST_SOURCES = 1024
+MAX_SOURCES = 1024
 """Switches from which all distances are computed; of more, a sample of this size, which is a proof, too."""
 
 
@@ -112,12 +112,12 @@ def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sp
 
 
 def _sample_sources(vertices: Ints, alike: bool) -> Ints:
-    """Vertices whose distances are computed: one if the network is vertex-transitive, else up to MOST_SOURCES."""
+    """Vertices whose distances are computed: one if the network is vertex-transitive, else up to MAX_SOURCES."""
     if alike:
         return vertices[:1]
-    if len(vertices) <= MOST_SOURCES:
+    if len(vertices) <= MAX_SOURCES:
         return vertices
-    return vertices[np.linspace(0, len(vertices) - 1, MOST_SOURCES).astype(np.int64)]
+    return vertices[np.linspace(0, len(vertices) - 1, MAX_SOURCES).astype(np.int64)]
 
 
 def _from(hop_ticks: sparse.csr_array, vertices: Ints) -> Floats:

@@ -219,7 +219,7 @@ def _rank_vertices(topology: Topology, ranks: Ranks) -> Ints:
     else:
         rank_vertex = np.flatnonzero(topology.host_count if topology.hosts else np.ones(topology.switches))
     if len(rank_vertex) < 2:
-        raise FluidError(f"a collective needs at least two ranks; there are {len(rank_vertex)} {ranks} with hosts")
+        raise FluidError(f"a collective needs at least two ranks, not {len(rank_vertex)} (ranks: {ranks})")
     return rank_vertex.astype(np.int64)
 
 

@@ -127,7 +127,7 @@ def all_reduce_parts(network: CollectiveNetwork, least_cut: int, counted: Counte
         return _strongest(network, singles) if _affordable(network) else singles
     families = [singles, _switches(network, counted)]
     if _affordable(network):
-        nested = _Nested(network)
+        nested = _LaminarFamily(network)
         families += [nested.best(max(families, key=_time), outward) for outward in (True, False)]
     return max(families, key=_time)
 
@@ -188,7 +188,7 @@ def _least_partition(network: CollectiveNetwork, p: int, q: int) -> tuple[Ints, 
     return label, int(y.sum())
 
 
-class _Nested:
+class _LaminarFamily:
     """A laminar family of sets of vertices: every vertex, and the union of two maximal sets, repeatedly.
 
     joins: the two sets of every union, by number; single vertices have the first numbers. out, into: capacity of each

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from flitlab.fluid.collective import cuts
 from flitlab.fluid.collective.centres import plan_around_centres
-from flitlab.fluid.collective.forest import packed, with_hosts_as_vertices
+from flitlab.fluid.collective.forest import packed_trees, with_hosts_as_vertices
 from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.tree_times import check_spanning, longest_arc_time
 from flitlab.models.arrays import Ints
@@ -87,7 +87,7 @@ def rooted_time(network: CollectiveNetwork, trees: tuple[RootedPair, ...]) -> Fr
 def _by_root(network: CollectiveNetwork, roots: Ints) -> dict[int, list[Tree]]:
     """Out-trees by root, within the arc capacities."""
     trees: dict[int, list[Tree]] = {}
-    for tree in packed(network, roots):
+    for tree in packed_trees(network, roots):
         trees.setdefault(tree.root, []).append(tree)
     return trees
 

@@ -14,7 +14,7 @@ from flitlab.models.registry import register
 ROUNDING = 1e-12
 """Relative difference below which bounds are equal: then the first one is named."""
 
-BY_LENGTHS = ("volumetric", "cuts", "two_cluster", "hosts")
+BY_PRICES = ("volumetric", "cuts", "two_cluster", "hosts")
 """Bounds that channel prices prove."""
 
 
@@ -46,7 +46,7 @@ class Bounds(CeilingSpec):
 
     def provable_rows(self) -> Mapping[str, None]:
         """The rows that a saved certificate can prove: those with channel prices."""
-        return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_LENGTHS)])
+        return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_PRICES)])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the least bound, then one of each bound, then TUB."""

@@ -50,7 +50,7 @@ def columns(problem: Problem) -> int:
     return len(problem.compact_demand.target) * problem.graph.channels
 
 
-def suits(count: int, method: Method, closely: bool) -> bool:
+def is_suitable(count: int, method: Method, closely: bool) -> bool:
     """Whether the arc LP is the method of choice.
 
     Parameters

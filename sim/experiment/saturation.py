@@ -437,9 +437,9 @@ def _imprecise(case: Case, point: Saturation) -> str:
 
 
 def _hot_hosts(instance: Instance, ceiling: float) -> str:
-    from flitlab.fluid.hosts import hot_hosts
+    from flitlab.fluid.hosts import hot_host_note
 
-    return hot_hosts(instance.topology, instance.traffic, ceiling)
+    return hot_host_note(instance.topology, instance.traffic, ceiling)
 
 
 def latency_half(point: Saturation, rows: Iterable[Row]) -> float:

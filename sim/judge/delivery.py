@@ -15,7 +15,7 @@ class UnitSlip(NamedTuple):
     what: str
 
 
-def unit_errors(flits: float, senders: int, switches: int) -> list[UnitSlip]:
+def unit_slips(flits: float, senders: int, switches: int) -> list[UnitSlip]:
     """Common mistakes of units, by increasing factor, one for each factor.
 
     Parameters

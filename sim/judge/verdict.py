@@ -15,7 +15,7 @@ from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
 from flitlab.sim.judge.claim import Claim, ClaimPoint
 from flitlab.sim.judge.deadlock import DeadlockRisk, deadlock
-from flitlab.sim.judge.delivery import Delivery, unit_errors, unit_explanation
+from flitlab.sim.judge.delivery import Delivery, unit_explanation, unit_slips
 from flitlab.sim.judge.quantity import ROUNDING, Quantity, Unit
 from flitlab.sim.judge.witness import Witness, witness_of_theta, witness_of_total
 from flitlab.sim.judge.zero_load import ZeroLoad
@@ -227,7 +227,7 @@ class _Judge:
         self.share = float(traffic.rate.sum()) / self.senders  # flits/tick of a sender at load 1, mean
         self.gap = GAP if topology.switches <= FINE_SWITCHES else ROUGH_GAP
         self.ceiling = _least(self.instance, "auto", self.gap)
-        self.slips = unit_errors(claim.flits, self.senders, topology.switches)
+        self.slips = unit_slips(claim.flits, self.senders, topology.switches)
         self._totals: dict[float, Ceiling] = {}
 
     @cached_property

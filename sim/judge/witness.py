@@ -122,7 +122,7 @@ def _simple_witnesses(instance: Instance, claimed: Quantity) -> Iterator[Witness
         capacity = float(topology.capacity.sum())
         statement = (
             f"{at_load} demands x hops need {unit.flow(load * capacity / volume_bound.upper)} of capacity, and "
-            f"all of them together move {unit.flow(capacity)}: no load above {unit.at_most(volume_bound.upper)} fits."
+            f"all channels together have {unit.flow(capacity)}: no load above {unit.at_most(volume_bound.upper)} fits."
         )
         row = _row(instance, "bounds:volumetric", volume_bound.upper, volume_bound.certificate)
         yield Witness(

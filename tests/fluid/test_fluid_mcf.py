@@ -231,7 +231,7 @@ def test_each_size_and_gap_names_its_method():
 def test_an_exact_solution_that_would_not_fit_is_refused_with_its_size_and_approximated_by_auto(monkeypatch):
     topology = make("topology", kind="imase", n=48, degree=3, host_capacity=INF).build()
     case = scenario(topology, shifted(topology, 6))
-    for limit in ("MAX_MEMORY", "FINISH_MOST"):
+    for limit in ("MAX_MEMORY", "MAX_FINISH_MEMORY"):
         monkeypatch.setattr(choose, limit, 1 << 18)
     monkeypatch.setattr(flitlab.fluid.problem, "MAX_MEMORY", 1 << 18)
     monkeypatch.setattr(arcs, "SIMPLEX_COLUMNS", 0)

@@ -218,7 +218,7 @@ def test_little_that_reaches_nothing_is_not_taken_for_rounding():
     """2 -> 3 -> 2 beside 0 -> 1 -> 0: what 0 sends to 2, however little, cannot get there."""
     apart = Topology.from_arcs("apart", 4, [(0, 1), (1, 0), (2, 3), (3, 2)]).with_hosts(1, INF)
     case = demand_between(apart, {(0, 1): 1.0, (0, 2): 1e-14})
-    with pytest.raises(BadCertificate, match="from which no allowed way leads on"):
+    with pytest.raises(BadCertificate, match="from which no allowed path leads on"):
         verify(case, flow_claim(case, 1.0, [1, 2], [1, 0], [0]))
 
 

@@ -9,7 +9,7 @@ from flitlab.fluid.collective.rooted import rooted_trees
 from flitlab.models.collective.build import all_reduce_streams
 from flitlab.models.registry import SpecError, register
 
-MOST = 64
+MAX_RANKS = 64
 """Ranks up to which the linear program is solved; it takes seconds for 36."""
 
 
@@ -29,8 +29,8 @@ class RootedTrees(Scheduled):
 
     def stream_plan(self, question: Question) -> StreamPlan:
         network = question.network()
-        if network.ranks > MOST:
-            raise SpecError(f"solves a linear program for up to {MOST} ranks, not {network.ranks}", "kind")
+        if network.ranks > MAX_RANKS:
+            raise SpecError(f"solves a linear program for up to {MAX_RANKS} ranks, not {network.ranks}", "kind")
         forest = rooted_trees(network)
         streams = all_reduce_streams([(pair.into, pair.out) for pair in forest.trees], numbered(forest.network))
         return routed_streams(question, streams, forest.parts, forest.reached)

@@ -34,7 +34,7 @@ MESSAGES = 1 << 16
 LEAST = 1024
 """Bytes below which chunks are not divided by default."""
 
-MOST_CHUNKS = 64
+MAX_CHUNKS = 64
 """Default limit of the chunks of a part."""
 
 
@@ -200,7 +200,7 @@ def _paired(into: Sequence[Tree], out: Sequence[Tree]) -> Iterator[tuple[Tree, T
 
 def _chunks(stream_plan: StreamPlan, piece: int) -> int:
     """Default number of chunks of a part."""
-    return max(1, min(MOST_CHUNKS, MESSAGES // max(stream_plan.sends, 1), piece // (stream_plan.parts * LEAST)))
+    return max(1, min(MAX_CHUNKS, MESSAGES // max(stream_plan.sends, 1), piece // (stream_plan.parts * LEAST)))
 
 
 def _schedule(question: Question, stream_plan: StreamPlan, chunks: int) -> Schedule:
