@@ -59,7 +59,7 @@ UNREACHABLE_LOAD = 2.0
 
 @dataclass
 class Point:
-    """One simulation.
+    """One simulation of a study.
 
     Parameters
     ----------

@@ -140,7 +140,14 @@ class Store:
         say(f"{path} {why}: moved to {home}; its result is computed again")
 
     def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace a CSV file; numbers read back equal."""
+        """Replace a CSV file; numbers read back equal.
+
+        Parameters
+        ----------
+        name: of the file.
+        columns: in order; missing values are empty.
+        rows: column -> value.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
