@@ -23,7 +23,7 @@ def print_budgets(budgets: Sequence[LossBudget]) -> None:
     """Print each budget: levels from the highest, gains of single changes, bottlenecks, and the result."""
     for budget in budgets:
         losses = {row["to"]: row for row in budget.losses}
-        print_table(f"{shown_label(budget.scenario)}: where the throughput goes", _columns(losses), budget.levels)
+        print_table(f"{shown_label(budget.scenario)}: loss budget", _columns(losses), budget.levels)
         if budget.changes:
             print_table("  one change at a time (gains do not add up)", CHANGE_COLUMNS, budget.changes)
         if budget.channels:
@@ -38,10 +38,10 @@ def _columns(losses: Mapping[str, Row]) -> list[Column]:
         return text[0], lambda row: text[1](losses[row["rung"]]) if row["rung"] in losses else ""
 
     return [
-        ("rung", lambda row: row["rung"]), ("", lambda row: LEVELS[row["rung"]]),
+        ("level", lambda row: row["rung"]), ("", lambda row: LEVELS[row["rung"]]),
         ("load", lambda row: number(row["value"])), ("% of mcf", lambda row: _digit(row["percent"])),
-        of_loss(("lost", lambda row: _digit(row["percent"]))), of_loss(("between", _ends)),
-        of_loss(("to", lambda row: row["part"])), ("note", lambda row: row["note"]),
+        of_loss(("loss", lambda row: _digit(row["percent"]))), of_loss(("between", _ends)),
+        of_loss(("cause", lambda row: row["part"])), ("note", lambda row: row["note"]),
     ]  # fmt: skip
 
 

@@ -94,7 +94,14 @@ LABELS = ("scenario", "run", "job", "case")
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """Print an aligned table to stdout; labels are truncated."""
+    """Print an aligned table to stdout; labels are truncated.
+
+    Parameters
+    ----------
+    title: the line above.
+    columns: heading and text of a cell.
+    rows: one per line.
+    """
     shown = [shown_label if heading in LABELS else printable for heading, _ in columns]
     cells = [[show(text(row)) for show, (_, text) in zip(shown, columns, strict=True)] for row in rows]
     headings = [printable(heading) for heading, _ in columns]
@@ -105,7 +112,15 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> N
 
 
 def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], digits: int = 5) -> None:
-    """Print a table of some columns of rows to stdout."""
+    """Print a table of some columns of rows to stdout.
+
+    Parameters
+    ----------
+    title: the line above.
+    names: of the columns.
+    rows: column -> value.
+    digits: significant digits of numbers.
+    """
 
     def column(name: str) -> Column:
         return name, lambda row: number(row.get(name), digits)

@@ -47,7 +47,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def starter(kind: str, name: str, edges: str) -> str:
-    """The text of a starter configuration. name: of the configuration. edges: the file of its edge list."""
+    """The text of a starter configuration.
+
+    Parameters
+    ----------
+    kind: file in ``sim/cli/starters``.
+    name: of the configuration.
+    edges: file of its edge list.
+    """
     text = MODELINE.format(SCHEMA) + (files("flitlab.sim.cli") / "starters" / f"{kind}.yaml").read_text("utf-8")
     return text.replace("NAME", _plain(name)).replace("EDGES", _plain(edges))
 

@@ -12,7 +12,14 @@ from flitlab.sim.experiment.pool import cores, processes
 
 
 def jobs_of(options: argparse.Namespace, study: Study, cluster: str | None = None) -> int:
-    """The number of processes by ``--jobs`` and ``--threads``; prints where threads have no effect."""
+    """The number of processes by ``--jobs`` and ``--threads``; prints where threads have no effect.
+
+    Parameters
+    ----------
+    options: of the command.
+    study: for the reasons.
+    cluster: ``--cluster``, which has processors of its own.
+    """
     jobs: int = options.jobs or processes(options.threads)
     if options.threads > 1:
         complain(*_thread_notes(study, jobs, options.threads, cluster))

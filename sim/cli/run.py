@@ -73,7 +73,14 @@ def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | No
 
 
 def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int:
-    """Print why a folder cannot be used; returns the exit code."""
+    """Print why a folder cannot be used; returns the exit code.
+
+    Parameters
+    ----------
+    error: of the store.
+    file: of the configuration.
+    folder: of the run.
+    """
     complain(f"{file}: output folder = {folder}: {error}")
     if not isinstance(error, WriteError):
         return BAD

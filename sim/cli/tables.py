@@ -167,7 +167,14 @@ def print_metrics(rows: list[dict[str, Any]]) -> None:
 
 
 def print_answers(title: str, rows: list[dict[str, Any]], swept: Sequence[str]) -> None:
-    """Print the result of an experiment, one line per scenario, without columns of label and topology."""
+    """Print the result of an experiment, one line per scenario, without columns of label and topology.
+
+    Parameters
+    ----------
+    title: the experiment.
+    rows: of metrics.csv.
+    swept: columns of the swept keys.
+    """
     hidden = {*ALWAYS, *swept, "status", "message"}
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
     names = [name for name in names if not is_minor(name) and not name.endswith(".upper")]

@@ -85,7 +85,7 @@ def reject_flit_keys(draft: Draft) -> None:
     mode = draft.discipline.mode if draft.discipline is not None else ""
     for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
         if draft.has_value_at(key):
-            draft.reject(key, f"is not for mode {mode}: switching says what a packet is")
+            draft.reject(key, f"is not for mode {mode}: switching defines the packets")
 
 
 def rendezvous_of(messages: MessagesConfig) -> int:

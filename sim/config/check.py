@@ -19,7 +19,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequence[str]) -> None:
-    """Reject a key that is none of the choices; names the place where such a key exists."""
+    """Reject a key that is none of the choices; names the place where such a key exists.
+
+    Parameters
+    ----------
+    document: the configuration.
+    path: of the key.
+    choices: keys that are valid there.
+    """
     key = str(path[-1])
     if len(path) == 2 and path[0] == "switching" and (modes := modes_with(key)):
         document.reject(path, not_for(document.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)

@@ -171,5 +171,12 @@ def with_eager_messages(draft: Draft) -> None:
 
 
 def without_program(question: Question, spec: AlgorithmSpec, plan: Plan) -> Collective:
-    """A collective without the program of its plan, for results."""
+    """A collective without the program of its plan, for results.
+
+    Parameters
+    ----------
+    question: the collective on the network.
+    spec: the algorithm.
+    plan: its plan.
+    """
     return Collective(question, spec.kind, replace(plan, program=None))  # type: ignore[arg-type]

@@ -52,6 +52,12 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
     """Reject loads at which a host would have to create more than arrivals allow.
 
     Only a matrix outside the hose model, or a background, can reach that.
+
+    Parameters
+    ----------
+    draft: has the loads.
+    traffic: its rates at load 1.
+    source: arrivals and lengths of packets.
     """
     if counts_flows(draft):
         return
@@ -64,7 +70,16 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source) -> None:
 def validate_start(
     draft: Draft, instance: Instance, switching_mode: SwitchingMode, work: Source | Workload, timeline: Timeline | None
 ) -> None:
-    """Reject a scenario that no run can start with. timeline: None for a static network."""
+    """Reject a scenario that no run can start with.
+
+    Parameters
+    ----------
+    draft: has load and seed.
+    instance: network, demand and routes.
+    switching_mode: in force.
+    work: arrivals of packets, or a program.
+    timeline: None for a static network.
+    """
     load, seed = max(draft.config.load_list, default=LONG_LIVED_LOAD), draft.config.seeds[0]
     changes = () if timeline is None else (timeline,)
     try:
@@ -80,6 +95,12 @@ def validate_demand(draft: Draft, instance: Instance, ceilings: Sequence[Ceiling
 
     Numbers may be too far apart, or a demand may have no path. Omitted where nothing is certified anyway: with a fixed
     background, or for a program that sends nothing.
+
+    Parameters
+    ----------
+    draft: gets the errors.
+    instance: network and demand.
+    ceilings: nothing is checked without any.
     """
     if not ceilings or instance.traffic.background is not None or not instance.traffic.rate.any():
         return

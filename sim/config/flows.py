@@ -78,6 +78,12 @@ def validate_window(draft: Draft, switching_mode: SwitchingMode, topology: Topol
     """Reject a window that is too short for a packet, and a failure after the run.
 
     Warn of flows that never start, and of timeouts that never expire.
+
+    Parameters
+    ----------
+    draft: has window and transport.
+    switching_mode: in force.
+    topology: defines the tick.
     """
     window = window_of(draft)
     if not isinstance(switching_mode, ByteSwitching) or window is None:

@@ -142,7 +142,15 @@ def isolated(scenario: Scenario[SwitchingMode, Workload], job: Job) -> Scenario[
 def tuned_jobs(
     draft: Draft, components: ComponentBuilder, jobs: Sequence[Job], scenario: Scenario[SwitchingMode, Workload]
 ) -> list[Job]:
-    """The jobs; those with ``best`` algorithms get the best ones for the isolated job."""
+    """The jobs; those with ``best`` algorithms get the best ones for the isolated job.
+
+    Parameters
+    ----------
+    draft: gets the errors.
+    components: builds and caches programs.
+    jobs: as configured.
+    scenario: of all jobs.
+    """
     tuned = []
     for job in jobs:
         program = components.tuned(draft, job.spec, isolated(scenario, job), job.program.ranks, job.path)

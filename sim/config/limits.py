@@ -32,7 +32,14 @@ def machine_bytes() -> int:
 
 
 def reject_too_large(draft: ConfigDocument, key: str, needed: int) -> bool:
-    """Whether the needed bytes exceed the memory; then the key that causes it is rejected."""
+    """Whether the needed bytes exceed the memory; then the key that causes it is rejected.
+
+    Parameters
+    ----------
+    draft: gets the error.
+    key: that causes the size.
+    needed: bytes.
+    """
     available = machine_bytes()
     if needed > available:
         draft.reject(key, f"needs about {_shown(needed)} of memory; {_shown(available)} are available")
@@ -47,7 +54,15 @@ def is_routing_too_large(draft: ConfigDocument, topology: Topology) -> bool:
 def is_simulation_too_large(
     draft: Draft, topology: Topology, switching_mode: SwitchingMode, flits: tuple[int, ...]
 ) -> bool:
-    """Whether buffers, calendar or batches of a point exceed the memory."""
+    """Whether buffers, calendar or batches of a point exceed the memory.
+
+    Parameters
+    ----------
+    draft: gets the errors.
+    topology: channels and hosts.
+    switching_mode: buffers and delays.
+    flits: the packet lengths.
+    """
     measure, ports = draft.config.measure, topology.channels + topology.hosts
     key, packets = switching_mode.buffer_capacity(topology, min(flits))
     buffers = reject_too_large(draft, key, BYTES_PER_PACKET * packets)

@@ -118,7 +118,14 @@ class Node:
 
 
 def wrap(value: Any, file: str, line: int | None = None) -> Node:
-    """Plain values as Nodes with a common file and line."""
+    """Plain values as Nodes with a common file and line.
+
+    Parameters
+    ----------
+    value: dicts, lists and scalars.
+    file: name in messages.
+    line: of all nodes, None outside a file.
+    """
     if isinstance(value, dict):
         value = {key: wrap(item, file, line) for key, item in value.items()}
     elif isinstance(value, list):

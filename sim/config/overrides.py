@@ -27,6 +27,11 @@ def merge(base: Node, over: Node, name: str = "") -> Node:
 
     A mapping with another ``kind`` is replaced, except for :data:`KIND_INDEPENDENT_KEYS`; ``switching:`` with another
     ``mode``, except for the keys of both modes. Sweeps, and loads of another form, are replaced.
+
+    Parameters
+    ----------
+    base: the node to change.
+    over: the changes.
     name: the key that holds ``base``.
     """
     if not (base.is_map and over.is_map) or is_sweep(base) or is_sweep(over):
@@ -63,7 +68,15 @@ def is_sweep(node: Node) -> bool:
 def put(root: Node, path: KeyPath, value: Node) -> Node:
     """``root`` with ``value`` at ``path``; missing mappings are created, and all options of a sweep are changed.
 
-    Raises ``ValueError`` if the path runs through a scalar or past the end of a list.
+    Parameters
+    ----------
+    root: the configuration.
+    path: of the key to set.
+    value: its node.
+
+    Raises
+    ------
+    ValueError: the path runs through a scalar or past the end of a list.
     """
     if not path:
         return value
@@ -110,6 +123,12 @@ def apply_set(root: Node, text: str, errors: list[Diagnostic]) -> Node:
     """``root`` with one ``--set key.path=value`` applied; errors are added to ``errors``.
 
     Another ``switching.mode`` is merged as a case is: keys that the mode does not have are dropped.
+
+    Parameters
+    ----------
+    root: the configuration.
+    text: ``key.path=value``.
+    errors: gets invalid changes.
     """
     key, equals, value = text.partition("=")
     if not equals or not parse_path(key):

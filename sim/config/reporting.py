@@ -114,7 +114,7 @@ def _condition(value: str) -> str:
 
 def _non_empty(value: str) -> str:
     if not value.strip():
-        raise PydanticCustomError("said", "must say something")
+        raise PydanticCustomError("said", "must not be empty")
     return value
 
 

@@ -31,6 +31,13 @@ def measure_of_search(config: Config, scenario: Scenario) -> MeasureConfig:
 
 
 def with_packet_times(measure: MeasureConfig, scenario: Scenario, times: int) -> MeasureConfig:
-    """``measure:`` with a window of ``times`` packet times, a third of them warm-up."""
+    """``measure:`` with a window of ``times`` packet times, a third of them warm-up.
+
+    Parameters
+    ----------
+    measure: the section.
+    scenario: has the mean packet length.
+    times: packet times of the whole run.
+    """
     ticks = max(math.ceil(times * scenario.source.mean_flits), MIN_PROBE_TICKS)
     return measure.model_copy(update={"warmup": ticks // 3, "ticks": ticks - ticks // 3, "ci": None})

@@ -40,10 +40,13 @@ class CeilingJob:
 
     Parameters
     ----------
-    id: hash of what they depend on. case: one of the cases. instance: of the case, or of one of its epochs. specs: the
-    ceilings. users: indices of the cases. rows: one dict per ceiling, None until computed. ``certificate`` has the
-    prices as lists, ``channel_load`` the load of
-        every channel, or None.
+    id: hash of what they depend on.
+    case: one of the cases.
+    instance: of the case, or of one of its epochs.
+    specs: the ceilings.
+    users: indices of the cases.
+    rows: one dict per ceiling, None until computed; ``certificate`` has the prices as lists, ``channel_load`` the load
+        of every channel, or None.
     problem: why the call failed, or ''.
     """
 

@@ -46,7 +46,14 @@ class ScenarioEntry(_Entry):
 
     @classmethod
     def of(cls, index: int, label: str, instance: Instance) -> "ScenarioEntry":
-        """The entry of a scenario. routes: '' without routes."""
+        """The entry of a scenario.
+
+        Parameters
+        ----------
+        index: its number.
+        label: its label.
+        instance: the hashed components; '' stands for missing routes.
+        """
         routes = "" if instance.routes is None else instance.routes.content_hash
         return cls(
             scenario=index, label=label, topology=instance.topology.content_hash,
@@ -67,7 +74,14 @@ class CertificateEntry(_Entry):
 
     @classmethod
     def of(cls, folder: Path, file: Path, scenarios: list[int]) -> "CertificateEntry":
-        """The entry of a file: its claim and its hash."""
+        """The entry of a file: its claim and its hash.
+
+        Parameters
+        ----------
+        folder: of all certificates.
+        file: of this one.
+        scenarios: numbers of those it is for.
+        """
         saved = Saved.read(file)
         claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
         name = file.relative_to(folder).as_posix()
@@ -120,6 +134,12 @@ def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
     """Write a certificate for each ceiling with a provable end, numbered as the rows are; older ones are removed.
 
     A demand that proves a ceiling is written as CSV, for ``traffic: {kind: matrix, level: switch}``.
+
+    Parameters
+    ----------
+    folder: for the files.
+    instance: what the ceilings are of.
+    rows: the ceilings, with certificates and flows.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.npz"), *folder.glob("*.csv")):

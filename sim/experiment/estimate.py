@@ -406,7 +406,14 @@ def _variables(case: Case) -> int:
 
 
 def cost(case: Case, engine: str, prices: Prices) -> Cost:
-    """The cost of the points and ceilings of a case."""
+    """The cost of the points and ceilings of a case.
+
+    Parameters
+    ----------
+    case: the scenario.
+    engine: compiled, reference or both.
+    prices: of this machine.
+    """
     ceilings: dict[str, float | None] = {spec.kind: _ceiling(case, spec, prices) for spec in case.ceilings}
     if not case.simulated:
         return Cost(0, 0.0, 0.0, ceilings)

@@ -70,7 +70,14 @@ def theta_of(network: Network, spec: CeilingSpec) -> Outcome:
 
 
 def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
-    """Whether a network reaches a throughput; the result is a dict. An invalid network does not."""
+    """Whether a network reaches a throughput; the result is a dict. An invalid network does not.
+
+    Parameters
+    ----------
+    network: the mappings of its components.
+    theta: load.
+    tolerance: relative, on theta.
+    """
     from flitlab.fluid.reach import reaches
 
     spent = CpuTime()

@@ -187,9 +187,11 @@ def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, 
 
     Parameters
     ----------
-    jobs: processes at most. plugins: modules and files that each process loads. calls: their number, if known. With
-    fewer calls than jobs, each ceiling may use several threads, up to ``jobs`` in all. each: threads that a call may
-    use in any case.
+    jobs: processes at most.
+    plugins: modules and files that each process loads.
+    calls: their number, if known; with fewer calls than jobs, each ceiling may use several threads, up to
+        ``jobs`` in all.
+    threads_per_call: threads that a call may use in any case.
     """
     processes = max(1, jobs if calls is None else min(jobs, calls))
     threads = max(1, jobs * threads_per_call // processes)

@@ -29,7 +29,14 @@ class Progress(Protocol):
     """Receiver of finished points."""
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
-        """Count one more point. ticks: that it simulated. scenario: its label. row: of results.csv."""
+        """Count one more point.
+
+        Parameters
+        ----------
+        ticks: that it simulated.
+        scenario: its label.
+        row: of results.csv, None if unknown.
+        """
 
 
 class Quiet:

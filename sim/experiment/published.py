@@ -184,7 +184,11 @@ class Measured:
 def compare(study: Study, rows: Sequence[Row], ceilings: Sequence[Row]) -> list[dict[str, Any]]:
     """One row per entry of ``published:``, with the columns :data:`COLUMNS`.
 
-    rows: of results.csv or metrics.csv. ceilings: of ceilings.csv.
+    Parameters
+    ----------
+    study: has the published values.
+    rows: of results.csv or metrics.csv.
+    ceilings: rows of ceilings.csv.
     """
     measured = {case.label: Measured() for case in study.cases}
     for row in rows:

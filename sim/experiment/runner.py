@@ -101,6 +101,12 @@ def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
     """Write all files of a run from the results in its folder and others; missing results are problems.
 
     Raises :class:`~flitlab.sim.experiment.store.StoreError` as :func:`run` does.
+
+    Parameters
+    ----------
+    study: the configuration.
+    folder: of the run.
+    others: folders with further results.
     """
     missing: list[str] = []
 

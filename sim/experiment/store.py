@@ -140,7 +140,14 @@ class Store:
         say(f"{path} {why}: moved to {home}; its result is computed again")
 
     def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-        """Replace a CSV file; numbers read back equal."""
+        """Replace a CSV file; numbers read back equal.
+
+        Parameters
+        ----------
+        name: of the file.
+        columns: in order; missing values are empty.
+        rows: column -> value.
+        """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
@@ -225,12 +232,12 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     except OSError as error:
         raise RecordError(f"cannot be read ({error.strerror or error})") from None
     except (ValueError, RecursionError):
-        raise RecordError("is cut short or no JSON") from None
+        raise RecordError("is truncated or not JSON") from None
     digest = value.pop("digest", None) if isinstance(value, dict) else None
     if digest is None:
-        raise RecordError("has no digest: it is no result that was written here")
+        raise RecordError("has no digest: it is not a stored result")
     if digest != _digest(name, text.rpartition(DIGEST.encode())[0]):
-        raise RecordError("is not what was written")
+        raise RecordError("does not match its digest")
     record: dict[str, Any] = value
     return record
 

@@ -17,7 +17,14 @@ IN_NS = "accepted_flit_per_ns_per_host"
 
 
 def result_row(case: Case, load: float, seed: int, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of results.csv."""
+    """A row of results.csv.
+
+    Parameters
+    ----------
+    case: the scenario.
+    load, seed: of the point.
+    record: of the point.
+    """
     measured = dict(record["row"])
     if case.flit_ns is not None and measured.get("accepted") is not None:
         measured[IN_NS] = measured["accepted"] / case.flit_ns
@@ -45,7 +52,14 @@ def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]
 
 
 def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
-    """A row of metrics.csv; lists and mappings become JSON. The status is partial if some metrics are undefined."""
+    """A row of metrics.csv; lists and mappings become JSON. The status is partial if some metrics are undefined.
+
+    Parameters
+    ----------
+    case: the scenario.
+    metrics: column -> value.
+    problem: errors of metrics.
+    """
     flat = {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in metrics.items()}
     status = Status.OK if not problem else Status.PARTIAL if metrics else Status.FAILED
     return {"scenario": case.label, **case.keys, **flat, "status": status, "message": problem}

@@ -52,14 +52,29 @@ def measure_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] 
 
 
 def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]) -> str:
-    """Id of a point. The engine is not part of it: results are equal."""
+    """Id of a point. The engine is not part of it: results are equal.
+
+    Parameters
+    ----------
+    scenario: hashed by content.
+    load, seed: of the point.
+    measure: settings of :func:`measure_of`.
+    """
     return content_hash("point", SEMANTICS_VERSION, scenario.content_hash, load, seed, measure)[:ID_DIGITS]
 
 
 def ceilings_id(
     instance: Instance, specs: Sequence[CeilingSpec], loads: Sequence[float], program: Scenario | None = None
 ) -> str:
-    """Id of a set of ceilings; routing, loads and program are part of it only if one of them depends on these."""
+    """Id of a set of ceilings; routing, loads and program are part of it only if one of them depends on these.
+
+    Parameters
+    ----------
+    instance: network, demand and routes.
+    specs: the ceilings.
+    loads: for ceilings that depend on the load.
+    program: for ceilings of programs.
+    """
     routed = any(spec.routes != "unused" for spec in specs)
     routes = instance.routes.content_hash if routed and instance.routes is not None else None
     parts = [spec.plain() for spec in specs]

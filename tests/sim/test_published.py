@@ -147,7 +147,7 @@ def test_what_is_said_of_the_scenarios():
         ("quantity: aspl, over: mean, among: aspl = 2", ".among = aspl = 2: must be a quantity, or two with"),
         ("quantity: aspl, over: mean, among: aspl / 2", ".among = aspl / 2: must be two quantities with == or <="),
         ("quantity: aspl, over: mean, comparable: maybe", ".comparable = maybe: must be true or false"),
-        ("quantity: aspl, over: mean, tried: [{what: '', gives: x}]", ".tried[0].what = '': must say something"),
+        ("quantity: aspl, over: mean, tried: [{what: '', gives: x}]", ".tried[0].what = '': must not be empty"),
     ],
 )
 def test_mistakes(entry, mistake, tmp_path):

@@ -261,7 +261,7 @@ def test_a_digest_is_of_the_name_too(tmp_path):
     assert read_record(tmp_path / "run", "points/a.json") == {"load": 0.1}
     assert read_record(tmp_path / "run", "points/b.json") is None
     (tmp_path / "run/points/a.json").rename(tmp_path / "run/points/b.json")
-    with pytest.raises(RecordError, match="is not what was written"):
+    with pytest.raises(RecordError, match="does not match its digest"):
         read_record(tmp_path / "run", "points/b.json")
 
 

@@ -72,7 +72,14 @@ class RowFile:
 
 
 def read_row(file: Path, full: bool, name: str = "") -> RowFile:
-    """Read a row, at full size or in its quick version. name: by default that of the file."""
+    """Read a row.
+
+    Parameters
+    ----------
+    file: of the row.
+    full: at the size of the paper, or its quick version.
+    name: by default that of the file.
+    """
     name = name or file.stem
     try:
         return _row(file, full, name)

@@ -47,7 +47,14 @@ class Measurement:
 
     @classmethod
     def made(cls, entry: PublishedConfig, words: str, value: float | None) -> "Measurement":
-        """The measurement for an entry."""
+        """The measurement for an entry.
+
+        Parameters
+        ----------
+        entry: the published value.
+        words: the scenarios.
+        value: None if it was not measured.
+        """
         of = entry.model_dump(mode="json", exclude=set(COMMENT_KEYS), exclude_none=True)
         return cls({**of, "quantity": entry.quantity or entry.where}, words, value)
 

@@ -23,7 +23,14 @@ from flitlab.sim.experiment.store import Store, StoreError
 
 
 def is_finished(file: Path, folder: Path, full: bool) -> bool:
-    """Whether a folder has the complete result of a row."""
+    """Whether a folder has the complete result of a row.
+
+    Parameters
+    ----------
+    file: of the row.
+    folder: of the run.
+    full: at the size of the paper.
+    """
     try:
         done = read_manifest(folder).get("status") == RunStatus.DONE
     except ManifestError:
@@ -108,7 +115,14 @@ def costs_in(record: Mapping[str, Ran], full: bool) -> dict[str, float]:
 
 
 def shard_of(files: Sequence[Path], shard: Shard, costs: Mapping[str, float]) -> list[Path]:
-    """The files of a shard; all shards cost about the same. Rows of unknown cost count as the median."""
+    """The files of a shard; all shards cost about the same. Rows of unknown cost count as the median.
+
+    Parameters
+    ----------
+    files: of the rows.
+    shard: index and count.
+    costs: CPU seconds by name of the row.
+    """
     usual = median(costs.values()) if costs else 1.0
     cost = {file: costs.get(file.stem, usual) for file in files}
     shares: list[list[Path]] = [[] for _ in range(shard.count)]
