@@ -184,7 +184,7 @@ class ReferenceSpray:
             self.queues[link].set_rate(ratio, queue_limit, low, high)
         self.switches.room[change.other] = change.lines.room
         if change.routes is not None:
-            self.routes, self.routes_changed = change.routes, change.routes_changed
+            self.routes, self.routes_changed = change.routes, change.moved
 
     # switches
 
