@@ -81,7 +81,7 @@ def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool 
 
 def _links(network: FlowConstants, flit_bytes: int, tick: float) -> list[tuple[float, float]]:
     bandwidth = network.capacity * (flit_bytes / tick)
-    from_hosts, to_hosts = np.full(network.hosts, network.ends), np.zeros(network.hosts)
+    from_hosts, to_hosts = np.full(network.hosts, network.end_delay), np.zeros(network.hosts)
     latency = np.concatenate([network.hop, from_hosts, to_hosts]) * tick
     return list(zip(bandwidth.tolist(), latency.tolist(), strict=True))
 

@@ -189,7 +189,7 @@ class ReferenceSpray:
             self.queues[link].set_rate(ratio, queue_limit, low, high)
         self.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
-            self.routes, self.routes_changed = change.routes, change.routes_changed
+            self.routes, self.routes_changed = change.routes, change.moved
 
     # switches
 
