@@ -104,9 +104,10 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     invalid = _bad_peer(kind, peer, ranks)
     if invalid >= 0:
         preposition = "to" if kind[invalid] == SEND else "from"
-        where = describe(start, invalid)
+        operation_name = describe(start, invalid)
         raise ProgramError(
-            f"{where} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}", [invalid]
+            f"{operation_name} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}",
+            [invalid],
         )
     first = np.zeros(ranks + 1, np.int64)
     _count(kind, peer, first)
@@ -164,10 +165,10 @@ def _unmatched(start: Ints, sent: Ints, received: Ints, send: Ints, receive: Int
     target, source, tag = keys[:, worst]
     both = min(sends[worst], receives[worst])
     members = send[group[: len(send)] == worst], receive[group[len(send) :] == worst]
-    left = members[0][both] if sends[worst] > both else members[1][both]
-    what = "the send is never received" if sends[worst] > both else "no send is left for the receive"
+    unmatched = members[0][both] if sends[worst] > both else members[1][both]
+    problem = "the send is never received" if sends[worst] > both else "no send is left for the receive"
     counts = f"rank {source} sends {sends[worst]} to rank {target} with tag {tag}, which receives {receives[worst]}"
-    return ProgramError(f"{describe(start, left)}: {what}: {counts}", [left])
+    return ProgramError(f"{describe(start, unmatched)}: {problem}: {counts}", [unmatched])
 
 
 @routine

@@ -117,9 +117,9 @@ def separators(program: Program) -> list[int]:
 
 def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
     """The operations whose ends each one waits for: start index, int64 [operations + 1], and operations."""
-    whole = program.successor & 1 == 0
-    waiting = program.successor[whole] >> 1
-    source = np.repeat(np.arange(program.operations), np.diff(program.after))[whole]
+    at_end = program.successor & 1 == 0
+    waiting = program.successor[at_end] >> 1
+    source = np.repeat(np.arange(program.operations), np.diff(program.after))[at_end]
     order = np.argsort(waiting, kind="stable")
     counts = np.bincount(waiting, minlength=program.operations)
     return np.concatenate([[0], np.cumsum(counts)]), source[order]
@@ -159,12 +159,12 @@ def phases(program: Program) -> Ints32:
     ----------
     program: the program.
     """
-    place = np.full(len(program.steps), -1, np.int64)
+    index_of_step = np.full(len(program.steps), -1, np.int64)
     order = separators(program)
     if not order:
         return scratch(program.operations, np.int32)
-    place[order] = np.arange(len(order))
-    inside = place[program.step]
+    index_of_step[order] = np.arange(len(order))
+    inside = index_of_step[program.step]
     # operations of a rank stand in a row, so the separators begun so far are the highest number yet
     begun = np.maximum.accumulate(np.where(inside >= 0, inside + 1, 0) + program.rank * np.int64(len(order) + 1))
     begun -= program.rank * np.int64(len(order) + 1)

@@ -322,8 +322,8 @@ def _cycle(start: Ints, head: Ints) -> Ints:
 def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> str:
     names, steps = switch_names(topology), []
     for vertex in [*cycle[:6], cycle[0]]:
-        channel, which = divmod(vertex, width)
-        vc = {LAYERED: f"layer {which}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else which}")
+        channel, vc_class = divmod(vertex, width)
+        vc = {LAYERED: f"layer {vc_class}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else vc_class}")
         u, v = map(names.label, (topology.src[channel], topology.dst[channel]))
         steps.append(f"({u}->{v}, {vc})")
     if len(cycle) > 6:

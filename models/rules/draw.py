@@ -63,8 +63,8 @@ def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
             product = builder.shuffle_vector(product, product, swapped)
             even = builder.xor(builder.lshr(product, half), builder.xor(odd, keys))
             odd, keys = product, builder.add(keys, steps)
-        places = [ir.IntType(32)(i) for i in range(vector.count)]
-        output_words = [builder.extract_element(half, place) for place in places for half in (even, odd)]
+        indices = [ir.IntType(32)(i) for i in range(vector.count)]
+        output_words = [builder.extract_element(half, index) for index in indices for half in (even, odd)]
         return context.make_tuple(builder, signature.return_type, output_words)
 
     return words(key, words), codegen

@@ -89,7 +89,7 @@ def dateline_class(rings: Rings, crossing: bool, src_switch: Int, dst_switch: In
 
 
 @kernel
-def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
+def share(vcs: Int, ranges: Int, index: Int) -> tuple[int, int]:
     """First VC, and one past the last, of one of several ranges of equal size; the first ranges have the remainder.
 
     With fewer VCs than ranges the last ranges share the last VC.
@@ -100,12 +100,12 @@ def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
     parts: number of ranges.
     part: index of the range.
     """
-    if vcs == parts:
-        return part, part + 1
-    each = vcs // parts
-    rest = vcs - each * parts
-    first = min(part * each + min(part, rest), vcs - 1)
-    return first, first + max(each + (part < rest), 1)
+    if vcs == ranges:
+        return index, index + 1
+    each = vcs // ranges
+    rest = vcs - each * ranges
+    first = min(index * each + min(index, rest), vcs - 1)
+    return first, first + max(each + (index < rest), 1)
 
 
 @routine
@@ -132,10 +132,10 @@ def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail:
     first_leg = route >> LEG_SHIFT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
     start = intermediate_of(route) if second else src_switch
-    part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
+    range_index = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
     if r.form == VIA and r.rule == PROGRESSIVE:
-        return share(vcs, np.int64(5), part + 1 if hop > 0 else np.int64(0))
-    return share(vcs, np.int64(4 if r.form == VIA else 2), part)
+        return share(vcs, np.int64(5), range_index + 1 if hop > 0 else np.int64(0))
+    return share(vcs, np.int64(4 if r.form == VIA else 2), range_index)
 
 
 @routine
@@ -195,7 +195,7 @@ def allowed_vcs(
     channel: Int,
     tail: Int,
     port: Int,
-    held: Int,
+    held_vc: Int,
 ) -> tuple[int, int]:
     """First VC, and one past the last, that a packet may take on a channel between switches.
 
@@ -232,7 +232,7 @@ def allowed_vcs(
     if policy == LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= route >> LEG_SHIFT))
     if policy == RISING:
-        first = min(held + 1, vcs - 1)
+        first = min(held_vc + 1, vcs - 1)
         return first, max(vcs - _hops_left(r, route, hop, src_switch, dst_switch, channel), first + 1)
     if policy == RESERVE:
         return min(hop, r.classes - 1), vcs

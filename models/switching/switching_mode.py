@@ -339,8 +339,8 @@ class SwitchingSpec(Parameters, ABC):
         -------
         Errors, each with the full path of its key.
         """
-        again = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
-        if again and not self.supports_progressive:
+        is_progressive = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
+        if is_progressive and not self.supports_progressive:
             yield SpecError("par decides again at the second switch and needs switching.mode: vct", key="routing.kind")
 
     @abstractmethod

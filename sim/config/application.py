@@ -35,7 +35,7 @@ LATEST = 2**62
 
 def refuse_misplaced(draft: Draft) -> None:
     """Refuses what means nothing to the experiment, because it is, or is not, that of applications."""
-    discipline = draft.discipline
+    discipline = draft.switching_mode
     if draft.runs_program:
         for key in filter(draft.given, FOREIGN):
             draft.refuse(key, _why_not(key, draft.experiment))
@@ -77,7 +77,7 @@ def messages_of(draft: Draft, tick_ns: float | None, whole: bool) -> Messages | 
 
 def refuse_flits(draft: Draft) -> None:
     """Refuses keys of ``messages:`` where flows carry them: packets are what ``switching:`` says."""
-    mode = draft.discipline.mode if draft.discipline is not None else ""
+    mode = draft.switching_mode.mode if draft.switching_mode is not None else ""
     for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
         if draft.states(key):
             draft.refuse(key, f"is not for mode {mode}: switching says what a packet is")

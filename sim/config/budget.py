@@ -84,7 +84,7 @@ def longest_run(measure: MeasureConfig, longest: int) -> int:
 def has_budget(draft: Draft) -> bool:
     """Whether a configuration asks for budgets, and its scenario can have one: packets are simulated in it."""
     asked = BUDGET in draft.config.outputs.figures and draft.experiment == "load_sweep"
-    return asked and getattr(draft.discipline, "counts", None) == PACKETS
+    return asked and getattr(draft.switching_mode, "counts", None) == PACKETS
 
 
 def variants(builder: Builder, draft: Draft, node: Node, built: Built) -> Variants:

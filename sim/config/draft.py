@@ -75,14 +75,14 @@ class Draft(Page):
         return isinstance(model, BaseModel) and key in model.model_fields_set and getattr(model, key) is not None
 
     @property
-    def discipline(self) -> type[SwitchingMode] | None:
+    def switching_mode(self) -> type[SwitchingMode] | None:
         """The discipline that is asked for, also where its keys are wrong; None where nobody knows it."""
         try:
             found = spec_class("switching", self.config.switching.get("mode", USUAL["switching"]))
         except (UnknownKindError, TypeError):
             return None
         assert issubclass(found, SwitchingSpec)
-        return found.discipline
+        return found.switching_mode
 
     def spec(self, category: str) -> Any:
         """The keys of the component that stands under its category, such as ``topology``, checked.

@@ -18,7 +18,7 @@ ENDLESS_LOAD = 1.0
 
 def counts_flows(draft: Draft) -> bool:
     """Whether the discipline of a configuration counts flows."""
-    return draft.discipline is not None and draft.discipline.counts == FLOWS
+    return draft.switching_mode is not None and draft.switching_mode.counts == FLOWS
 
 
 def is_endless(draft: Draft) -> bool:
@@ -26,7 +26,7 @@ def is_endless(draft: Draft) -> bool:
 
     Also where nobody knows the discipline, so that nothing is said of loads that may not be needed.
     """
-    if draft.discipline is None:
+    if draft.switching_mode is None:
         return True
     source = draft.source or SourceConfig()
     return counts_flows(draft) and (source.arrivals == "together" or source.sizes is None)
@@ -47,7 +47,7 @@ def refuse_times(draft: Draft) -> None:
     """Refuses a search for a saturation point, a window outside of the run, and endless flows that are to arrive."""
     window, seconds = draft.config.measure.window, draft.config.measure.seconds
     if draft.config.placing is not None:
-        mode = draft.discipline.mode if draft.discipline is not None else ""
+        mode = draft.switching_mode.mode if draft.switching_mode is not None else ""
         problem = f"mode {mode} has no saturation point: what its flows reach is efficiency in results.csv"
         draft.refuse("loads", problem)
     if window is not None and not _is_within(window, seconds):

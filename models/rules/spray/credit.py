@@ -198,11 +198,11 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     """
     on_first_response(r, s, i)
     seq = s.seq[i]
-    more = granted - seq[GRANTED]
-    if more <= 0:
+    quanta = granted - seq[GRANTED]
+    if quanta <= 0:
         return
     seq[GRANTED] = granted
-    seq[CREDIT] += more * r.quantum
+    seq[CREDIT] += quanta * r.quantum
     if r.credit == RCCC:
         seq[CREDIT] = min(seq[CREDIT], max_credit(r))
 

@@ -362,9 +362,9 @@ def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
 def _level(w: Switches, link: Int, now: Int) -> int:
     """The sampled fill level of a queue: 0 below 5 % of its capacity, 1 below 10 %, 2 below 20 %, else 3."""
     if now - w.level_at[link] > w.fresh:
-        held, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
+        queued, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
         w.level[link] = (
-            np.int64(20 * held >= capacity) + np.int64(10 * held >= capacity) + np.int64(5 * held >= capacity)
+            np.int64(20 * queued >= capacity) + np.int64(10 * queued >= capacity) + np.int64(5 * queued >= capacity)
         )
         w.level_at[link] = now
     return w.level[link]

@@ -89,9 +89,9 @@ def _advance(g: Receivers, i: Int) -> None:
     got = g.got[i]
     before = got[EXPECTED]
     while True:
-        more = lowest(~bits_at(g.have, got[WORDS], got[EXPECTED]))
-        got[EXPECTED] += more
-        if more < 64:
+        received = lowest(~bits_at(g.have, got[WORDS], got[EXPECTED]))
+        got[EXPECTED] += received
+        if received < 64:
             break
     got[OUT_OF_ORDER] -= got[EXPECTED] - before - 1
 

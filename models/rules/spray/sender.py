@@ -141,8 +141,8 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
         seq[RESENT] += 1
     else:
         seq[NEXT] += 1
-    place = seq[FIRST] + number
-    s.sent[place] = now << 2 | min((s.sent[place] & 3) + 1, 3)
+    index = seq[FIRST] + number
+    s.sent[index] = now << 2 | min((s.sent[index] & 3) + 1, 3)
     put(s.in_flight, seq[WORD], number)
     seq[FLIGHT] += size
     if r.credit != NO_CREDIT:
@@ -167,10 +167,10 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
         return
     needless = bits_at(s.resend_pending, seq[WORD], number) & bits
     while needless != 0:
-        place = number + lowest(needless)
-        take(s.resend_pending, seq[WORD], place)
+        needless_packet = number + lowest(needless)
+        take(s.resend_pending, seq[WORD], needless_packet)
         seq[RESENDS_PENDING] -= 1
-        seq[FLIGHT] += size_of(r, s, i, place)
+        seq[FLIGHT] += size_of(r, s, i, needless_packet)
         needless &= needless - np.uint64(1)
 
 

@@ -88,9 +88,9 @@ def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
         seq[OPENED] += 1
         return seq[OPENED] % r.paths
     if seq[QUEUE_HEAD] < seq[QUEUE_TAIL]:
-        place = seq[QUEUE_HEAD] & (s.queue.shape[1] - 1)
+        slot = seq[QUEUE_HEAD] & (s.queue.shape[1] - 1)
         seq[QUEUE_HEAD] += 1
-        return np.int64(s.queue[i, place])
+        return np.int64(s.queue[i, slot])
     return _unpenalised(r, s, i) if r.spread == MIXED else _random(r, s, i)
 
 

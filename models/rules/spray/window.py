@@ -112,14 +112,14 @@ def _average(r: Rules, s: Senders, i: Int, delay: float, is_late: bool) -> None:
 
 
 @kernel
-def _adapts(r: Rules, s: Senders, i: Int, bad: bool, lost: bool, delay: float, now: Int) -> bool:
+def _adapts(r: Rules, s: Senders, i: Int, bad: bool, is_lost: bool, delay: float, now: Int) -> bool:
     """Whether the window was set to the bytes received in the last period, or must still rest after that."""
     seq = s.seq[i]
     if bad and seq[IGNORED] < seq[IGNORE]:
         return True
     if now <= seq[ADAPT_AT]:
         return False
-    pressed = seq[TRIGGER] != 0 or lost or delay > 4.0 * r.target
+    pressed = seq[TRIGGER] != 0 or is_lost or delay > 4.0 * r.target
     fires = seq[ADAPT_AT] != 0 and pressed and float(seq[ADAPT_BYTES]) < widest(r, s, i) / 8.0
     if fires:
         s.win[i, WINDOW] = max(float(seq[ADAPT_BYTES]), float(r.mtu))
