@@ -144,7 +144,8 @@ def _dependencies(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of operations; the second waits for the first.
 
-    place, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its head.
+    first_operation, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its
+    head.
     """
     pairs = (
         _product(first_operation[before], size[before], first_operation[after], size[after]),

@@ -212,7 +212,7 @@ def statement(text: Bytes, offset: int, field: Ints) -> tuple[int, int]:
     Parameters
     ----------
     text: uint8, the text.
-    at: the offset.
+    offset: where to begin.
     field: int64 [FIELDS], filled.
 
     Returns

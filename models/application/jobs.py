@@ -78,14 +78,14 @@ def together(programs: Mapping[str, Program]) -> Program:
     )  # fmt: skip
 
     def joined(name: str, offsets: Ints | None = None) -> Any:
-        """One array of all; more: what is added to the entries of each that stand for something."""
+        """One array of all; offsets: added to the non-negative entries of each program."""
         arrays = [getattr(part, name) for part in programs_in_order]
         if offsets is not None:
             arrays = [np.where(a >= 0, a + n, a).astype(a.dtype) for a, n in zip(arrays, offsets, strict=False)]
         return np.concatenate(arrays)
 
     def ends(name: str, offsets: Ints) -> Ints:
-        """Where the entries of each begin, of all in a row."""
+        """The start indices of all programs, one after another."""
         begin = [getattr(part, name)[:-1] + n for part, n in zip(programs_in_order, offsets, strict=False)]
         return np.concatenate([*begin, offsets[-1:]])
 

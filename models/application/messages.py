@@ -54,7 +54,7 @@ def flits_of(
     Parameters
     ----------
     size: bytes of the message.
-    left: unsent packets, this one included.
+    packets_left: unsent packets, this one included.
     packet_bytes, flit_bytes, header_flits, packet_flits, whole: as in :class:`Messages`.
     """
     if whole or packets_left > 1:

@@ -53,8 +53,8 @@ def _entry_point(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, **options: Any) -> Any:
     """Make a decorator.
 
-    for_python: whether Python calls the function, or only compiled code. device_functions: whether compiled code gets a device
-    function. options: of ``numba.njit``.
+    for_python: whether Python calls the function, or only compiled code. device_functions: whether compiled code gets
+    a device function. options: of ``numba.njit``.
     """
     if not device_functions:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}

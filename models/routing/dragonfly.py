@@ -116,9 +116,9 @@ def warn_of_two_global_channels(topology: Topology, ports: Masks, key: str) -> N
 class DragonflyMinimal(RoutingSpec):
     """Minimal routing of a dragonfly: at most a local channel, one global channel and a local channel.
 
-    Within a group it is the local channel between the routers. Where groups have several global links those of the
-    shortest such routes are used, ``select`` draws (random) or hashes. ``minimal`` takes shortest paths in the graph
-    instead, of which many cross two global channels by way of a third group: they are shorter or as long.
+    Within a group it is the local channel between the routers. Between groups with several global links, ``select``
+    draws (random) or hashes one of the shortest such routes. ``minimal`` takes shortest paths in the graph instead,
+    many of which cross two global channels via a third group: they are shorter or as long.
 
     With two VCs the default ``vc_policy`` is ``groups``, with three or more ``rising``.
 

@@ -184,9 +184,9 @@ def _settle(
 ) -> int:
     """Dijkstra's algorithm from a switch over channels i from v to end[i], i from start[v] to start[v + 1] - 1.
 
-    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch, and the channel,
-    by which each was reached first. order: int64 [switches], becomes the switches by distance, then number. heap: int64
-    [more than channels], scratch. Returns the number of reached switches.
+    far: int64 [switches], becomes the distances. before, by_channel: int64 [switches], become the switch, and the
+    channel, by which each was reached first. order: int64 [switches], becomes the switches by distance, then number.
+    heap: int64 [more than channels], scratch. Returns the number of reached switches.
     """
     n = len(far)
     far[:] = _UNREACHED

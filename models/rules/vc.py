@@ -97,8 +97,8 @@ def share(vcs: Int, ranges: Int, index: Int) -> tuple[int, int]:
     Parameters
     ----------
     vcs: virtual channels per channel.
-    parts: number of ranges.
-    part: index of the range.
+    ranges: number of ranges.
+    index: of the range.
     """
     if vcs == ranges:
         return index, index + 1
@@ -216,7 +216,7 @@ def allowed_vcs(
     channel: the channel.
     tail: the switch that it leaves.
     port: its port there.
-    held: the VC that the packet holds on its last channel, or NOT_HELD.
+    held_vc: the VC that the packet holds on its last channel, or NOT_HELD.
     """
     if policy == ANY:
         return np.int64(0), vcs

@@ -116,7 +116,7 @@ class LinkSettings(NamedTuple):
 
         Parameters
         ----------
-        some: int64, indices of the links.
+        indices: int64, of the links.
         """
         return LinkSettings(*(part[indices] for part in self))
 
@@ -200,7 +200,7 @@ class SpraySession:
         return np.bincount(self.flows.destination, self.flows.packets * granted, hosts).astype(np.int64)
 
     def ticks(self, seconds: float | Fraction) -> int:
-        """Ticks in so many seconds, rounded up."""
+        """Ticks in ``seconds``, rounded up."""
         return ceil(_exact(seconds) / self.tick_s)
 
 
