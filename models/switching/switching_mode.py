@@ -281,7 +281,7 @@ class SwitchingMode(ABC):
 
 @dataclass(frozen=True)
 class SwitchingContext:
-    """The rest of the configuration that a switching mode is built from.
+    """Everything besides ``switching:`` that a switching mode is built from.
 
     flits: packet lengths, in any order. routing: the routing of ``routes``. path_draw, transport, sizes, together,
     seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the

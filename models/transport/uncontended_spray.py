@@ -388,9 +388,9 @@ def _arrivals(
 ) -> int:
     """Ticks until all packets of a flow have arrived, each over ``hops`` channels of its own path.
 
-    start: tick of the first one. arrival: int64 [packets], ticks of arrival at the first switch, and on return at the host. passed:
-    scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that of the host, is
-    idle; 0 before and afterwards.
+    start: tick of the first one. arrival: int64 [packets], ticks of arrival at the first switch, and on return at the
+    host. passed: scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that
+    of the host, is idle; 0 before and afterwards.
     """
     end, steps_left = np.int64(0), np.int64(0)
     for number in range(packets):
