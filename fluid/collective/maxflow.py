@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints, Ints32
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 
 
 class Residual(NamedTuple):
@@ -53,7 +53,7 @@ class Residual(NamedTuple):
         )  # fmt: skip
 
 
-@routine
+@device_function
 def lay_out(residual: Residual, tail: Ints, head: Ints, arcs: int) -> None:
     """Put the first ``arcs`` arcs from tail to head (int64) into a residual that has room for them; no flow yet."""
     first, cursor = residual.first, residual.cursor
@@ -154,7 +154,7 @@ def _block(residual: Residual, source: int, sink: int, wanted: int) -> int:
     return sent
 
 
-@routine
+@device_function
 def send_most(residual: Residual, source: int, sink: int, wanted: int) -> int:
     """Send as much as can be from source to sink, but no more than ``wanted``, in addition to what flows already."""
     sent = 0
@@ -163,7 +163,7 @@ def send_most(residual: Residual, source: int, sink: int, wanted: int) -> int:
     return sent
 
 
-@routine
+@device_function
 def first_short(residual: Residual, capacity: Ints, source: int, sinks: Ints, begin: int, wanted: int) -> int:
     """The place of the first sink, from ``begin`` on, to which ``wanted`` cannot flow; their number if there is none.
 
@@ -176,7 +176,7 @@ def first_short(residual: Residual, capacity: Ints, source: int, sinks: Ints, be
     return len(sinks)
 
 
-@routine
+@device_function
 def reach(residual: Residual, source: int, reached: Bools) -> None:
     """Mark in bool [vertices] what the source reaches where something is left: a least cut, if the flow is a most."""
     queue = residual.queue

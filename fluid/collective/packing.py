@@ -21,7 +21,7 @@ import numpy as np
 
 from flitlab.fluid.collective.maxflow import Residual, send_most, set_capacities
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 
 SUPPLY = 4096
 """Members of all bundles together, up to which they take turns."""
@@ -123,7 +123,7 @@ class _Packing:
         return Residual.of(n + 1 + len(begun), tail, head), room
 
 
-@routine
+@device_function
 def _grow(
     residual: Residual, room: Ints, needed: int, head: Ints, start: Ints, member: Ints, arc: Ints, depth: Ints,
     inside: Bools, state: Ints,

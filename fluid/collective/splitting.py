@@ -18,7 +18,7 @@ import numpy as np
 from flitlab.fluid.collective.maxflow import Residual, first_short, send_most, set_capacities
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 
 
 class SplittingError(FluidError):
@@ -130,7 +130,7 @@ def _straight(path: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-@routine
+@device_function
 def _split(
     residual: Residual, room: Ints, tail: Ints, head: Ints, of_pair: Ints, z: int, sinks: Ints, trees: int, moved: Ints
 ) -> None:

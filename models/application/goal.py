@@ -29,7 +29,7 @@ from flitlab.models.application.program import Program, Step
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Ints32
 from flitlab.models.files import replacing
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.registry import SpecError
 
 MOST_RANKS = 1_000_000
@@ -46,7 +46,7 @@ Columns: TypeAlias = tuple[Integers, ...]
 """Type of (kind, amount, peer, tag, cpu) of all operations of a program: 8, 64, 32, 32 and 16 bits."""
 
 
-@routine
+@device_function
 def _survey(
     text: Bytes, offset: int, begin: Ints, end: Ints, operations: Ints, dependencies: Ints, nics: Ints, field: Ints
 ) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def _survey(
             dependencies[rank] += 1
 
 
-@inner
+@inline
 def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -> Int:
     """The slot of the label text[at:end] in a hash table, or the free slot for it.
 
@@ -108,7 +108,7 @@ def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -
     return slot
 
 
-@routine
+@device_function
 def _labels(
     text: Bytes, offset: int, end: int, first: int, columns: Columns, table: Ints, mask: int, label: Ints, field: Ints
 ) -> tuple[int, int]:
@@ -136,7 +136,7 @@ def _labels(
     return -1, offset
 
 
-@routine
+@device_function
 def _dependencies(
     text: Bytes, offset: int, end: int, table: Ints, mask: int, label: Ints, waiting: Ints, awaited: Ints, field: Ints
 ) -> tuple[int, int]:
@@ -159,7 +159,7 @@ def _dependencies(
     return -1, offset
 
 
-@routine
+@device_function
 def _link(
     first: int,
     operations: int,
@@ -188,7 +188,7 @@ def _link(
         cursor[o] += 1
 
 
-@routine
+@device_function
 def _fill(
     text: Bytes,
     begin: Ints,
@@ -222,7 +222,7 @@ def _fill(
     return -1, 0
 
 
-@routine
+@device_function
 def _operation_end(text: Bytes, offset: int, operation: int, field: Ints) -> int:
     """The offset of the end of an operation, numbered from 0 after an offset."""
     while True:

@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.application.program import CALC, RECV, SEND
 from flitlab.models.arrays import Bytes, Int, Ints
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 
 # Kinds of statements.
 END, COUNT, OPEN, CLOSE, OPERATION, DEPENDENCY, WRONG = range(7)
@@ -66,7 +66,7 @@ _TO, _FROM, _TAG, _CPU, _NIC, _SMALL, _CAPITAL = map(_code, ("to", "from", "tag"
 _SPACE, _TABULATOR, _RETURN, NEWLINE, _SLASH, _STAR, _HASH, _MINUS, _COLON, _BRACE, _CLOSING = b" \t\r\n/*#-:{}"
 
 
-@inner
+@inline
 def _skip(text: Bytes, offset: int) -> int:
     """The first offset from ``offset`` on that is neither blank nor in a comment; line ends are not skipped."""
     end = len(text)
@@ -87,7 +87,7 @@ def _skip(text: Bytes, offset: int) -> int:
     return min(offset, end)
 
 
-@inner
+@inline
 def _word(text: Bytes, offset: int) -> tuple[Int, int]:
     """(code, end) of the word at an offset; (0, at) if there is none.
 
@@ -103,7 +103,7 @@ def _word(text: Bytes, offset: int) -> tuple[Int, int]:
     return code if offset - start <= 10 else np.int64(-1), offset
 
 
-@inner
+@inline
 def _number(text: Bytes, offset: int) -> tuple[Int, int]:
     """(number, end): -1 for a negative one, -2 for none, -3 for more than 18 digits."""
     negative = offset < len(text) and text[offset] == _MINUS
@@ -117,7 +117,7 @@ def _number(text: Bytes, offset: int) -> tuple[Int, int]:
     return np.int64(-1) if negative else value, offset
 
 
-@inner
+@inline
 def _count(text: Bytes, offset: int, field: Ints, key: int) -> tuple[int, int]:
     """Read a number into ``field[key]``: (next offset, -1), or (offset of the number, error)."""
     offset = _skip(text, offset)
@@ -130,7 +130,7 @@ def _count(text: Bytes, offset: int, field: Ints, key: int) -> tuple[int, int]:
     return end, -1
 
 
-@routine
+@device_function
 def _attributes(text: Bytes, offset: int, field: Ints, tags: bool) -> tuple[int, int]:
     """Read the attributes of an operation, in any order: tag t, cpu c, nic n. (next offset, -1), or (offset, error)."""
     field[TAG], field[CPU], field[NIC] = -1, -1, -1
@@ -155,7 +155,7 @@ def _attributes(text: Bytes, offset: int, field: Ints, tags: bool) -> tuple[int,
     return offset, -1
 
 
-@routine
+@device_function
 def _operation(text: Bytes, offset: int, code: Int, field: Ints) -> tuple[int, int]:
     """Read an operation after its first word, of that code. (next offset, -1), or (offset, error)."""
     offset, fault = _count(text, offset, field, AMOUNT)
@@ -182,7 +182,7 @@ def _operation(text: Bytes, offset: int, code: Int, field: Ints) -> tuple[int, i
     return _attributes(text, offset, field, True)
 
 
-@routine
+@device_function
 def _labelled(text: Bytes, offset: int, field: Ints) -> tuple[int, int]:
     """Read a statement after its label. (kind, next offset), or (WRONG + error, offset)."""
     offset = _skip(text, offset)
@@ -205,7 +205,7 @@ def _labelled(text: Bytes, offset: int, field: Ints) -> tuple[int, int]:
     return DEPENDENCY, end
 
 
-@routine
+@device_function
 def statement(text: Bytes, offset: int, field: Ints) -> tuple[int, int]:
     """Read the next statement at or after an offset.
 

@@ -9,7 +9,7 @@ import numpy as np
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Int, Integers, Ints, Ints32
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 from flitlab.models.registry import SpecError
 
 BLOCK = 1 << 20
@@ -54,7 +54,7 @@ class ProgramError(SpecError):
         self.operations = tuple(int(operation) for operation in operations)
 
 
-@routine
+@device_function
 def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
     """The first send or receive whose other end does not exist, or -1."""
     for o in range(len(kind)):
@@ -63,7 +63,7 @@ def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
     return -1
 
 
-@routine
+@device_function
 def _count(kind: Integers, peer: Integers, first: Ints) -> None:
     """first: int64 [ranks + 1], zeros; first[b + 1] becomes the number of sends to ranks up to b."""
     for o in range(len(kind)):
@@ -73,7 +73,7 @@ def _count(kind: Integers, peer: Integers, first: Ints) -> None:
         first[b + 1] += first[b]
 
 
-@routine
+@device_function
 def _gather(kind: Integers, peer: Integers, cursor: Ints, sends: Ints) -> None:
     """Write the sends to rank b, in order, into ``sends`` from cursor[b] on; cursor[b] advances."""
     for o in range(len(kind)):
@@ -171,7 +171,7 @@ def _unmatched(start: Ints, sent: Ints, received: Ints, send: Ints, receive: Int
     return ProgramError(f"{describe(start, unmatched)}: {problem}: {counts}", [unmatched])
 
 
-@routine
+@device_function
 def _fault(p: _Arrays, steps: int, seen: Ints32) -> tuple[int, Int]:
     """The first error of a program with arrays of the right shapes: (number in _FAULTS, operation), or (-1, -1).
 
@@ -218,7 +218,7 @@ _FAULTS = (
 )
 
 
-@routine
+@device_function
 def _differ(one: Ints, other: Ints) -> bool:
     """Whether two arrays of the same length differ."""
     count = 0
@@ -227,7 +227,7 @@ def _differ(one: Ints, other: Ints) -> bool:
     return count > 0
 
 
-@routine
+@device_function
 def _unequal(kind: Integers, amount: Ints, partner: Ints) -> int:
     """The first send whose receive has another size, or -1."""
     for o in range(len(kind)):

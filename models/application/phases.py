@@ -10,10 +10,10 @@ import numpy as np
 from flitlab.models.application.program import SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Bools, Integers, Ints32
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 
 
-@routine
+@device_function
 def _links(
     start: Integers, kind: Integers, after: Integers, successor: Integers, first: Integers, last: Integers, tidy: Bools
 ) -> None:
@@ -43,7 +43,7 @@ def _links(
                     first[o] = min(first[o], waiting)
 
 
-@routine
+@device_function
 def _open(begin: int, end: int, first: Integers, count: Integers) -> None:
     """Set count[k - begin] to the operations before k that k must wait for, as nothing between waits for them."""
     for o in range(begin, end):
@@ -55,7 +55,7 @@ def _open(begin: int, end: int, first: Integers, count: Integers) -> None:
         count[k] += count[k - 1]
 
 
-@routine
+@device_function
 def _clean(
     begin: int,
     end: int,

@@ -17,7 +17,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, source_hash
 from flitlab.models.uncollected import uncollected
 
-__all__ = ["OPT_SUFFIX", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
+__all__ = [
+    "OPT_SUFFIX", "Compile", "cache_folder", "device_function", "inline", "interpreted", "kernel", "njit", "source_hash",
+]  # fmt: skip
 
 NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 """Whether device functions were tested with this version of Numba. Without, compiled code gets entry points, too."""
@@ -105,13 +107,13 @@ With it, taking an array from a named tuple costs two atomic operations; measure
 that made it 50 times slower.
 """
 
-routine: Compile = _decorator(_nrt=False)
+device_function: Compile = _decorator(_nrt=False)
 """Decorator: a :data:`kernel` that is called instead of inlined.
 
 For rare calls: every inlined copy would be compiled again.
 """
 
-inner: Compile = _decorator(for_python=False, _nrt=False, forceinline=True)
+inline: Compile = _decorator(for_python=False, _nrt=False, forceinline=True)
 """Decorator: a :data:`kernel` that only compiled code calls.
 
 It has no wrapper for Python, which takes a third of the compile time for dozens of array arguments.

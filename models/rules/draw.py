@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 
 # One stream per purpose: draws of different streams never share a block. (int64, not
 # Python ints, of which Numba would compile one copy of every caller each.)
@@ -105,7 +105,7 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
     return _signed(x0, x1, x2, x3)
 
 
-@routine
+@device_function
 def philox_out_of_line(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
     """The block of :func:`philox` for rare use: compiled code calls this function instead of inlining it.
 

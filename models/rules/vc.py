@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Ints
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.route import LEG_SHIFT, ON_ESCAPE, channels_from, intermediate_of
 from flitlab.models.rules.tables import (
@@ -108,7 +108,7 @@ def share(vcs: Int, ranges: Int, index: Int) -> tuple[int, int]:
     return first, first + max(each + (index < rest), 1)
 
 
-@routine
+@device_function
 def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_switch: Int) -> tuple[int, int]:
     """The VCs of the layer of a packet's path or switch pair. With an intermediate switch each leg has its own."""
     if r.form == PATHS:
@@ -123,7 +123,7 @@ def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_s
     return share(vcs, r.layers, layer)
 
 
-@routine
+@device_function
 def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail: Int) -> tuple[int, int]:
     """The VCs before, or after, a packet has left its source group; each of two legs has its own.
 
@@ -138,7 +138,7 @@ def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail:
     return share(vcs, np.int64(4 if r.form == VIA else 2), range_index)
 
 
-@routine
+@device_function
 def _escape_vcs(
     ports: PortSets, escape: Bytes, route: Int, vcs: Int, dst_switch: Int, tail: Int, port: Int
 ) -> tuple[int, int]:
@@ -155,7 +155,7 @@ NOT_HELD = np.int64(-1)
 """In place of the held VC of a packet on an injection channel."""
 
 
-@routine
+@device_function
 def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> bool:
     """Whether a packet may be re-routed behind its ``hop``-th channel (PROGRESSIVE)."""
     if r.rule != PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
@@ -164,7 +164,7 @@ def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_swit
     return bool(next_switch != dst_switch and r.group[next_switch] == r.group[src_switch])
 
 
-@routine
+@device_function
 def _hops_left(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> int:
     """The most channels that a packet may take after its ``hop``-th one, ``channel``."""
     if r.form == TABLE:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Floats, Int, Ints
-from flitlab.models.jit import kernel, njit, routine
+from flitlab.models.jit import device_function, kernel, njit
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.datagram import precedence, service_ticks
 from flitlab.models.rules.route import next_hops
@@ -120,7 +120,7 @@ def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Int
     )
 
 
-@routine
+@device_function
 def _walk(
     r: Tables,
     salts: Ints,
@@ -158,7 +158,7 @@ def _walk(
     return hops, has_others
 
 
-@routine
+@device_function
 def _in_line(
     n: Channels, host: HostLinks, path: Ints, hops: Int, packets: Int, full: Int, last: Int, gap: Int
 ) -> int:  # fmt: skip
@@ -183,7 +183,7 @@ def _in_line(
     return last_end + delay
 
 
-@routine
+@device_function
 def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
     """Write the channels by which packets may leave their first switch into ``channels``. Returns their number."""
     count = np.int64(0)
@@ -206,7 +206,7 @@ def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channe
     return count
 
 
-@routine
+@device_function
 def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -> tuple[int, int]:
     """Ticks in which parallel channels can send some packets, and ticks of one packet on the slowest; 0: no delay.
 
@@ -231,7 +231,7 @@ def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -
     return low, slowest
 
 
-@routine
+@device_function
 def _spread(
     n: Channels, host: HostLinks, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int,
     gap: Int,
@@ -357,7 +357,7 @@ def _follow(
             ticks[i] = total
 
 
-@routine
+@device_function
 def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
     """Ticks of a packet over the first ``hops`` channels of a path."""
     ticks = np.int64(0)
@@ -372,7 +372,7 @@ def _host_ticks(host: HostLinks, size: Int) -> int:
     return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
 
 
-@routine
+@device_function
 def _arrivals(
     rules: Rules,
     n: Channels,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Ints, Masks
-from flitlab.models.jit import interpreted, kernel, njit, routine
+from flitlab.models.jit import device_function, interpreted, kernel, njit
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.bits import lowest
@@ -90,7 +90,7 @@ def _better(best: Int, ticks: Int, most: bool) -> int:
     return np.int64(max(best, ticks) if most else min(best, ticks))
 
 
-@routine
+@device_function
 def _over_paths(
     r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool
 ) -> int:
@@ -110,7 +110,7 @@ def _over_paths(
     return best
 
 
-@routine
+@device_function
 def _over_next_hops(
     r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
     known: Ints, stamp: Int, stack: Ints, rest: Masks,

@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.layout import (
     ACK_REQUESTED,
@@ -30,7 +30,7 @@ from flitlab.models.rules.spray.layout import (
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@routine
+@device_function
 def on_data(
     r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool, ack_requested: bool, now: Int
 ) -> bool:

@@ -7,7 +7,7 @@ Source: Ultra Ethernet Specification 1.0 (2025), section on network signalled co
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.spray.layout import (
     ADAPT_AT,
     ADAPT_BYTES,
@@ -131,7 +131,7 @@ def _adapts(r: Rules, s: Senders, i: Int, bad: bool, is_lost: bool, delay: float
     return fires
 
 
-@routine
+@device_function
 def _nscc_on_ack(r: Rules, s: Senders, i: Int, news: Int, marked: bool, sample: Int, now: Int) -> None:
     seq, win = s.seq[i], s.win[i]
     delay = float(sample - seq[BASE]) if sample >= 0 else win[AVERAGE]
@@ -196,7 +196,7 @@ def _adjust(r: Rules, s: Senders, i: Int, now: Int) -> None:
     _clip(r, s, i)
 
 
-@routine
+@device_function
 def _nscc_on_trim(r: Rules, s: Senders, i: Int, size: Int, now: Int) -> None:
     seq = s.seq[i]
     seq[IGNORED] += size

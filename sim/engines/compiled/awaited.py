@@ -8,7 +8,7 @@ link in the same slot; ``bits``, uint64 [slots / 64], the slots that are not emp
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import precedence
 from flitlab.sim.engines.compiled.memory import prefetch
@@ -22,7 +22,7 @@ _FEW = 8
 """Up to so many are put in order by exchanging neighbours."""
 
 
-@inner
+@inline
 def await_packet(const, state, link, tick):
     """Note that a link awaits a packet at ``tick``; it awaits nothing else until then."""
     slot = np.uint64(tick & const.mask)
@@ -31,7 +31,7 @@ def await_packet(const, state, link, tick):
     state.bits[slot >> _WORD_BITS] |= _ONE << (slot & _SLOT_BITS)
 
 
-@inner
+@inline
 def forget_packet(const, state, link, tick):
     """Let a link not await the packet any more that it awaits at ``tick``; a bit left behind does no harm."""
     slot = np.uint64(tick & const.mask)
@@ -44,7 +44,7 @@ def forget_packet(const, state, link, tick):
     state.after[k] = state.after[link]
 
 
-@inner
+@inline
 def next_slot(const, state, tick, until):
     """Find the first tick from ``tick`` on, and before ``until``, in which a link awaits a packet; else ``until``."""
     around = min(tick + const.mask + 1, until)
@@ -57,14 +57,14 @@ def next_slot(const, state, tick, until):
     return until
 
 
-@inner
+@inline
 def has_members(const, state, tick):
     """Tell whether a link may await a packet in a tick."""
     slot = np.uint64(tick & const.mask)
     return state.bits[slot >> _WORD_BITS] >> (slot & _SLOT_BITS) & _ONE != 0
 
 
-@inner
+@inline
 def gather(const, state, tick):
     """List the links that await a packet in a tick in ``state.members``; how many they are.
 
@@ -83,7 +83,7 @@ def gather(const, state, tick):
     return count
 
 
-@inner
+@inline
 def line_up(members, scratch, count, seed, tick):
     """Put those who do something in a tick in the order of precedence.
 
@@ -103,7 +103,7 @@ def line_up(members, scratch, count, seed, tick):
             members[k - 1], members[k] = low, high
 
 
-@routine
+@device_function
 def _sort(members, scratch, count):
     """Sort many by distributing them over as many buckets by what was drawn, which is even.
 

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.dynamic_topology import Draining, DynamicTopology, PolicyChange
@@ -20,7 +20,7 @@ from flitlab.sim.engines.compiled.records import NEVER, NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 
 
-@inner
+@inline
 def lose(state, packet, lost):
     """Count a packet as lost, and free its record; lost: int64 [hosts], flits by source."""
     flits = np.int64(state.pool.packet[packet].flits)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
@@ -173,7 +173,7 @@ def build(
     return constants, state
 
 
-@inner
+@inline
 def _look(const, state, switch, tick):
     """Have a switch decide at ``tick``, or at the next slot boundary."""
     if const.slot > 1:
@@ -181,7 +181,7 @@ def _look(const, state, switch, tick):
     wake(state.awake, switch, tick)
 
 
-@inner
+@inline
 def _arrive(const, state, packet, tick):
     """Take in a packet whose head is in its switch: it is resident, and eligible once its header is read."""
     record = state.pool.packet[packet]
@@ -204,7 +204,7 @@ def _arrive(const, state, packet, tick):
         _look(const, state, switch, tick)
 
 
-@inner
+@inline
 def set_ranked(const, state, switch, place, packet):
     """Put a packet at a place among the eligible ones of a switch, with where it may go from there."""
     destination, ranked = state.pool.packet[packet].destination, state.ranked[switch, place]
@@ -214,7 +214,7 @@ def set_ranked(const, state, switch, place, packet):
     ranked.output = const.net.ports.eject[destination] if target == switch else NOBODY
 
 
-@inner
+@inline
 def _keep(state, switch, place, ranked):
     """Copy the record of an eligible packet to a place among those of its switch."""
     there = state.ranked[switch, place]
@@ -223,7 +223,7 @@ def _keep(state, switch, place, ranked):
     there.output = ranked.output
 
 
-@inner
+@inline
 def _rank(const, state, switch, packet):
     """Insert a packet among the eligible ones of a switch."""
     record = state.pool.packet[packet]
@@ -242,7 +242,7 @@ def _rank(const, state, switch, packet):
     set_ranked(const, state, switch, i, packet)
 
 
-@inner
+@inline
 def _admit(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
     switch_record = state.place[switch]
@@ -260,7 +260,7 @@ def _admit(const, state, switch, tick):
     switch_record.next_read = LATE if packet == NOBODY else eligible
 
 
-@inner
+@inline
 def _choose(const, state, packet, ports):
     """Draw one of a non-empty set of ports; the draw belongs to the packet's decision at its switch.
 
@@ -273,7 +273,7 @@ def _choose(const, state, packet, ports):
     return pick(ports, route_word(const.net.seed, source, sequence, np.int64(record.hop)))
 
 
-@inner
+@inline
 def _hold_output(const, state, switch, output, tick):
     """Take an output for a packet's flits; the switch decides again when it falls free."""
     state.busy[output] = tick + const.flits
@@ -282,7 +282,7 @@ def _hold_output(const, state, switch, output, tick):
     _look(const, state, switch, tick + const.flits)
 
 
-@inner
+@inline
 def _forward(const, state, switch, packet, minimal, port, tick):
     """Send a packet out of a network port.
 
@@ -300,7 +300,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     put(state.arriving, packet, tick + const.switch + const.link + const.delay[channel])
 
 
-@inner
+@inline
 def _eject(const, state, switch, packet, output, tick):
     """Send a packet to its host if the ejection channel is free, and tell whether it was."""
     if state.busy[output] > tick:
@@ -311,7 +311,7 @@ def _eject(const, state, switch, packet, output, tick):
     return True
 
 
-@inner
+@inline
 def _free_ports(const, state, switch, tick):
     """Find the network ports of a switch that are not held, a bit each, uint64."""
     free = np.uint64(0)
@@ -322,7 +322,7 @@ def _free_ports(const, state, switch, tick):
     return free
 
 
-@inner
+@inline
 def _allocate(const, state, switch, tick):
     """Make the decisions of one switch in one tick."""
     _admit(const, state, switch, tick)
@@ -332,7 +332,7 @@ def _allocate(const, state, switch, tick):
         _let_hosts_send(const, state, switch, tick)
 
 
-@inner
+@inline
 def _send_ranked(const, state, switch, tick):
     """Send the eligible packets of a switch, in order of rank, as far as outputs are free."""
     switch_record = state.place[switch]
@@ -358,7 +358,7 @@ def _send_ranked(const, state, switch, tick):
     switch_record.ranked = kept
 
 
-@inner
+@inline
 def _let_send(const, state, switch, host, tick):
     """Let a host of a switch start a packet if it has one, and the switch has room for it."""
     switch_record = state.place[switch]
@@ -378,7 +378,7 @@ def _let_send(const, state, switch, host, tick):
     notice(const, state, host, tick)
 
 
-@inner
+@inline
 def _next_look(state, host, tick):
     """Find the tick at which a host is to be looked at after ``tick``, ``tick`` itself if it lacks only room."""
     if max(state.host[host].born, state.host[host].free) <= tick:
@@ -386,7 +386,7 @@ def _next_look(state, host, tick):
     return state.asked[host] if state.asked[host] > tick else LATE
 
 
-@inner
+@inline
 def _let_hosts_send(const, state, switch, tick):
     """Let the hosts of a switch, in turn, start packets while the switch has room for them."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
@@ -398,7 +398,7 @@ def _let_hosts_send(const, state, switch, tick):
     state.place[switch].next_sender = following
 
 
-@inner
+@inline
 def notice(const, state, host, tick):
     """Have a host's switch look when the host may send its next packet, or, if that is far away, before."""
     ready = max(state.host[host].born, state.host[host].free, tick)
@@ -409,7 +409,7 @@ def notice(const, state, host, tick):
         _look(const, state, switch, state.asked[host])
 
 
-@routine
+@device_function
 def _ask_for_places(arriving, pool, place, chunk):
     """Begin to load the packets of a full chunk, and the switches to which they come."""
     for i in range(FULL):
@@ -418,7 +418,7 @@ def _ask_for_places(arriving, pool, place, chunk):
         prefetch(place, pool.packet[packet_in(arriving, chunk, i)].where)
 
 
-@inner
+@inline
 def _arrive_all(const, state, tick):
     """Take in the packets whose head arrives now.
 
@@ -440,7 +440,7 @@ def _arrive_all(const, state, tick):
     return within
 
 
-@routine
+@device_function
 def _ask_for_packets(net, routes, state, switches):
     """Begin to load what it takes to decide at some switches: their packets, and where the first of them may go."""
     pool, place, ranked, busy = state.pool, state.place, state.ranked, state.busy

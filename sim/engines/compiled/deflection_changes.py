@@ -7,7 +7,7 @@ All of it happens between two calls of the kernel, for which an output that does
 import numpy as np
 
 from flitlab.models.arrays import Bools
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.port_sets import has_no_port, pack_ports
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
@@ -20,7 +20,7 @@ from flitlab.sim.engines.compiled.records import LATE, NOBODY
 from flitlab.sim.engines.compiled.wheel import wake
 
 
-@inner
+@inline
 def _is_stranded(const, state, packet, here):
     """Tell whether no next hop leads a packet from switch ``here`` to its target."""
     target = np.int64(const.net.host_switch[state.pool.packet[packet].destination])

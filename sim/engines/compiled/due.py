@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, seldom
 from flitlab.sim.engines.compiled.pool import NOBODY, all_unused, free_record, take_record
 
@@ -46,13 +46,13 @@ def make_due(ticks: int, packets: int, dtype: Any = np.uint32) -> Due:
     return Due(words=chunks.reshape(-1), mask=ticks - 1, free=free)
 
 
-@inner
+@inline
 def _at(chunk, i):
     """Find the place in ``Due.words`` of the i-th word of a chunk."""
     return np.uint64(np.int64(chunk) * _CHUNK + i)
 
 
-@inner
+@inline
 def put(due, packet, tick):
     """Let a packet be due at ``tick``, which is less than all the ticks ahead."""
     own = tick & due.mask
@@ -64,14 +64,14 @@ def put(due, packet, tick):
     due.words[_at(own, _FILLED)] = filled + 1
 
 
-@routine
+@device_function
 def put_all(lists, what, ticks):
     """Let things be due, each at a tick of its own, int64 [things] each."""
     for i in range(len(what)):
         put(lists, what[i], ticks[i])
 
 
-@routine
+@device_function
 def _move(due, own):
     """Move the packets of a tick's own chunk to one behind it."""
     chunk = take_record(due)
@@ -81,7 +81,7 @@ def _move(due, own):
     due.words[_at(own, _BEHIND)] = chunk
 
 
-@inner
+@inline
 def take(due, tick):
     """Take the list of a tick away: (its first chunk, how many packets are in that)."""
     prefetch(due.words, ((tick + 2) & due.mask) * _CHUNK)
@@ -93,19 +93,19 @@ def take(due, tick):
     return chunk, filled
 
 
-@inner
+@inline
 def packet_in(due, chunk, i):
     """Return the i-th packet in a chunk."""
     return np.int64(due.words[_at(chunk, _FIRST + i)])
 
 
-@inner
+@inline
 def next_chunk(due, chunk):
     """Return the chunk that comes after one in a list taken away, which is full; NOBODY if there is none."""
     return np.int64(due.words[_at(chunk, _AFTER)])
 
 
-@inner
+@inline
 def ask_for_next(due, chunk):
     """Begin to load the chunk that comes after one."""
     following = next_chunk(due, chunk)
@@ -113,7 +113,7 @@ def ask_for_next(due, chunk):
         prefetch(due.words, following * _CHUNK)
 
 
-@inner
+@inline
 def release(due, chunk):
     """Let a chunk of a list taken away be used again, and return the next one."""
     if chunk > due.mask:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest, popcount
@@ -128,7 +128,7 @@ def build(
     return constants, state
 
 
-@inner
+@inline
 def _queue(state, packet, line, due):
     """Put a packet at the end of a line, at whose end it will be in tick ``due``."""
     record = state.pool.packet[packet]
@@ -142,7 +142,7 @@ def _queue(state, packet, line, due):
     state.line[line, BACK] = packet
 
 
-@inner
+@inline
 def _take(state, line):
     """Take the first packet out of a line, and return it."""
     packet = np.int64(state.line[line, FRONT])
@@ -153,13 +153,13 @@ def _take(state, line):
     return packet
 
 
-@inner
+@inline
 def _unsent(state, output, tick):
     """Count the flits that an output has still to send when nothing of ``tick`` has been sent."""
     return max(state.free[output] - tick, np.int64(0))
 
 
-@inner
+@inline
 def ahead(const, state, here, port, tick):
     """Measure what is ahead on a channel: (flits that wait for it, the switch at its end).
 
@@ -170,7 +170,7 @@ def ahead(const, state, here, port, tick):
     return _unsent(state, output, tick), np.int64(const.net.ports.in_switch[entry])
 
 
-@inner
+@inline
 def _cost(const, state, packet, here, target, port, tick):
     """Count the flits that an output has still to send, with those of a polarized packet's detour.
 
@@ -184,7 +184,7 @@ def _cost(const, state, packet, here, target, port, tick):
     return cost
 
 
-@inner
+@inline
 def _choose(const, state, packet, ports, here, target, tick):
     """Choose one of the ports of switch ``here`` that an adaptive packet may take (see ``rules.adaptive``).
 
@@ -210,7 +210,7 @@ def _choose(const, state, packet, ports, here, target, tick):
     return drawn_tie(tied, word)
 
 
-@inner
+@inline
 def _output(const, state, packet, here, tick):
     """Choose the output of a packet at switch ``here``."""
     record = state.pool.packet[packet]
@@ -230,7 +230,7 @@ def _output(const, state, packet, here, tick):
     return np.int64(const.net.ports.out_base[here]) + port
 
 
-@inner
+@inline
 def _switch(const, state, entry, tick):
     """Let the first packet that comes to an input, and whose header has been read, join the queue of its output."""
     packet = _take(state, entry)
@@ -242,7 +242,7 @@ def _switch(const, state, entry, tick):
     join(const, state, packet, np.int64(const.net.ports.in_switch[entry]), tick)
 
 
-@inner
+@inline
 def join(const, state, packet, here, tick):
     """Let a packet at switch ``here`` join the queue of its output."""
     record = state.pool.packet[packet]
@@ -258,7 +258,7 @@ def join(const, state, packet, here, tick):
         _queue(state, packet, end, start + const.crossing[output])
 
 
-@inner
+@inline
 def _send(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when it may be."""
     record = state.host[host]
@@ -273,7 +273,7 @@ def _send(const, state, host, tick):
         wake(state.senders, host, min(ready, tick + state.senders.mask))
 
 
-@inner
+@inline
 def _notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
     wake(state.senders, host, tick)

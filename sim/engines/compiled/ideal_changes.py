@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import VIA
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
@@ -40,7 +40,7 @@ class Channels(NamedTuple):
     head: Ints
 
 
-@inner
+@inline
 def _append(state, line, packet):
     """Put a packet at the end of a line."""
     state.pool.packet[packet].next = NOBODY
@@ -51,7 +51,7 @@ def _append(state, line, packet):
     state.line[line, BACK] = packet
 
 
-@inner
+@inline
 def _clear(state, limbo):
     """Take all packets out of a limbo, and return the first of them."""
     no_packet = np.int64(state.line[limbo, FRONT])
@@ -61,7 +61,7 @@ def _clear(state, limbo):
     return first
 
 
-@inner
+@inline
 def _target(const, state, packet):
     """Find the switch that a packet goes to."""
     return np.int64(const.net.host_switch[state.pool.packet[packet].destination])

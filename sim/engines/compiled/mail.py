@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.sim.engines.compiled.meeting import make_meeting, meet
 from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
@@ -65,7 +65,7 @@ def no_mail() -> Mail:
     return make_mail(1, LONGEST_RUN, 0, 0)[0]
 
 
-@inner
+@inline
 def next_entry(mail, entries, lane, kind):
     """Count one more entry of a kind in the box to region ``lane`` - 1, and return its place; entries: of that kind."""
     box = mail.own[BOX] + lane
@@ -74,26 +74,26 @@ def next_entry(mail, entries, lane, kind):
     return first_entry(mail, entries, box) + place
 
 
-@inner
+@inline
 def first_entry(mail, entries, box):
     """Return the place of the first entry of a box; entries: of a kind."""
     return box * (len(entries) // len(mail.count))
 
 
-@inner
+@inline
 def all_posted(mail):
     """Wait for all regions to come to the end of their window; False if that is called off."""
     mail.own[MEETINGS] += 1
     return meet(mail.meeting, mail.own[MEETINGS] * mail.regions)
 
 
-@inner
+@inline
 def box_from(mail, region):
     """Return the box in which another region has posted what is for this one."""
     return (mail.own[SET] * mail.regions + region) * mail.regions + mail.own[REGION]
 
 
-@inner
+@inline
 def turn_over(mail):
     """Take the other set of boxes into use, and empty those of this region."""
     mail.own[SET] = 1 - mail.own[SET]
@@ -103,7 +103,7 @@ def turn_over(mail):
         mail.count[mail.own[BOX] + lane, NOTES] = 0
 
 
-@inner
+@inline
 def say_whether_idle(mail, active, event):
     """Tell the other regions, before a meeting, whether there are packets here, and when the next event is."""
     for lane in range(1, mail.regions + 1):
@@ -113,7 +113,7 @@ def say_whether_idle(mail, active, event):
     mail.count[box, NEXT_EVENT] = event
 
 
-@inner
+@inline
 def next_in_all(mail):
     """Return the first event of all regions, after a meeting; 0 if there are packets anywhere."""
     first, active = np.int64(LONGEST_RUN), np.int64(0)

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Ints
 from flitlab.models.cores import cores
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 
 # Places in a meeting's numbers: how often threads have come to it; a cache line away, whether it is called off, and
 # after how many looks at the others a thread lets another one have its processor.
@@ -75,7 +75,7 @@ def _give_way(typingctx: Any) -> Any:
     return types.none(), codegen
 
 
-@inner
+@inline
 def meet(meeting, times):
     """Wait until every thread has come so often that all of them together make it ``times``.
 

@@ -14,7 +14,7 @@ from flitlab.models.application.program import SEND
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
 from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, next_event, receiver, sender, size
@@ -114,7 +114,7 @@ def _shortest(kind, amount, rendezvous, lengths):
     return least
 
 
-@inner
+@inline
 def _flits(lengths, bytes_, unsent):
     """Count the flits of the next packet of a message of which ``unsent`` packets are unsent."""
     return flits_of(
@@ -123,7 +123,7 @@ def _flits(lengths, bytes_, unsent):
     )  # fmt: skip
 
 
-@inner
+@inline
 def first_in_queue(program, host):
     """Look at the next packet of a host: (the send that its message belongs to, -1 if there is none; flits)."""
     send = program.queue[host, FIRST]
@@ -132,7 +132,7 @@ def first_in_queue(program, host):
     return send, _flits(program.lengths, size(program.ranks, send), program.unsent[send])
 
 
-@inner
+@inline
 def _append(program, host, send):
     """Put a message at the end of a host's queue."""
     queue = program.queue[host]
@@ -144,7 +144,7 @@ def _append(program, host, send):
     queue[LAST] = send
 
 
-@inner
+@inline
 def cut(program, host):
     """Take a packet from the first message in a host's queue, which goes to the end if it has more.
 
@@ -158,7 +158,7 @@ def cut(program, host):
     return program.host[receiver(program.ranks, send)]
 
 
-@inner
+@inline
 def join(program, send, tick):
     """Put a send's message, as far as its stage says, into the queue of its host: (the host, packets)."""
     host = program.host[sender(program.ranks, send)]
@@ -174,7 +174,7 @@ def join(program, send, tick):
     return host, packets
 
 
-@inner
+@inline
 def leave(program, send, tick):
     """Note that the tail of a packet of a send's message has left its host by ``tick``."""
     if program is None:
@@ -183,7 +183,7 @@ def leave(program, send, tick):
         left(program.ranks, np.int64(send), tick)
 
 
-@inner
+@inline
 def deliver_part(program, send, tick):
     """Note that a packet of a send's message has been delivered at ``tick``."""
     if program is None:
@@ -193,14 +193,14 @@ def deliver_part(program, send, tick):
         arrived(program.ranks, np.int64(send), tick)
 
 
-@inner
+@inline
 def last_ejected(program, send):
     """Count a packet of a send's message that has been granted the way to its host; whether it is the last."""
     program.ejected[send] += 1
     return program.ejected[send] == packets_of(size(program.ranks, send), program.lengths.packet_bytes)
 
 
-@inner
+@inline
 def next_tick(program, state, tick, until, rest):
     """Find the tick to be simulated next, ``until`` at most.
 

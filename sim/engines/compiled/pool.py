@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import aligned, records_in_lines
 
 # records are unsigned, so that indices read from them need no check of sign; int64 rather than a Python int: each
@@ -35,7 +35,7 @@ def all_unused(records: int) -> Words:
     return np.append(np.arange(records)[::-1], records).astype(np.uint32)
 
 
-@inner
+@inline
 def take_record(pool):
     """Take an unused record."""
     top = len(pool.free) - 1
@@ -51,7 +51,7 @@ def take_records(pool: Any, count: int) -> Words:
     return records
 
 
-@inner
+@inline
 def free_record(pool, packet):
     """Give a record back."""
     top = len(pool.free) - 1

@@ -14,7 +14,7 @@ from flitlab.models.application.program import CALC, RECV, SEND
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Bools, Ints, Ints32
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
 
 # What happens to an operation, in this order within a tick.
@@ -152,7 +152,7 @@ def _copy(array: Ints) -> Ints:
     return copy
 
 
-@inner
+@inline
 def _push(ranks, time, event):
     """Put an event, 8 * operation + what happens, into the heap."""
     i = ranks.totals[EVENTS]
@@ -166,7 +166,7 @@ def _push(ranks, time, event):
     ranks.when[i], ranks.what[i] = time, event
 
 
-@inner
+@inline
 def _pop(ranks):
     """Remove the first event from the heap and return it."""
     first = ranks.what[0]
@@ -219,7 +219,7 @@ def _begin(ranks):
             _push(ranks, 0, 8 * operation + READY)
 
 
-@inner
+@inline
 def _release(ranks, operation, early, now):
     """Count down what waits for the end of an operation (early 0) or for its start (early 1)."""
     for e in range(ranks.after[operation], ranks.after[operation + 1]):
@@ -232,7 +232,7 @@ def _release(ranks, operation, early, now):
                 _push(ranks, now, 8 * waiting + READY)
 
 
-@inner
+@inline
 def _take(ranks, operation, hold, now):
     """Give an operation its processor for the time ``hold`` as soon as that is free; the time of its start."""
     place = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
@@ -246,13 +246,13 @@ def _take(ranks, operation, hold, now):
     return start
 
 
-@inner
+@inline
 def _take_in(ranks, operation, now):
     """Let a receive that is ready, and whose message is there, take the message in."""
     _push(ranks, _take(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + DONE)
 
 
-@inner
+@inline
 def _join(ranks, operation, now):
     """Let the message of a send, as far as its stage says, join its host's queue."""
     if ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
@@ -262,14 +262,14 @@ def _join(ranks, operation, now):
         ranks.totals[OUTBOX] += 1
 
 
-@inner
+@inline
 def _consent(ranks, operation, now):
     """Let the receiver of a send consent to its data."""
     ranks.stage[operation] = CTS
     _join(ranks, operation, now)
 
 
-@inner
+@inline
 def _ready(ranks, operation, now):
     """Begin with an operation, all of whose dependencies are met."""
     ranks.ready[operation] = now
@@ -289,7 +289,7 @@ def _ready(ranks, operation, now):
     _push(ranks, start + hold, 8 * operation + (QUEUED if ranks.kind[operation] == SEND else DONE))
 
 
-@inner
+@inline
 def _queued(ranks, operation, now):
     """Hand over the message of a send that has had its processor."""
     ranks.queued[operation] = now
@@ -302,7 +302,7 @@ def _queued(ranks, operation, now):
     _join(ranks, operation, now)
 
 
-@inner
+@inline
 def _is_confirmed(ranks, send):
     """Tell whether a send to another rank is done when its message has been delivered."""
     if ranks.amount[send] > ranks.rendezvous:
@@ -310,7 +310,7 @@ def _is_confirmed(ranks, send):
     return ranks.confirmed and ranks.rank[send] != ranks.rank[ranks.partner[send]]
 
 
-@inner
+@inline
 def _arrived(ranks, operation, now):
     """Go on with a send whose message, as far as its stage says, is all at its receiver's host."""
     receive = ranks.partner[operation]
@@ -331,7 +331,7 @@ def _arrived(ranks, operation, now):
             _take_in(ranks, receive, now)
 
 
-@inner
+@inline
 def arrived(ranks, send, now):
     """Note that all packets of a send's message, as far as its stage says, have been delivered.
 
@@ -340,14 +340,14 @@ def arrived(ranks, send, now):
     _push(ranks, now, 8 * send + ARRIVED)
 
 
-@inner
+@inline
 def left(ranks, send, time):
     """Note that the last flit of a send's message, as far as its stage says, has left its host by ``time``."""
     if ranks.stage[send] == DATA and not ranks.buffered and not _is_confirmed(ranks, send):
         _push(ranks, time, 8 * send + DONE)
 
 
-@inner
+@inline
 def lane_of_waiting(ranks, send):
     """Return the lane of the rank that waits until all of a message is delivered; 0: nobody in another region does."""
     if ranks.stage[send] == DATA and _is_confirmed(ranks, send):
@@ -355,19 +355,19 @@ def lane_of_waiting(ranks, send):
     return np.int64(0)
 
 
-@inner
+@inline
 def will_be_delivered(ranks, send, time):
     """Note that all of the message of a send that waits for that will have been delivered in another region."""
     _push(ranks, time, 8 * send + DONE)
 
 
-@inner
+@inline
 def next_event(ranks):
     """Return the time of the next event that is known, far away if there is none."""
     return ranks.when[0] if ranks.totals[EVENTS] > 0 else _NEVER
 
 
-@inner
+@inline
 def turn(ranks, now):
     """Work through the events of ``now``; the messages that join queues are then in the outbox, in order.
 
@@ -393,25 +393,25 @@ def turn(ranks, now):
     return events
 
 
-@inner
+@inline
 def sender(ranks, send):
     """Return the rank that a send's message comes from, as far as its stage says: a consent comes from the receiver."""
     return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
 
 
-@inner
+@inline
 def receiver(ranks, send):
     """Return the rank that a send's message, as far as its stage says, goes to."""
     return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
 
 
-@inner
+@inline
 def size(ranks, send):
     """Return the bytes of a send's message, as far as its stage says."""
     return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)
 
 
-@inner
+@inline
 def wakes(talk, until):
     """Find the next tick in which a program does something, at most ``until``; talk: has its ranks, or is None."""
     return until if talk is None else min(next_event(talk.ranks), until)

@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
 from flitlab.models.rules.draw import ARRIVAL, DESTINATION, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
@@ -157,7 +157,7 @@ def first_packets(const: Any, state: Any) -> None:
     _draw_first(const.net.arrivals, const.net.packets, const.net.seed, state.host)
 
 
-@routine
+@device_function
 def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarray) -> None:
     """Draw the first packets of hosts and fill in what their records, HOST [hosts], say of them."""
     for host in range(len(records)):
@@ -171,7 +171,7 @@ def _draw_first(arrivals: Arrivals, packets: Packets, seed: Int, records: np.nda
         record.flits = length(packets, seed, host, counter)
 
 
-@inner
+@inline
 def create(const, state, host, tick):
     """Turn a host's oldest packet into a record, sent at ``tick``, and move the host on to its next packet.
 
@@ -191,7 +191,7 @@ def create(const, state, host, tick):
     return packet
 
 
-@inner
+@inline
 def _address(program, const, state, host, packet):
     """Fill in where a host's oldest packet goes, and move the host on to its next packet.
 
@@ -215,7 +215,7 @@ def _address(program, const, state, host, packet):
         _show_next(program, host_record, host)
 
 
-@inner
+@inline
 def _show_next(program, host_record, host):
     """Put down in a host's record what the next packet of a host that runs a program is."""
     send, flits = first_in_queue(program, host)
@@ -223,7 +223,7 @@ def _show_next(program, host_record, host):
     host_record.born = NEVER if send < 0 else program.joined[send]
 
 
-@inner
+@inline
 def run_program(program, const, state, tick, notice):
     """Let hosts do what their program asks for at ``tick``.
 
@@ -243,7 +243,7 @@ def run_program(program, const, state, tick, notice):
     ranks.totals[OUTBOX] = 0
 
 
-@inner
+@inline
 def set_way(const, state, packet):
     """Fix the way of a packet that has just been created, by draws alone.
 
@@ -258,7 +258,7 @@ def set_way(const, state, packet):
     )
 
 
-@inner
+@inline
 def deliver(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     record = state.pool.packet[packet]
@@ -287,7 +287,7 @@ def deliver(const, state, packet, tick):
     deliver_part(state.program, record.send, tick)
 
 
-@inner
+@inline
 def deliver_all(const, state, tick):
     """Count the packets whose tail reaches its host at ``tick``."""
     leaving = state.leaving
@@ -302,7 +302,7 @@ def deliver_all(const, state, tick):
         chunk, filled = release(leaving, chunk), FULL
 
 
-@routine
+@device_function
 def _ask_for_pairs(net, leaving, pool, pairs, chunk):
     """Begin to load the packets of a full chunk, and the counters of their pairs."""
     for i in range(FULL):
@@ -311,20 +311,20 @@ def _ask_for_pairs(net, leaving, pool, pairs, chunk):
         prefetch(pairs, pair_of(net, pool, packet_in(leaving, chunk, i)))
 
 
-@inner
+@inline
 def pair_of(net, pool, packet):
     """Find the pair of switches between whose hosts a packet goes."""
     source, destination = pool.packet[packet].source, pool.packet[packet].destination
     return np.int64(net.host_switch[source]) * net.switches + np.int64(net.host_switch[destination])
 
 
-@inner
+@inline
 def log_is_full(const, state):
     """Tell whether a log is kept that may not hold the packets of one more tick."""
     return len(state.tally.log) > 0 and state.tally.scalars[DELIVERED_PACKETS] + const.net.hosts > len(state.tally.log)
 
 
-@inner
+@inline
 def pool_is_empty(const, state):
     """Tell whether there may be too few unused records for the packets that hosts start in one more tick."""
     return state.pool.free[len(state.pool.free) - 1] < const.net.hosts

@@ -6,10 +6,10 @@ heap: int64 [keys + 1]; how many there are is in the last entry.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 
 
-@inner
+@inline
 def put_timer(heap, key):
     """Put a key into a heap."""
     place = heap[len(heap) - 1]
@@ -23,7 +23,7 @@ def put_timer(heap, key):
     heap[place] = key
 
 
-@inner
+@inline
 def take_timer(heap):
     """Remove the least key from a heap, which is not empty."""
     top = heap[0]

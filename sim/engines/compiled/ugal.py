@@ -3,20 +3,20 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.route import another_path, at_destination, next_port, route_from
 from flitlab.models.rules.tables import LEAST_QUEUED, PROGRESSIVE, UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
 from flitlab.sim.engines.compiled import records
 
 
-@inner
+@inline
 def by_congestion(rule):
     """Tell whether the way of a packet depends on the congestion when it is sent; rule: of the routes."""
     return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
 
 
-@inner
+@inline
 def _congestion(const, state, packet, way, here, hop, ahead, tick):
     """Count the flits queued for the next channel of a way, or (UGAL_GLOBAL) for all of them.
 
@@ -37,7 +37,7 @@ def _congestion(const, state, packet, way, here, hop, ahead, tick):
     return flits
 
 
-@inner
+@inline
 def _drawn(const, state, packet, origin, target, turn):
     """Return the ``turn``-th of the ways that are compared; the packet has the way that was drawn first."""
     record = state.pool.packet[packet]
@@ -50,7 +50,7 @@ def _drawn(const, state, packet, origin, target, turn):
     return another_path(const.routes, const.net.seed, source, sequence, origin, target, turn)
 
 
-@inner
+@inline
 def _better(const, state, packet, origin, target, best, other, best_flits, flits):
     """Return the better of two ways; best_flits, flits: queued for either."""
     if const.rule == LEAST_QUEUED:
@@ -59,7 +59,7 @@ def _better(const, state, packet, origin, target, best, other, best_flits, flits
     return choose_leg_count(const.routes, other, origin, target, best_flits, flits)
 
 
-@inner
+@inline
 def set_way(const, state, packet, ahead, tick):
     """Fix the way of a packet that has just been created; by congestion the better of those drawn.
 
@@ -83,7 +83,7 @@ def set_way(const, state, packet, ahead, tick):
     record.way = best
 
 
-@inner
+@inline
 def think_again(const, state, packet, here, ahead, tick):
     """Decide the way of a packet once more at the second switch of its group, by what the tick before has left.
 

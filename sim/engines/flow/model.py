@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.models.application.messages import flits_of, packets_of
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
-from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import (
     at_destination,
@@ -172,7 +172,7 @@ def make_way(network: Network, switches: int) -> Way:
     )
 
 
-@inner
+@inline
 def flits_in(n: Network, size: int) -> int:
     """Count the flits of all packets of a message of ``size`` bytes."""
     last = flits_of(size, 1, n.packet_bytes, n.flit_bytes, n.header_flits, n.packet_flits, n.whole)
@@ -191,7 +191,7 @@ def steady(rate: float) -> float:
     return high - (high - rate)
 
 
-@inner
+@inline
 def _take(w: Way, count: Int, channel: Int, share: float) -> Int:
     """Add a share of the message to a channel; how many channels the way then has."""
     if w.share[channel] == 0.0:
@@ -201,7 +201,7 @@ def _take(w: Way, count: Int, channel: Int, share: float) -> Int:
     return count
 
 
-@routine
+@device_function
 def _walk(n: Network, w: Way, count: Int, way: Int, share: float, source: Int, destination: Int, sequence: Int) -> Int:
     """Lead a share of the message along one path; how many channels the way then has."""
     here, target, hop = n.host_switch[source], n.host_switch[destination], 0
@@ -214,7 +214,7 @@ def _walk(n: Network, w: Way, count: Int, way: Int, share: float, source: Int, d
     return count
 
 
-@routine
+@device_function
 def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: float) -> Int:
     """Lead a share of the message over all next hops to ``target``, in the parts that each has at its switch."""
     now, here_count = 0, 1
@@ -246,14 +246,14 @@ def _spread(n: Network, w: Way, count: Int, origin: Int, target: Int, share: flo
         now, here_count = after, there_count
 
 
-@inner
+@inline
 def _choose(n: Network, source: Int, destination: Int, sequence: Int) -> Any:
     """Draw the way of a packet of a message between two hosts."""
     origin, target = n.host_switch[source], n.host_switch[destination]
     return choose_route(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
 
 
-@routine
+@device_function
 def find_way(n: Network, w: Way, source: Int, destination: Int, send: Int, stage: Int, packets: Int) -> tuple[Int, Int]:
     """Find the channels and shares of a message, put into ``w``; how many channels, and its latency in time units.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inline, njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
@@ -54,7 +54,7 @@ _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
 
 
-@inner
+@inline
 def _gather_timers(const, state, tick):
     """List the timers that ring in a tick in ``state.members``, each numbered after all links; how many they are."""
     count = np.int64(0)

@@ -7,7 +7,7 @@ first packets when it begins, and from then on what these point to.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.datagram.links import goes_on
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NOBODY
@@ -19,7 +19,7 @@ AHEAD, SOON = 6, 2
 """How many arrivals ahead memory is asked for, and then for what that points to."""
 
 
-@inner
+@inline
 def _ask_for_link(const, state, link):
     """Begin to load a link."""
     prefetch(state.link, link)
@@ -27,7 +27,7 @@ def _ask_for_link(const, state, link):
         prefetch_line(state.link, link, 1)
 
 
-@inner
+@inline
 def foresee_links(const, state, tick):
     """Begin to load the links whose first packets arrive in a tick to come."""
     link = np.int64(state.slot[tick & const.mask])
@@ -36,13 +36,13 @@ def foresee_links(const, state, tick):
         link = np.int64(state.after[link])
 
 
-@inner
+@inline
 def foresee_packet(state, link):
     """Begin to load the first packet of a link."""
     prefetch(state.packet, np.int64(state.link[link].head))
 
 
-@inner
+@inline
 def foresee(const, state, link):
     """Begin to load what is looked at when the first packet of a link arrives."""
     record = state.packet[np.int64(state.link[link].head)]
@@ -58,7 +58,7 @@ def foresee(const, state, link):
         prefetch(state.held, subflow)
 
 
-@inner
+@inline
 def foresee_queue(const, state, link):
     """Begin to load the last packet on the link that the first packet of a link, or the next of its subflow, joins."""
     record = state.packet[np.int64(state.link[link].head)]

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.transport.law import INSTANT, REVERSE_PATH
 from flitlab.models.transport.newreno import (
     CLOSED,
@@ -42,7 +42,7 @@ from flitlab.sim.engines.compiled.timers import put_timer
 _ONE = np.uint64(1)
 
 
-@routine
+@device_function
 def _emit(const, state, subflow, sequence, kind, stamp, at, now):
     """Put a new packet of a subflow into the queue of the link at a place of ``state.path``.
 
@@ -55,7 +55,7 @@ def _emit(const, state, subflow, sequence, kind, stamp, at, now):
     accept(const, state, np.int64(state.path[at]), packet, now)
 
 
-@inner
+@inline
 def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
     mine = state.subflow[subflow]
@@ -63,14 +63,14 @@ def _send(const, state, subflow, sequence, now):
     _emit(const, state, subflow, sequence, DATA, low_bits(now), np.int64(mine.start), now)
 
 
-@inner
+@inline
 def _make_room(state, sent):
     """Make sure that a receiver can hold ``sent`` packets: all sent beyond what it is known to have."""
     if sent > 64 * state.held.shape[1]:
         state.wants[WINDOW] = max(state.wants[WINDOW], sent)
 
 
-@inner
+@inline
 def send_on(const, state, subflow, now):
     """Send what the window of a subflow admits: again what has been sent before a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
@@ -88,7 +88,7 @@ def send_on(const, state, subflow, now):
         seq[NEXT_SEQUENCE] += 1
 
 
-@inner
+@inline
 def _hear(const, state, subflow, kind, una, stamp, now):
     """Take in an acknowledgement at the sender of a subflow.
 
@@ -112,7 +112,7 @@ def _hear(const, state, subflow, kind, una, stamp, now):
     send_on(const, state, subflow, now)
 
 
-@inner
+@inline
 def _hold(state, subflow, sequence):
     """Tell whether the receiver of a subflow did not have a packet yet; it has it from now on."""
     mine = state.subflow[subflow]
@@ -142,7 +142,7 @@ def _hold(state, subflow, sequence):
     return True
 
 
-@inner
+@inline
 def _receive(const, state, subflow, sequence, now):
     """Take in a data packet at its receiver."""
     mine = state.subflow[subflow]
@@ -163,7 +163,7 @@ def _receive(const, state, subflow, sequence, now):
         mine.again += 1
 
 
-@inner
+@inline
 def _answer(const, state, subflow, kind, una, stamp, now):
     """Send an acknowledgement from the receiver of a subflow, through the queues or past them.
 
@@ -179,7 +179,7 @@ def _answer(const, state, subflow, kind, una, stamp, now):
     join(const, state, const.links + subflow, packet, now)
 
 
-@inner
+@inline
 def deliver(const, state, link, packet, now):
     """Take in a packet at the host at the end of a link, or (past the links) of a pipe."""
     record = state.packet[packet]
@@ -199,13 +199,13 @@ def deliver(const, state, link, packet, now):
     _hear(const, state, subflow, kind, sequence, stamp, now)
 
 
-@inner
+@inline
 def set_timer(state, tick, subflow):
     """Have a subflow looked at in a tick, by putting it into the heap of timers."""
     put_timer(state.timers, min(tick, LATEST) << 24 | subflow)
 
 
-@routine
+@device_function
 def ring(const, state, subflow, now):
     """Look at a subflow: it starts, its first packet was lost, a timeout, or the deadline has moved since.
 
@@ -230,7 +230,7 @@ def ring(const, state, subflow, now):
     set_timer(state, min(seq[DEADLINE], now + np.int64(np.ceil(const.rules.min_rto))), subflow)
 
 
-@inner
+@inline
 def pace(const, state, subflow, now):
     """Send the next packet of a constant-rate sender, which is closed as long as there is none."""
     mine, seq = state.subflow[subflow], state.senders.seq[subflow]

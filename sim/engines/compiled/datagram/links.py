@@ -7,7 +7,7 @@ that of its first packet.
 
 import numpy as np
 
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.session import SYN_BYTES
 from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
@@ -17,13 +17,13 @@ from flitlab.sim.engines.compiled.pool import NOBODY, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
-@inner
+@inline
 def is_odd(kind):
     """Tell whether packets of a kind are not as long as data packets."""
     return kind & ODD_BITS != 0
 
 
-@inner
+@inline
 def _size(const, kind):
     """Return the bytes of packets of a kind in a queue."""
     if not is_odd(kind):
@@ -31,13 +31,13 @@ def _size(const, kind):
     return SYN_BYTES if kind == SYN else const.ack_bytes
 
 
-@inner
+@inline
 def _service(const, line, kind):
     """Return the ticks that a link takes for a packet of a kind."""
     return service_ticks(line.ratio, _size(const, kind)) if is_odd(kind) else np.int64(line.service)
 
 
-@inner
+@inline
 def _let_go(const, state, line, now):
     """Forget the packets that have left a link's queue by now, some of which may be odd."""
     run, packet, served, occupied = np.int64(line.run), np.int64(line.serving), line.served, line.occupied
@@ -54,7 +54,7 @@ def _let_go(const, state, line, now):
     line.run, line.serving, line.served, line.occupied = run, packet, served, occupied
 
 
-@inner
+@inline
 def _occupied(const, state, line, now):
     """Return the bytes in a link's queue, the packet in service included."""
     if line.odd == 0:
@@ -65,7 +65,7 @@ def _occupied(const, state, line, now):
     return line.occupied
 
 
-@inner
+@inline
 def _mix(const, line, packet, odd, size, occupied, departs):
     """Note that a packet is put into a queue in which packets of other sizes than data are, or that it is one.
 
@@ -83,7 +83,7 @@ def _mix(const, line, packet, odd, size, occupied, departs):
             line.served = departs
 
 
-@inner
+@inline
 def _drop(const, state, link, packet):
     """Drop a packet at a link's queue."""
     state.link[link].drops += 1
@@ -93,7 +93,7 @@ def _drop(const, state, link, packet):
     free_record(state, packet)
 
 
-@inner
+@inline
 def join(const, state, link, packet, departs):
     """Put a packet at the end of a link; departs: tick at which it has left the queue."""
     line = state.link[link]
@@ -107,7 +107,7 @@ def join(const, state, link, packet, departs):
     line.tail = packet
 
 
-@inner
+@inline
 def accept(const, state, link, packet, now):
     """Take a packet into the queue of a link, or drop it."""
     line, kind = state.link[link], state.packet[packet].kind
@@ -137,13 +137,13 @@ def accept(const, state, link, packet, now):
     note_busy(state.talk, link, service)
 
 
-@inner
+@inline
 def goes_on(const, link):
     """Tell whether what comes off a link goes on another."""
     return link < const.eject or const.feeders <= link < const.links
 
 
-@inner
+@inline
 def take_head(const, state, link, now):
     """Take the first packet, which arrives now, off a link; the link awaits its next one."""
     line = state.link[link]
@@ -160,7 +160,7 @@ def take_head(const, state, link, now):
     return packet
 
 
-@inner
+@inline
 def _left(line, now):
     """Return the tick at which the first packet on a link has left the queue, or will."""
     return whole_tick(line.left, now)

@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.models.application.messages import packets_of
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks, size
@@ -69,7 +69,7 @@ def make_talk(session: Session) -> Talk | None:
     )
 
 
-@inner
+@inline
 def add_message(talk, left, message, flow):
     """Let a message join a connection.
 
@@ -89,7 +89,7 @@ def add_message(talk, left, message, flow):
     talk.last[flow] = message
 
 
-@inner
+@inline
 def note_taken(talk, const, state, flow, now):
     """Note that a subflow has taken the next packet of a connection; it is on the host's link from the next tick on."""
     if talk is None:
@@ -103,7 +103,7 @@ def note_taken(talk, const, state, flow, now):
         left(talk.ranks, message, now + 1)
 
 
-@inner
+@inline
 def note_received(talk, const, state, flow, now):
     """Note that the receiver of a connection has got a packet that it did not have."""
     if talk is None:
@@ -115,7 +115,7 @@ def note_received(talk, const, state, flow, now):
         talk.coming[flow] = message
 
 
-@inner
+@inline
 def _is_there(talk, const, state, flow, message):
     """Tell whether a message has been delivered, with all before it on its connection."""
     if talk.joined[flow] - state.left[flow] < talk.end[message]:
@@ -127,7 +127,7 @@ def _is_there(talk, const, state, flow, message):
     return lacking == 0
 
 
-@inner
+@inline
 def note_busy(talk, link, ticks):
     """Note that a link has accepted a packet that it takes ``ticks`` to send."""
     if talk is not None:

@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.application.messages import DATA, packets_of, total_flits
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats
-from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, Standing
@@ -76,7 +76,7 @@ STILL = 1e-30
 """A rate that is none; what has nothing left has left in no time at it."""
 
 
-@inner
+@inline
 def _begin(network, way, ranks, host, state, send, now):
     """Let the message of a send begin to flow.
 
@@ -104,7 +104,7 @@ def _begin(network, way, ranks, host, state, send, now):
     return lack
 
 
-@inner
+@inline
 def _is_cut(state, message):
     """Tell whether a message takes a channel that does not work."""
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
@@ -113,7 +113,7 @@ def _is_cut(state, message):
     return False
 
 
-@inner
+@inline
 def _lead_anew(network, way, ranks, host, state, message, now):
     """Let what is left of a message go the way that it finds now.
 
@@ -169,7 +169,7 @@ def _reroute(network, way, ranks, host, state):
     return ENOUGH
 
 
-@inner
+@inline
 def _end(ranks, state, message, now):
     """Note that the last flit of a message has left its source."""
     left(ranks, state.message[message, SEND], now)
@@ -179,7 +179,7 @@ def _end(ranks, state, message, now):
     set_key(state.agenda, message, now + state.message[message, LATENCY])
 
 
-@inner
+@inline
 def _deliver(ranks, state, message, now):
     """Hand a message over to its receiver's host, and forget it."""
     arrived(ranks, state.message[message, SEND], now)
@@ -189,7 +189,7 @@ def _deliver(ranks, state, message, now):
     forget(state, message)
 
 
-@inner
+@inline
 def _change_rate(state, message, now):
     """Let a message go at its fair share from now on."""
     rate = steady(state.rate[message])
@@ -213,13 +213,13 @@ def _share_all(state):
     state.totals[TOUCHED] = 0
 
 
-@inner
+@inline
 def _next(ranks, state):
     """Return the time of what happens next."""
     return min(next_event(ranks), smallest(state.agenda))
 
 
-@inner
+@inline
 def _happen(ranks, state, now):
     """Let messages leave their sources and arrive, and the program go on, at one instant."""
     state.totals[NOW] = now
@@ -234,7 +234,7 @@ def _happen(ranks, state, now):
     state.totals[PENDING] = 0
 
 
-@inner
+@inline
 def _begin_all(network, way, ranks, host, state):
     """Let the messages of the outbox begin to flow.
 
@@ -268,7 +268,7 @@ def _advance(network, way, ranks, host, state, until):
         _share_all(state)
 
 
-@routine
+@device_function
 def _add_under_way(state, now, carried):
     """Add what messages under way have sent to ``carried``, float64 [channels], in flits."""
     for message in range(state.totals[RECORDS]):

@@ -14,7 +14,7 @@ the only rates that are fair.
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.sim.engines.compiled.flow.state import (
     BLOCK,
@@ -45,7 +45,7 @@ TIE = 1e-12
 _ALMOST = 1.0 - 1e-9  # of what is added up in another order, and again and again
 
 
-@inner
+@inline
 def _changed(state, channel, rate):
     """Note that a channel, which is full or has its turn, has changed for rates above ``rate``, in flits a tick."""
     state.channel[channel, STALE] = 1
@@ -53,14 +53,14 @@ def _changed(state, channel, rate):
         set_turn(state, channel, rate)
 
 
-@inner
+@inline
 def relieve(state, channel):
     """Note that a channel carries less than before at all rates above some rate below its level."""
     if state.channel[channel, QUEUED] >= 0 or state.level[channel, LEVEL] < np.inf:
         _changed(state, channel, state.level[channel, LEVEL])
 
 
-@inner
+@inline
 def touch(state, message):
     """Note that the rate of a message may change at this instant."""
     if state.message[message, TOUCHED_AT] != state.totals[INSTANTS]:
@@ -69,7 +69,7 @@ def touch(state, message):
         state.totals[TOUCHED] += 1
 
 
-@inner
+@inline
 def _suspect(state, channel):
     """Note that a channel that was not full may carry too much."""
     if not state.channel[channel, SUSPECT]:
@@ -78,7 +78,7 @@ def _suspect(state, channel):
         state.totals[SUSPECTS] += 1
 
 
-@inner
+@inline
 def _reconsider(state, channel):
     """Let a full channel, which carries more or less than before, have its turn when it may be full again.
 
@@ -94,7 +94,7 @@ def _reconsider(state, channel):
         set_turn(state, channel, max(at_first, level - excess / held if held > 0.0 else 0.0) * _ALMOST)
 
 
-@inner
+@inline
 def _hold(state, channel, message, rate):
     """Let a channel that is full at a rate hold a message back to it."""
     old, neck = state.rate[message], state.message[message, NECK]
@@ -119,7 +119,7 @@ def _hold(state, channel, message, rate):
             _suspect(state, other)
 
 
-@inner
+@inline
 def set_out(state, message, channel):
     """Let a message, which has joined its channels, go as fast as others that its host's channel holds back."""
     state.level[channel, LEVEL] = min(state.level[channel, LEVEL], state.level[channel, CAPACITY])
@@ -127,7 +127,7 @@ def set_out(state, message, channel):
     _reconsider(state, channel)
 
 
-@inner
+@inline
 def resize(state, channel, capacity, loose):
     """Give a channel another capacity; loose: the weight with which it is then never full."""
     state.level[channel, CAPACITY] = capacity
@@ -138,14 +138,14 @@ def resize(state, channel, capacity, loose):
         _suspect(state, channel)
 
 
-@inner
+@inline
 def _blocks(state, channel):
     """Find where the blocks of a channel's members begin and end."""
     first, used = np.int64(state.channel[channel, MEMBERS]), np.int64(state.channel[channel, USED])
     return first, first + (used + (RATES - 1) & -RATES)
 
 
-@inner
+@inline
 def _rise(state, channel, full):
     """Let those that a channel has held back go faster, up to the rate at which it is full."""
     level = state.level[channel, LEVEL]
@@ -164,7 +164,7 @@ def _rise(state, channel, full):
                 _changed(state, channel, level)
 
 
-@inner
+@inline
 def _stop(state, channel, rate):
     """Let a channel, which is full at a rate, hold back all that go faster."""
     state.level[channel, LEVEL] = rate
@@ -176,7 +176,7 @@ def _stop(state, channel, rate):
             fast &= fast - np.uint64(1)
 
 
-@inner
+@inline
 def _full_at(state, channel, rate):
     """Find the rate at which a channel is full if those that it holds back rise on, no less than ``rate``; or inf."""
     first, end = _blocks(state, channel)
@@ -190,7 +190,7 @@ def _full_at(state, channel, rate):
             return rate
 
 
-@inner
+@inline
 def _is_passed(state, channel, rate):
     """Find whether a member of a channel goes faster than a rate."""
     first, end = _blocks(state, channel)
@@ -200,7 +200,7 @@ def _is_passed(state, channel, rate):
     return fast != 0
 
 
-@inner
+@inline
 def _turn(state, channel):
     """Do what there is to do in a channel whose turn it is, or find when its turn is."""
     rate, level = turn_of(state, channel), state.level[channel, LEVEL]
@@ -225,7 +225,7 @@ def _turn(state, channel):
         _stop(state, channel, rate)
 
 
-@inner
+@inline
 def _examine(state, channel):
     """Let a channel that is not full have its turn if it carries too much."""
     first, end = _blocks(state, channel)
@@ -235,7 +235,7 @@ def _examine(state, channel):
         _changed(state, channel, state.level[channel, CAPACITY] / state.level[channel, WEIGHT] * _ALMOST)
 
 
-@routine
+@device_function
 def share(state):
     """Give every message its fair share again; those whose rate may have changed are in ``state.touched``."""
     while True:

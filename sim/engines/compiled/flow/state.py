@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, Ints32
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.flow.tournament import OUT, enlarged, make_tournament
 from flitlab.sim.engines.compiled.lanes import LANES, RATES
 from flitlab.sim.engines.compiled.memory import aligned
@@ -165,7 +165,7 @@ def grown(state: FlowState, full: int) -> FlowState:
     return state._replace(amounts=state.message.view(np.float64), agenda=enlarged(state.agenda, len(state.message)))
 
 
-@inner
+@inline
 def _size_of(count):
     """Find the exponent of the smallest block for ``count`` entries."""
     size = 0
@@ -174,7 +174,7 @@ def _size_of(count):
     return size
 
 
-@inner
+@inline
 def _take_block(links, blocks, size):
     """Take a free block of 2**size records; its first one. links: int32, of the records."""
     first = blocks[size]
@@ -186,14 +186,14 @@ def _take_block(links, blocks, size):
     return first
 
 
-@inner
+@inline
 def _give_block(links, blocks, size, first):
     """Give a block of 2**size records back."""
     links[first] = blocks[size]
     blocks[size] = first
 
 
-@inner
+@inline
 def lacking(state, way, count):
     """Find what there is too little of for one more message on ``count`` channels; ENOUGH if nothing."""
     if state.totals[SPARE] < 0 and state.totals[RECORDS] == len(state.message):
@@ -208,7 +208,7 @@ def lacking(state, way, count):
     return MEMBERS_FULL if wanted > len(state.member) else ENOUGH
 
 
-@inner
+@inline
 def new_message(state):
     """Take a free record for a message."""
     message = state.totals[SPARE]
@@ -220,14 +220,14 @@ def new_message(state):
     return message
 
 
-@inner
+@inline
 def forget(state, message):
     """Free the record of a message."""
     state.message[message, BLOCK] = state.totals[SPARE]
     state.totals[SPARE] = message
 
 
-@inner
+@inline
 def _move_member(state, old, new):
     """Move a member to a place that is nobody's; the one that it had is nobody's then."""
     state.member[new] = state.member[old]
@@ -237,7 +237,7 @@ def _move_member(state, old, new):
     state.member_share[old] = 0.0
 
 
-@inner
+@inline
 def _widen(state, channel):
     """Make twice the room for the members of a channel."""
     old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
@@ -249,7 +249,7 @@ def _widen(state, channel):
     state.channel[channel, SIZE] = 2 * size
 
 
-@inner
+@inline
 def join(state, message, way, count):
     """Make a message a member of the channels of its way; its rate is to be found.
 
@@ -274,7 +274,7 @@ def join(state, message, way, count):
         state.member_share[place] = way.share[channel]
 
 
-@inner
+@inline
 def leave(state, message):
     """Take a message out of all its channels; all of its flits have been carried."""
     block, count = state.message[message, BLOCK], state.message[message, COUNT]

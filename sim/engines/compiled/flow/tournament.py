@@ -10,7 +10,7 @@ level only. The order of items with equal keys is theirs.
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.lanes import least_with, place_of
 from flitlab.sim.engines.compiled.memory import aligned
 
@@ -49,19 +49,19 @@ def enlarged(tree: Ints, items: int) -> Ints:
     return copy
 
 
-@inner
+@inline
 def smallest(tree):
     """Return the smallest key, ``OUT`` if no item takes part."""
     return tree[_TOP]
 
 
-@inner
+@inline
 def key_of(tree, item):
     """Return the key of an item."""
     return tree[tree[_FIRST] + item]
 
 
-@inner
+@inline
 def set_key(tree, item, key):
     """Give an item another key."""
     place = tree[_FIRST] + item
@@ -77,7 +77,7 @@ def set_key(tree, item, key):
     tree[_TOP] = key
 
 
-@inner
+@inline
 def first(tree):
     """Find an item with the smallest key."""
     key, place, items = tree[_TOP], _TOP, tree[_FIRST]

@@ -9,13 +9,13 @@ blocks that may have the smallest are searched.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.flow.state import KEYS, QUEUE, QUEUED
 from flitlab.sim.engines.compiled.flow.tournament import OUT
 from flitlab.sim.engines.compiled.lanes import LANES, least_of, place_of
 
 
-@inner
+@inline
 def _give_key(state, place, key):
     """Put a key at a place of the queue."""
     state.keys[place] = key
@@ -23,7 +23,7 @@ def _give_key(state, place, key):
     state.least[block] = min(state.least[block], key)
 
 
-@inner
+@inline
 def set_turn(state, channel, rate):
     """Let it be the turn of a channel when a rate is reached."""
     place = state.channel[channel, QUEUED]
@@ -35,13 +35,13 @@ def set_turn(state, channel, rate):
     _give_key(state, place, np.float64(rate).view(np.int64))  # in the order of the rates, which are not negative
 
 
-@inner
+@inline
 def turn_of(state, channel):
     """Return the rate at which it is the turn of a channel."""
     return np.int64(state.keys[state.channel[channel, QUEUED]]).view(np.float64)
 
 
-@inner
+@inline
 def cancel_turn(state, channel):
     """Take a channel out of the queue."""
     place, last = state.channel[channel, QUEUED], state.totals[QUEUE] - 1
@@ -54,7 +54,7 @@ def cancel_turn(state, channel):
     state.keys[last] = OUT
 
 
-@inner
+@inline
 def _search(keys, begin, end):
     """Find the smallest of the keys from ``begin`` to ``end``, and where the ``LANES`` begin that it is one of."""
     least, at = np.int64(OUT), begin
@@ -65,7 +65,7 @@ def _search(keys, begin, end):
     return least, at
 
 
-@inner
+@inline
 def next_turn(state):
     """Find the channel whose turn comes first."""
     size, block, at = state.totals[QUEUE], -1, 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, njit, routine
+from flitlab.models.jit import device_function, inline, njit
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, Standing
@@ -72,7 +72,7 @@ _AHEAD, _SOON = 6, 2
 """How many arrivals ahead memory is asked for, and then for what that points to."""
 
 
-@inner
+@inline
 def _look(const, ways, state, here, packet, now):
     """Let a switch choose the link onto which a packet goes, by what it sees of its queues."""
     record, switches, first, end = state.packet[packet], ways.switches, ways.out_start[here], ways.out_start[here + 1]
@@ -88,7 +88,7 @@ def _look(const, ways, state, here, packet, now):
     )  # fmt: skip
 
 
-@inner
+@inline
 def _arrive(const, ways, state, i, now):
     """Let the first packet of the i-th link of the tick come to its end."""
     link = state.members[i] & _LOW
@@ -108,7 +108,7 @@ def _arrive(const, ways, state, i, now):
     accept(const, state, onto, packet, now)
 
 
-@routine
+@device_function
 def _ring(const, state, key, now):
     """Let a timer ring."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
@@ -124,7 +124,7 @@ def _ring(const, state, key, now):
         begin_flow(const, state, host, index, kind == PACE_TIMER, now)
 
 
-@routine
+@device_function
 def _settle_all(const, state, now):
     """Find out what all servers have done up to and in a tick."""
     for link in range(const.links):

@@ -6,7 +6,7 @@ Links that await a packet are known all at once, so that what they need is asked
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.layout import FIRST
 from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, spray_route
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
@@ -36,20 +36,20 @@ _SEQ_LINES, _GOT_LINES = 5, 3
 """Cache lines of a sender and of a receiver that a packet takes."""
 
 
-@inner
+@inline
 def _link_of(state, i):
     """Return the i-th link of the tick."""
     return state.members[i] & _LOW
 
 
-@inner
+@inline
 def _packet_of(state, link):
     """Return the packet that comes off a link, though it may not be known yet that it is not served any more."""
     packet = state.link[link, FLYING]
     return state.link[link, SERVING] if packet == NOBODY else packet
 
 
-@inner
+@inline
 def foresee_packet(state, i):
     """Ask for the packet that comes off the i-th link of the tick."""
     link = _link_of(state, i)
@@ -57,7 +57,7 @@ def foresee_packet(state, i):
     prefetch_line(state.link, link, 1)
 
 
-@inner
+@inline
 def foresee(const, ways, state, i):
     """Find out onto which link the packet goes that comes off the i-th link, in ``state.onto``; NOBODY: it depends.
 
@@ -98,7 +98,7 @@ def foresee(const, ways, state, i):
         prefetch(const.fixed, onto)
 
 
-@inner
+@inline
 def _ask_for_sender(state, flow):
     """Ask for a sender."""
     for line in range(_SEQ_LINES):
@@ -106,7 +106,7 @@ def _ask_for_sender(state, flow):
     prefetch(state.senders.win, flow)
 
 
-@inner
+@inline
 def foresee_queues(const, state, i):
     """Ask for the packets that are next in the queues of the i-th link and of that onto which its packet goes."""
     link = _link_of(state, i)
@@ -120,7 +120,7 @@ def foresee_queues(const, state, i):
         prefetch(state.senders.sent, state.senders.seq[np.int64(record[FLOW]), FIRST] + np.int64(record[NUMBER]))
 
 
-@inner
+@inline
 def _ask_for_queue(state, link):
     """Ask for the packets of a link that are looked at when it is settled or takes another one."""
     line = state.link[link]

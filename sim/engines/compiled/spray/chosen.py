@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which rules a flow has, where a run has one transport or several."""
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 
 
-@inner
+@inline
 def rules_of(const, flow):
     """Find the rules of a flow's transport."""
     return _chosen(const.others, const.kind, const.rules, flow)
 
 
-@inner
+@inline
 def _chosen(others, kind, rules, flow):
     """Find the rules of a flow; others: those of every transport, None where all flows have ``rules``."""
     if others is None:  # known when this is compiled

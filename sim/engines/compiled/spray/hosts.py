@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
     claim,
@@ -96,13 +96,13 @@ _LOW, _32, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(32), np.int64(-1)
 _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.alarm``
 
 
-@inner
+@inline
 def set_timer(const, state, tick, kind, index):
     """Have a timer of a kind ring in a tick for a flow or a host; those of one tick ring by kind and then index."""
     put_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
 
 
-@inner
+@inline
 def settle_nic(const, state, host, now):
     """Find out what a network interface has done up to and in this tick."""
     line = state.link[const.inject + host]
@@ -112,7 +112,7 @@ def settle_nic(const, state, host, now):
         _serve(const, state, host, ended)
 
 
-@inner
+@inline
 def _serve(const, state, host, tick):
     """Let a network interface, which is idle, begin with a packet; of ten control packets each lets data go first."""
     link = const.inject + host
@@ -133,7 +133,7 @@ def _serve(const, state, host, tick):
             set_timer(const, state, line[ENDS], SETTLE_TIMER, host)
 
 
-@inner
+@inline
 def _next_data(const, state, host, tick):
     """Let the first flow in turn that still may send send; its packet, or NOBODY."""
     nic = state.nic[host]
@@ -160,7 +160,7 @@ def _next_data(const, state, host, tick):
     return NOBODY
 
 
-@inner
+@inline
 def _line_up(const, state, host, flow):
     """Let a flow wait for its turn if it may send and does not wait yet."""
     if state.turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
@@ -174,7 +174,7 @@ def _line_up(const, state, host, flow):
         nic[WAITING] += 1
 
 
-@inner
+@inline
 def _ask(const, state, host, flow, now):
     """Let a flow send, at its turn, what it may."""
     _line_up(const, state, host, flow)
@@ -182,7 +182,7 @@ def _ask(const, state, host, flow, now):
         _serve(const, state, host, now)
 
 
-@inner
+@inline
 def _post(const, state, host, packet, now):
     """Let a host send a packet without data."""
     line = state.link[const.inject + host]
@@ -191,7 +191,7 @@ def _post(const, state, host, packet, now):
         _serve(const, state, host, now)
 
 
-@inner
+@inline
 def _packet(const, state, flow, kind, size, entropy, number):
     """Make a packet of a flow."""
     packet = take_record(state)
@@ -202,7 +202,7 @@ def _packet(const, state, flow, kind, size, entropy, number):
     return packet
 
 
-@inner
+@inline
 def _watch(const, state, flow, tick):
     """Set the timer of a sender that has none."""
     rules = rules_of(const, flow)
@@ -211,7 +211,7 @@ def _watch(const, state, flow, tick):
         set_timer(const, state, tick + rules.timeout, TIMEOUT_TIMER, flow)
 
 
-@inner
+@inline
 def deliver(const, state, host, packet, now):
     """Take in a packet at a host, whose interface is settled."""
     if is_answer(state.packet[packet, KIND]):
@@ -220,7 +220,7 @@ def deliver(const, state, host, packet, now):
         _receive(const, state, host, packet, now)
 
 
-@inner
+@inline
 def _receive(const, state, host, packet, now):
     """Take in data or a request at its receiver; its record becomes that of the answer."""
     record = state.packet[packet]
@@ -264,7 +264,7 @@ def _receive(const, state, host, packet, now):
         _post(const, state, host, packet, now)
 
 
-@inner
+@inline
 def _trace(const, state, flow, number, now):
     """Record that a whole data packet came, if that is wanted."""
     if len(state.trace):
@@ -275,7 +275,7 @@ def _trace(const, state, flow, number, now):
             state.wants[TRACE] = 1
 
 
-@inner
+@inline
 def _hear(const, state, host, packet, now):
     """Take in an acknowledgement, its contrary or a pull at its sender."""
     record, senders = state.packet[packet], state.senders
@@ -299,7 +299,7 @@ def _hear(const, state, host, packet, now):
     _ask(const, state, host, flow, now)
 
 
-@inner
+@inline
 def expire(const, state, host, flow, now):
     """Look at the timer of a flow, whose interface is settled."""
     rules, senders = rules_of(const, flow), state.senders
@@ -318,7 +318,7 @@ def expire(const, state, host, flow, now):
         set_timer(const, state, max(tick, now + 1), TIMEOUT_TIMER, flow)
 
 
-@inner
+@inline
 def _await_probe(const, state, flow, now):
     """Look at the timer for probes of a sender, if it runs and nobody will."""
     if state.alarm[flow] & _PROBE == 0:
@@ -328,7 +328,7 @@ def _await_probe(const, state, flow, now):
             set_timer(const, state, tick, PROBE_TIMER, flow)
 
 
-@inner
+@inline
 def look_for_probe(const, state, host, flow, now):
     """Let a sender, whose interface is settled, send a probe if it is time."""
     state.alarm[flow] &= ~_PROBE
@@ -340,7 +340,7 @@ def look_for_probe(const, state, host, flow, now):
     _await_probe(const, state, flow, now)
 
 
-@inner
+@inline
 def begin_flow(const, state, host, flow, paced, now):
     """Let a flow begin or, where the clock gives it credit, go on."""
     begin_sending(state.senders, flow, now)
@@ -351,7 +351,7 @@ def begin_flow(const, state, host, flow, paced, now):
         set_timer(const, state, now + rules.gap, PACE_TIMER, flow)
 
 
-@inner
+@inline
 def pull(const, state, host, now):
     """Let the pacer of a host, whose interface is settled, grant credit."""
     flow = next_pull(const.rules, state.receivers, state.pacers, host, now)

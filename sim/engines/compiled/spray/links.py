@@ -7,7 +7,7 @@ arrives at the next place: that arrival is the only event of a packet on a link,
 
 import numpy as np
 
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.awaited import await_packet, forget_packet
@@ -51,19 +51,19 @@ from flitlab.sim.engines.compiled.spray.state import (
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
-@inner
+@inline
 def is_whole(kind):
     """Tell whether a packet of this kind is data that was not trimmed."""
     return kind & (KINDS | TRIM) == DATA
 
 
-@inner
+@inline
 def is_answer(kind):
     """Tell whether a packet of this kind goes from where its flow goes to where that comes from."""
     return kind & KINDS != DATA and kind & KINDS != REQUEST
 
 
-@inner
+@inline
 def append(state, line, which, packet):
     """Put a packet at the end of one of the lists of a link: FLYING, CONTROL or WHOLE."""
     record = state.packet[packet]
@@ -77,7 +77,7 @@ def append(state, line, which, packet):
     line[which + 1] = packet
 
 
-@inner
+@inline
 def take_first(state, line, which):
     """Take the first packet off one of the lists of a link, which is not empty."""
     packet = line[which]
@@ -85,7 +85,7 @@ def take_first(state, line, which):
     return packet
 
 
-@inner
+@inline
 def _take_youngest(state, line):
     """Take the last packet out of the low FIFO of a link, which is not empty."""
     packet = line[WHOLE + 1]
@@ -98,7 +98,7 @@ def _take_youngest(state, line):
     return packet
 
 
-@inner
+@inline
 def begin(const, state, link, packet, tick):
     """Let the server of a link, which is idle, begin with a packet."""
     line, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
@@ -114,7 +114,7 @@ def begin(const, state, link, packet, tick):
         await_packet(const, state, link, tick + service + fixed[DELAY])
 
 
-@inner
+@inline
 def end_service(state, line):
     """Let the server of a link be done with its packet, which flies on; it is returned."""
     packet = line[SERVING]
@@ -124,7 +124,7 @@ def end_service(state, line):
     return packet
 
 
-@inner
+@inline
 def settle(const, state, link, now):
     """Find out what the server of a switch's output has done up to and in this tick."""
     line = state.link[link]
@@ -140,7 +140,7 @@ def settle(const, state, link, now):
         _go_on(const, state, link, ended)
 
 
-@inner
+@inline
 def _go_on(const, state, link, tick):
     """Let the server of a switch's output, which is idle, begin with what waits."""
     line = state.link[link]
@@ -154,7 +154,7 @@ def _go_on(const, state, link, tick):
         begin(const, state, link, take_first(state, line, WHOLE), tick)
 
 
-@inner
+@inline
 def _mark(const, state, link, record):
     """Mark a packet that leaves many bytes behind it, or draw whether to."""
     line, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
@@ -166,7 +166,7 @@ def _mark(const, state, link, record):
         line[MARKED] += 1
 
 
-@inner
+@inline
 def take_head(const, state, link, now):
     """Take the first packet beyond the server, which arrives now, off a link that is settled; it awaits the next."""
     line = state.link[link]
@@ -179,14 +179,14 @@ def take_head(const, state, link, now):
     return packet
 
 
-@inner
+@inline
 def _lose(state, link, packet):
     """Lose a packet at a link."""
     state.lost[link, DROPS] += 1
     free_record(state, packet)
 
 
-@inner
+@inline
 def accept(const, state, link, packet, now):
     """Take a packet into the queue of a switch's output, or trim or drop one where it is full."""
     settle(const, state, link, now)
@@ -246,7 +246,7 @@ def break_link(const, state, link, now):
     fixed[ROOM] = DEAD
 
 
-@inner
+@inline
 def _await_no_more(const, state, link, now):
     """Let a link not await its first packet any more, if it does."""
     line, delay = state.link[link], const.fixed[link, DELAY]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from flitlab.models.application.messages import CTS, RTS
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.layout import COMPLETE, PACKETS
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.ranks import Ranks, arrived, left, make_ranks
@@ -32,7 +32,7 @@ def make_talk(session: SpraySession) -> Talk | None:
     )  # fmt: skip
 
 
-@inner
+@inline
 def flow_of(talk, send):
     """Find the flow that the message of a send is, as far as its stage says."""
     stage = talk.ranks.stage[send]
@@ -41,7 +41,7 @@ def flow_of(talk, send):
     return talk.consent[send] if stage == CTS else talk.data[send]
 
 
-@inner
+@inline
 def note_sent(talk, state, flow, number, now):
     """Note that a packet is sent for the first time; after its last one a message has left in the next tick."""
     if talk is None:
@@ -50,7 +50,7 @@ def note_sent(talk, state, flow, number, now):
         left(talk.ranks, talk.send[flow], now + 1)
 
 
-@inner
+@inline
 def note_received(talk, state, flow, now):
     """Note that a packet has come whole: the only one that its host gets in this tick."""
     if talk is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that sprays its messages: what its ranks do as a tick ends."""
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.layout import PACED
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, turn
 from flitlab.sim.engines.compiled.spray.chosen import rules_of
@@ -9,7 +9,7 @@ from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
 from flitlab.sim.engines.compiled.spray.messages import flow_of
 
 
-@inner
+@inline
 def act(talk, const, state, now):
     """Work through the program's events of this tick; the messages that it posts begin."""
     if talk is not None and next_event(talk.ranks) <= now:

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
@@ -31,7 +31,7 @@ from flitlab.sim.engines.compiled.wheel import ask_for_bit, wake
 _CAN, _EARLY, _LACKS = np.int64(0), np.int64(1), np.int64(2)
 
 
-@inner
+@inline
 def grant(const, state, packet, vc, output, place, tick):
     """Move the packet at the front of an input VC to an output, which is free.
 
@@ -89,7 +89,7 @@ def grant(const, state, packet, vc, output, place, tick):
     put(state.arriving, packet, comes)
 
 
-@inner
+@inline
 def serve(const, state, output, tick):
     """Grant an output, if it is free, to the first waiting head in its row that has room downstream.
 
@@ -105,7 +105,7 @@ def serve(const, state, output, tick):
     grant(const, state, np.int64(state.vc[vc].front), vc, output, place, tick)
 
 
-@inner
+@inline
 def _first_in_row(const, state, output, tick):
     """Find the first head in an output's row that can be granted: (where it is in the row, the VC that it goes to).
 
@@ -127,7 +127,7 @@ def _first_in_row(const, state, output, tick):
     return NOBODY, NOBODY
 
 
-@inner
+@inline
 def _look_at(const, state, output, i, ejects, tick):
     """See whether the head at place ``i`` of an output's row can be granted; if not, have the output looked at for it.
 
@@ -148,7 +148,7 @@ def _look_at(const, state, output, i, ejects, tick):
     return _LACKS, NOBODY
 
 
-@inner
+@inline
 def serve_all(const, state, outputs, count, tick):
     """Serve the first ``count`` of some outputs; what they need begins to be loaded for many of them at a time.
 
@@ -162,7 +162,7 @@ def serve_all(const, state, outputs, count, tick):
             serve(const, state, np.int64(outputs[i]), tick)
 
 
-@routine
+@device_function
 def ask_for_heads(const, state, outputs, tick):
     """Begin to load what it takes to serve the first heads in the rows of some outputs, uint32, at a tick.
 

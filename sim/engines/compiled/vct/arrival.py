@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.port_sets import set_offset
 from flitlab.models.rules.route import at_destination, leg_target, next_port
@@ -25,7 +25,7 @@ from flitlab.sim.engines.compiled.vct.ugal import ahead, set_way
 from flitlab.sim.engines.compiled.wheel import ask_for_bit, drain, wake
 
 
-@inner
+@inline
 def _route(const, state, packet, tick):
     """Set the output of a packet that has come to a switch; NOBODY if that is decided every tick."""
     record = state.pool.packet[packet]
@@ -45,7 +45,7 @@ def _route(const, state, packet, tick):
         record.output = const.net.ports.out_base[here] + port
 
 
-@inner
+@inline
 def _arrive(const, state, packet, tick):
     """Let a packet, whose header has been read, join its input VC.
 
@@ -65,7 +65,7 @@ def _arrive(const, state, packet, tick):
         state.vc[vc].back = packet
 
 
-@inner
+@inline
 def _send(const, state, host, tick):
     """Start a host's oldest packet if that is possible, and wake the host when that may change."""
     host_record = state.host[host]
@@ -94,13 +94,13 @@ def _send(const, state, host, tick):
     wake(state.senders, host, min(max(host_record.born, tick + flits), tick + state.senders.mask))
 
 
-@inner
+@inline
 def notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
     wake(state.senders, host, tick)
 
 
-@inner
+@inline
 def arrive_all(const, state, tick):
     """Take in the packets whose header has been read by now.
 
@@ -125,7 +125,7 @@ def arrive_all(const, state, tick):
         chunk, filled = release(arriving, chunk), FULL
 
 
-@inner
+@inline
 def _ask_for_rows(const, state, packet):
     """Begin to load the rows of the outputs that a packet waits for."""
     output = np.int64(state.pool.packet[packet].output)
@@ -139,7 +139,7 @@ def _ask_for_rows(const, state, packet):
             ports &= ports - np.uint64(1)
 
 
-@inner
+@inline
 def _think_again(compares, const, state, chunk, filled, tick):
     """Decide the ways of all packets of a list once more, if routes ask for that, before the first joins its VC.
 
@@ -154,13 +154,13 @@ def _think_again(compares, const, state, chunk, filled, tick):
         chunk, filled = next_chunk(state.arriving, chunk), FULL
 
 
-@inner
+@inline
 def _switch_of(state, packet):
     """Return the switch to which a packet has come."""
     return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
-@routine
+@device_function
 def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
     """Begin to load what it takes to route the packets of a full chunk: next hops where they are in a table.
 
@@ -178,7 +178,7 @@ def _ask_for_routes(net, routes, arriving, pool, vc, chunk):
             prefetch(routes.ports.bytes, set_offset(routes.ports, toward, here))
 
 
-@routine
+@device_function
 def _ask_for_bits(arriving, pool, outputs, chunk, tick):
     """Begin to load the words by which the packets of a full chunk will wake the outputs that they ask for.
 
@@ -190,7 +190,7 @@ def _ask_for_bits(arriving, pool, outputs, chunk, tick):
             ask_for_bit(outputs, output, tick)
 
 
-@inner
+@inline
 def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.members)
@@ -203,7 +203,7 @@ def send_all(const, state, tick):
     state.tally.scalars[EVENTS] += count
 
 
-@routine
+@device_function
 def _ask_for_hosts(net, vc_bits, records, room, outputs, hosts):
     """Begin to load what it takes to let some hosts send.
 

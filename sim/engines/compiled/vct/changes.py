@@ -8,7 +8,7 @@ that is held for ever.
 import numpy as np
 
 from flitlab.models.arrays import Bools
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.tables import ADAPTIVE
@@ -64,7 +64,7 @@ def _empty(const, state, gone, outputs, lost):
             state.rows[output].waiting = 0
 
 
-@inner
+@inline
 def _take_away(const, state, vc, packet, dead):
     """Take a head out of the rows that it waits in if one of them is that of a dead output; whether it is.
 

@@ -7,7 +7,7 @@ region that feeds it, says where they go.
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.compiled.due import put
 from flitlab.sim.engines.compiled.mail import (
@@ -31,19 +31,19 @@ SOON = 6
 """A packet so many entries ahead begins to be loaded; it is in the cache of another processor."""
 
 
-@inner
+@inline
 def crosses(state, vc):
     """Tell whether the other end of an input VC's channel is in another region, which no network of one region has."""
     return seldom(state.mail.regions > 1 and state.lane[vc] > 0)
 
 
-@inner
+@inline
 def post_room(state, vc, back, flits):
     """Let room of an input VC return to the region that feeds it, where it is usable from tick ``back`` on."""
     _note(state, np.int64(state.lane[vc]), state.vc[vc].credit, back, flits)
 
 
-@inner
+@inline
 def _note(state, lane, what, tick, flits):
     """Post a note to region ``lane`` - 1."""
     notes = state.mail.notes
@@ -53,7 +53,7 @@ def _note(state, lane, what, tick, flits):
     notes[entry, 2] = flits
 
 
-@inner
+@inline
 def post_delivery(program, state, packet, tick):
     """Let the sender of a message whose last packet is delivered at ``tick`` know it, if it waits in another region.
 
@@ -68,7 +68,7 @@ def post_delivery(program, state, packet, tick):
             _note(state, lane, send, tick, np.int64(0))
 
 
-@inner
+@inline
 def post_packet(state, packet, twin, comes):
     """Let a packet go to another region, where it is ready to be routed at tick ``comes``.
 
@@ -82,7 +82,7 @@ def post_packet(state, packet, twin, comes):
     free_record(state.pool, packet)
 
 
-@routine
+@device_function
 def exchange(const, state, tick, until):
     """Wait for all regions to come to the end of a window, ``tick``, and take in what is for this one.
 
@@ -105,7 +105,7 @@ def exchange(const, state, tick, until):
     return tick
 
 
-@inner
+@inline
 def _sum_up(program, state):
     """Tell the other regions whether there are packets in this one, and when its program goes on."""
     if program is None:
@@ -116,7 +116,7 @@ def _sum_up(program, state):
     say_whether_idle(state.mail, np.int64(active), next_event(program.ranks))
 
 
-@inner
+@inline
 def _next_tick(program, state, tick, until):
     """Find the tick at which to go on after a window: that of the next event if there are no packets."""
     if program is None:
@@ -124,7 +124,7 @@ def _next_tick(program, state, tick, until):
     return max(tick, min(until, next_in_all(state.mail)))
 
 
-@inner
+@inline
 def _take_note(program, state, entry):
     """Take in what another region has to say: of room, or of a message that will have been delivered there."""
     what, tick = np.int64(state.mail.notes[entry, 0]), np.int64(state.mail.notes[entry, 1])
@@ -135,7 +135,7 @@ def _take_note(program, state, entry):
         _complete(program, what, tick)
 
 
-@inner
+@inline
 def _complete(program, send, tick):
     """Note that all of the message of a send will have been delivered at ``tick``."""
     if program is None:
@@ -143,7 +143,7 @@ def _complete(program, send, tick):
     will_be_delivered(program.ranks, send, tick)
 
 
-@inner
+@inline
 def _take_in(state, entry):
     """Put a packet from another region among those that come to switches."""
     packets = state.mail.packets

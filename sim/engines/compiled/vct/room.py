@@ -8,7 +8,7 @@ output, or the number of outputs + a host.
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.vc import is_reserved_for_others, vc_score
 from flitlab.sim.engines.compiled.due import FULL, ask_for_next, packet_in, put, release, take
 from flitlab.sim.engines.compiled.memory import prefetch, seldom
@@ -22,32 +22,32 @@ _ROOM_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
 _FLITS_AT, _PLACE_MASK = 32, 0xFFFFFFFF
 
 
-@inner
+@inline
 def _place(const, sender, vc):
     """Find where the room of a VC behind a sender is counted; vc: its number in its input."""
     return np.uint64((sender << const.vc_bits) + vc)
 
 
-@inner
+@inline
 def room_of(const, state, sender, vc):
     """Return the room of a VC behind a sender, in flits, as far as that knows; vc: its number in its input."""
     return np.int64(state.room[_place(const, sender, vc)] & _ROOM_MASK)
 
 
-@inner
+@inline
 def use_room(const, state, sender, vc, flits):
     """Let a sender use room of a VC; vc: its number in its input."""
     state.room[_place(const, sender, vc)] -= np.uint32(flits)
 
 
-@inner
+@inline
 def wait_for_room(const, state, sender, low, high):
     """Have a sender looked at when room returns to it in one of the VCs from ``low`` to ``high`` - 1."""
     for vc in range(low, high):
         state.room[_place(const, sender, vc)] |= _AWAITED
 
 
-@inner
+@inline
 def preferred(const, state, resorts, sender, low, high, flits):
     """Find the VC that a packet prefers among those from ``low`` to ``high`` - 1 behind a sender.
 
@@ -72,7 +72,7 @@ def preferred(const, state, resorts, sender, low, high, flits):
     return best, most
 
 
-@inner
+@inline
 def used_behind(const, state, output):
     """Count the credit in use on the channel of an output, in flits."""
     used = ZERO
@@ -81,7 +81,7 @@ def used_behind(const, state, output):
     return used
 
 
-@inner
+@inline
 def give_back(state, place, back, flits):
     """Let room return to who feeds a VC, where it is usable from tick ``back`` on; place: where it is counted."""
     put(state.credits, np.int64(place) | np.int64(flits) << _FLITS_AT, back)
@@ -92,13 +92,13 @@ def places_of(returns: Ints) -> Ints:
     return returns & _PLACE_MASK
 
 
-@inner
+@inline
 def take_back(const, state, tick):
     """Take in the room that is usable from a tick on, and wake who waits for it."""
     _take_back(const.vc_bits, state.credits, state.room, state.rows, state.outputs, state.senders, np.int64(tick))
 
 
-@inner
+@inline
 def skip(program, const, state, first, until):
     """Take in what room returns in ticks that are not simulated, from ``first`` to ``until`` - 1.
 
@@ -110,7 +110,7 @@ def skip(program, const, state, first, until):
         take_back(const, state, tick)
 
 
-@routine
+@device_function
 def _take_back(vc_bits, credits, room, rows, outputs, senders, tick):
     """Take in the room that is usable from a tick on; arguments: of a run's constants and state."""
     chunk, filled = take(credits, tick)

@@ -9,7 +9,7 @@ granted.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
@@ -31,19 +31,19 @@ _LOW_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 _ONE = np.uint64(1)
 
 
-@inner
+@inline
 def entry_of(state, output):
     """Return the input at the end of an output; NOBODY if it ejects."""
     return np.int64(state.rows[output].entry)
 
 
-@inner
+@inline
 def channel_of(state, output):
     """Return the channel of an output between switches."""
     return np.int64(state.rows[output].channel)
 
 
-@inner
+@inline
 def vcs_of(const, state, packet, output):
     """Find the VCs at the far end of a network output that a packet may take: (first, one past the last).
 
@@ -63,7 +63,7 @@ def vcs_of(const, state, packet, output):
     )
 
 
-@inner
+@inline
 def ports_of(const, state, packet, here):
     """Find the set of ports that an adaptive packet may take at a switch, a bit each, uint64."""
     record = state.pool.packet[packet]
@@ -72,7 +72,7 @@ def ports_of(const, state, packet, here):
     return usable_ports(const.routes, way, hop, here, target)
 
 
-@inner
+@inline
 def _want(const, state, packet, output):
     """Pack what a packet wants of an output: VCs and flits; no VC of an ejection channel."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_AT
@@ -82,27 +82,27 @@ def _want(const, state, packet, output):
     return flits | ((high - low) << _COUNT_AT) | low
 
 
-@inner
+@inline
 def room_for(const, state, output, want):
     """Find the VC that the owner of a packed want prefers; what is returned is what :func:`preferred` returns."""
     low, high = vcs_in(want)
     return preferred(const, state, const.resorts, output, low, high, flits_of(want))
 
 
-@inner
+@inline
 def vcs_in(want):
     """Unpack the VCs of a packed want: (first, one past the last)."""
     low = want & _LOW_MASK
     return low, low + ((want >> _COUNT_AT) & _COUNT_MASK)
 
 
-@inner
+@inline
 def flits_of(want):
     """Unpack the length of the owner of a packed want, in flits."""
     return want >> _FLITS_AT
 
 
-@inner
+@inline
 def head_at(const, output, i):
     """Find in ``VctState.heads`` the key of the head at place ``i`` of an output's row; what it wants is behind it.
 
@@ -112,19 +112,19 @@ def head_at(const, output, i):
     return np.uint64((near if i < INLINE else far) + 2 * i)
 
 
-@inner
+@inline
 def key_at(const, state, output, i):
     """Read the key of the head at place ``i`` of an output's row."""
     return state.heads[head_at(const, output, i)]
 
 
-@inner
+@inline
 def want_at(const, state, output, i):
     """Read what the head at place ``i`` of an output's row wants, packed."""
     return state.heads[head_at(const, output, i) + _ONE]
 
 
-@inner
+@inline
 def _put(const, state, output, i, key, want):
     """Write the key and the want of the head at place ``i`` of an output's row."""
     at = head_at(const, output, i)
@@ -132,13 +132,13 @@ def _put(const, state, output, i, key, want):
     state.heads[at + _ONE] = want
 
 
-@inner
+@inline
 def eligible_from(const, state, key):
     """Return the tick from which on the head with a key may be granted."""
     return np.int64(state.vc[key & _LOW_MASK].eligible) if const.oldest_first else key >> 32
 
 
-@inner
+@inline
 def precedes(const, state, key, other):
     """Tell whether the head with a key goes before that with another one."""
     if const.oldest_first and key >> 32 == other >> 32:
@@ -147,7 +147,7 @@ def precedes(const, state, key, other):
     return key < other
 
 
-@inner
+@inline
 def enqueue(const, state, packet, output, eligible, key):
     """Insert a head into an output's row, which is sorted, and see that the output is looked at.
 
@@ -162,7 +162,7 @@ def enqueue(const, state, packet, output, eligible, key):
     wake(state.outputs, output, max(eligible, np.int64(state.rows[output].busy)))
 
 
-@inner
+@inline
 def dequeue(const, state, output, i):
     """Remove the entry at place ``i`` of an output's row."""
     count = np.int64(state.rows[output].waiting) - 1
@@ -172,7 +172,7 @@ def dequeue(const, state, output, i):
         i += 1
 
 
-@inner
+@inline
 def withdraw(const, state, output, key):
     """Remove the head with a key from an output's row."""
     for i in range(np.int64(state.rows[output].waiting)):
@@ -181,7 +181,7 @@ def withdraw(const, state, output, key):
             return
 
 
-@inner
+@inline
 def first_not_before(const, state, output, key):
     """Count the heads of an output's row that go before ``key``."""
     i = 0
@@ -190,7 +190,7 @@ def first_not_before(const, state, output, key):
     return i
 
 
-@inner
+@inline
 def present(const, state, vc, packet, eligible):
     """Let the packet at the front of an input VC ask for its output, or if it is adaptive for all it may take.
 

@@ -6,7 +6,7 @@ Heads may wait for several of them (adaptive routing), or an input may send one 
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.polarized import detour
@@ -37,7 +37,7 @@ from flitlab.sim.engines.compiled.wheel import wake
 _ONE = np.uint64(1)
 
 
-@inner
+@inline
 def _first_eligible(const, state, output, place, tick):
     """Find the first place from ``place`` on in an output's row whose head is eligible; it is woken for the others."""
     while place < state.rows[output].waiting:
@@ -49,7 +49,7 @@ def _first_eligible(const, state, output, place, tick):
     return place
 
 
-@inner
+@inline
 def _used(const, state, output, tick):
     """Count the credit in use on a channel, in flits: once a tick, but for what is granted in it."""
     if state.used[output, 1] != tick:
@@ -57,14 +57,14 @@ def _used(const, state, output, tick):
     return state.used[output, 0]
 
 
-@inner
+@inline
 def _word(const, state, packet):
     """Make the draw that belongs to the decision of a packet at the switch where it is."""
     record = state.pool.packet[packet]
     return route_word(const.net.seed, np.int64(record.source), np.int64(record.sequence), np.int64(record.hop))
 
 
-@inner
+@inline
 def _cheapest(const, state, packet, here, tick):
     """Find the output of least cost to a polarized packet (ties are drawn), of those that it may take at a switch.
 
@@ -89,7 +89,7 @@ def _cheapest(const, state, packet, here, tick):
     return base + drawn_tie(tied, _word(const, state, packet))
 
 
-@inner
+@inline
 def _offer(const, state, place, output, next_vc, worth, tick):
     """Note that an output that is served has room for the head that is visited, in a VC, and at which cost.
 
@@ -100,7 +100,7 @@ def _offer(const, state, place, output, next_vc, worth, tick):
     state.offer[place, COST] = channel_cost(_used(const, state, output, tick), last_resort)
 
 
-@inner
+@inline
 def _defer(const, state, awake, offers, tick):
     """Have a head visited at a tick, and when credits return, for the outputs that have room for it.
 
@@ -113,7 +113,7 @@ def _defer(const, state, awake, offers, tick):
         wait_for_room(const, state, output, np.int64(0), const.vcs)
 
 
-@routine
+@device_function
 def _choose(const, state, awake, offers, key, since, tick):
     """Choose one of the outputs that have room for an adaptive head (see ``rules.adaptive``).
 
@@ -154,7 +154,7 @@ def _choose(const, state, awake, offers, key, since, tick):
     return drawn_tie(tied, word)
 
 
-@inner
+@inline
 def _serve_switch(const, state, awake, count, tick):
     """Serve ``count`` outputs, all of one switch, visiting heads across them in the order in which they are served.
 
@@ -234,7 +234,7 @@ def _serve_switch(const, state, awake, count, tick):
             wake(state.outputs, output, key_at(const, state, output, cursor[k]) >> 32)
 
 
-@inner
+@inline
 def serve_together(const, state, outputs, count, tick):
     """Serve the first ``count`` of some outputs, which are ascending and so come switch by switch.
 

@@ -7,13 +7,13 @@ branch for that.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled import records, ugal
 from flitlab.sim.engines.compiled.vct.room import used_behind
 from flitlab.sim.engines.compiled.vct.rows import entry_of, key_at
 
 
-@inner
+@inline
 def ahead(const, state, here, port, tick):
     """Measure what is ahead on a channel: (flits, the switch at its end).
 
@@ -27,7 +27,7 @@ def ahead(const, state, here, port, tick):
     return flits, np.int64(const.net.ports.in_switch[entry_of(state, output)])
 
 
-@inner
+@inline
 def set_way(compares, const, state, packet, tick):
     """Fix the way of a packet that has just been created; compares: ``const.compares``."""
     if compares is None:

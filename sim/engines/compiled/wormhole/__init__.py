@@ -9,7 +9,7 @@ branch that could be mispredicted, which would cost more than all the rest.
 
 import numpy as np
 
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.sim.engines.compiled.messages import next_tick
 from flitlab.sim.engines.compiled.records import NOBODY, log_is_full, run_program
 from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
@@ -27,7 +27,7 @@ def moved(state: WormholeState) -> int:
     return int(state.vc["carried"].sum(dtype=np.int64))
 
 
-@inner
+@inline
 def _count_flits(const, state):
     """Bring the counters of the channels up to date."""
     for output in range(U(len(state.stock))):

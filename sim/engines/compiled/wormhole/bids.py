@@ -7,21 +7,21 @@ cleared. Every step of a tick has its own: each iteration of VC allocation, the 
 iteration of its allocation, and one at which nobody bids. Where mostly nobody else asks, all bids can be spared.
 """
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.wormhole.state import ONE, VC_BITS, U
 
 TIME_AT = U(VC_BITS)
 """Bits below the time, enough for the number of an input VC."""
 
 
-@inner
+@inline
 def time_of(const, tick, step):
     """Return the time of a step of a tick."""
     iterations = U(const.iterations)
     return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_AT
 
 
-@inner
+@inline
 def ask_for(record, time):
     """Note that one more asks for something."""
     record.best = time + ONE + U(U(record.best) >= time)

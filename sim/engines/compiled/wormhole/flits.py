@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
@@ -36,7 +36,7 @@ _NOBODY = U(NOBODY)
 _32 = U(32)
 
 
-@inner
+@inline
 def place_of(const, vc, number):
     """Find the place of a VC's flit in ``WormholeState.flits``.
 
@@ -45,19 +45,19 @@ def place_of(const, vc, number):
     return (number & const.ring) * const.inputs + vc
 
 
-@inner
+@inline
 def credits(state, vc):
     """Return how many flits may be sent to a VC, int64."""
     return np.int64(state.vc[vc].credits)
 
 
-@inner
+@inline
 def request_of(vc, vc_record):
     """Make the request of an input VC for the output that its front packet goes to."""
     return U(vc_record.output) << OUTPUT_AT | vc
 
 
-@inner
+@inline
 def unblock(state, vc, reason, ready):
     """Take away a reason why the front flit of a VC cannot be sent; if it was the only one, list the VC as ready.
 
@@ -70,7 +70,7 @@ def unblock(state, vc, reason, ready):
     return ready + U(before == reason)
 
 
-@inner
+@inline
 def land_all(const, state, tick, ready, asking):
     """Put the flits that arrive in this tick into the buffers of their VCs.
 
@@ -99,7 +99,7 @@ def land_all(const, state, tick, ready, asking):
     return ready, asking
 
 
-@inner
+@inline
 def deliver_all(const, state, tick):
     """Take in the flits that come to their hosts in this tick."""
     for which in range(const.ejected - ONE, const.returned):
@@ -112,7 +112,7 @@ def deliver_all(const, state, tick):
                 records.deliver(const, state, np.int64(flit >> PACKET_AT), tick)
 
 
-@inner
+@inline
 def _wake_sender(const, state, vc, tick, ready):
     """Tell whoever sends to an input VC that there is a credit again.
 
@@ -128,7 +128,7 @@ def _wake_sender(const, state, vc, tick, ready):
     return ready
 
 
-@inner
+@inline
 def restore_all(const, state, tick, ready):
     """Give back the credits that return in this tick.
 
@@ -150,7 +150,7 @@ def restore_all(const, state, tick, ready):
     return ready
 
 
-@inner
+@inline
 def read_headers(const, state, tick, ready):
     """Let packets be routed whose header delay ends in this tick.
 
@@ -163,7 +163,7 @@ def read_headers(const, state, tick, ready):
     return ready
 
 
-@inner
+@inline
 def _count_hop(const, state, flit, next_vc):
     """Note that a head has been granted a VC: its packet is one hop farther, unless it goes to a host."""
     record = state.pool.packet[flit >> PACKET_AT]
@@ -173,7 +173,7 @@ def _count_hop(const, state, flit, next_vc):
     state.tally.scalars[GRANTS] += 1
 
 
-@inner
+@inline
 def _give_back(const, state, vc_record, output, next_vc):
     """Take the VC that it was given from a packet whose tail is sent, and have those called who wait for one."""
     state.vc[next_vc].holder = _NOBODY
@@ -184,7 +184,7 @@ def _give_back(const, state, vc_record, output, next_vc):
         mark(state.to_retry, line, True)
 
 
-@inner
+@inline
 def foresee(const, state, request):
     """Begin to load what is touched when an input VC sends its front flit."""
     vc, output = request & VC_OF, request >> OUTPUT_AT
@@ -197,7 +197,7 @@ def foresee(const, state, request):
     prefetch(state.pool.packet, np.int64((flit >> PACKET_AT) * head))
 
 
-@inner
+@inline
 def send(const, state, request, queue, ready, asking):
     """Send the front flit of an input VC, which nothing blocks: (``ready``, ``asking``).
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import leave
 from flitlab.sim.engines.compiled.records import LATE, NOBODY, create
@@ -15,7 +15,7 @@ from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_AT, TA
 from flitlab.sim.engines.compiled.wormhole.ugal import ahead
 
 
-@inner
+@inline
 def _next_vc(const, state, host):
     """Find the next of a host's injection VCs that has credits, after the last one used; NOBODY if none has."""
     vc, first = U(state.sending[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
@@ -26,7 +26,7 @@ def _next_vc(const, state, host):
     return U(NOBODY)
 
 
-@inner
+@inline
 def _note_target(const, state, packet):
     """Note in a packet's record where it leaves the network, for every switch on its way."""
     record = state.pool.packet[packet]
@@ -35,7 +35,7 @@ def _note_target(const, state, packet):
     record.output = const.net.ports.eject[destination]
 
 
-@inner
+@inline
 def _send(const, state, host, tick):
     """Let a host send a flit if it can; a credit that it lacks wakes it again."""
     sending, flit = state.sending[host], U(0)
@@ -71,13 +71,13 @@ def _send(const, state, host, tick):
     wake(state.senders, host, following)
 
 
-@inner
+@inline
 def notice(const, state, host, tick):
     """Have a host that has a packet to send looked at in this tick."""
     wake(state.senders, host, tick)
 
 
-@inner
+@inline
 def send_all(const, state, tick):
     """Let every host send that is to be looked at in this tick and can."""
     count = drain(state.senders, tick, state.sender)

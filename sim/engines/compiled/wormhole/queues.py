@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens after a fixed delay: a queue for each length of delay, and bitmaps of who is to be looked at."""
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
@@ -9,7 +9,7 @@ _SIX, _LOW = U(6), U(63)
 _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 
-@inner
+@inline
 def push(state, which, flit, vc):
     """Put a flit, or 0, and a VC into a queue, to come out of it after the queue's delay; which: the queue."""
     queue = state.queue[which]
@@ -18,27 +18,27 @@ def push(state, which, flit, vc):
     queue.end = end + ONE
 
 
-@inner
+@inline
 def _slot(const, which, tick):
     """Find the place in ``state.due`` of what comes out of a queue at a tick; which: the queue."""
     return (which << const.ticks) | (U(tick) & ((ONE << const.ticks) - ONE))
 
 
-@inner
+@inline
 def due(const, state, which, tick):
     """Find the entries of a queue that come out in this tick: (place of the first, one past that of the last)."""
     entries = state.due[_slot(const, which, tick)]
     return entries >> _32, entries & _LOW32
 
 
-@inner
+@inline
 def entry_of(state, place):
     """Read an entry of a queue: (flit, VC)."""
     entry = state.entries[place]
     return entry >> _32, entry & _LOW32
 
 
-@inner
+@inline
 def close(const, state, tick):
     """Note that nothing more is added to the queues in this tick."""
     for which in range(U(len(state.queue))):
@@ -50,7 +50,7 @@ def close(const, state, tick):
         queue.end = begin
 
 
-@inner
+@inline
 def mark(bitmap, member, condition):
     """Add a member to a bitmap if a condition holds.
 
@@ -59,7 +59,7 @@ def mark(bitmap, member, condition):
     bitmap[member >> _SIX] |= U(condition) << (member & _LOW)
 
 
-@inner
+@inline
 def take(bitmap, members):
     """Empty a bitmap into a list of its members, ascending; how many they are.
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.route import at_destination, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
@@ -11,19 +11,19 @@ from flitlab.sim.engines.compiled.records import NOBODY
 from flitlab.sim.engines.compiled.wormhole.state import ONE, PACKET_AT, SEVERAL, U
 
 
-@inner
+@inline
 def front_flit(state, vc):
     """Return the flit at the front of an input VC."""
     return U(state.vc[vc].flit)
 
 
-@inner
+@inline
 def front_packet(state, vc):
     """Find the packet of the flit at the front of an input VC."""
     return front_flit(state, vc) >> PACKET_AT
 
 
-@inner
+@inline
 def output_of(const, state, vc, packet):
     """Find the output that the packet at the front of an input VC goes to, if routing is not adaptive."""
     record = state.pool.packet[packet]
@@ -44,7 +44,7 @@ def output_of(const, state, vc, packet):
     return base + U(port)
 
 
-@inner
+@inline
 def choices_at(const, state, vc, packet, output):
     """Find the set of VCs of an output that a packet may take, a bit each, uint64; vc: the input VC that it is in."""
     record = state.pool.packet[packet]
@@ -64,7 +64,7 @@ def choices_at(const, state, vc, packet, output):
     return (~U(0) >> (U(64) - U(high - low))) << U(low)
 
 
-@inner
+@inline
 def outputs_of(const, state, vc, packet):
     """Find the outputs that an adaptive packet may take: (the first, a set of those from it on, uint64)."""
     record = state.pool.packet[packet]

@@ -8,7 +8,7 @@ it was made. (Who has no rivals could as well be treated as one: what is sent is
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.wormhole.bids import ask_for, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import foresee, send
@@ -21,14 +21,14 @@ _VCS, _PORTS, _PLACES = U(0xFF), U(0xFFFF), U(0xFFFFFF)
 _PORT_AT, _OFFERED_AT = U(8), U(24)
 
 
-@inner
+@inline
 def _parts(const, request):
     """Take a request to pieces: (the input VC, the input of the crossbar that reads it, the output)."""
     vc = request & VC_OF
     return vc, vc * const.entries >> ENTRIES_AT, request >> OUTPUT_AT
 
 
-@inner
+@inline
 def _foresee(const, state, i):
     """Begin to load the records of output and input of the request ``FAR_AHEAD`` places behind ``i``."""
     _, entry, output = _parts(const, state.ready[i + FAR_AHEAD])
@@ -36,7 +36,7 @@ def _foresee(const, state, i):
     prefetch(state.entry, np.int64(entry))
 
 
-@inner
+@inline
 def _ask_all(const, state, first, end, time):
     """Let a part of ``state.ready`` ask for their outputs and to be the one whom their input serves."""
     for i in range(first, end):
@@ -47,7 +47,7 @@ def _ask_all(const, state, first, end, time):
         ask_for(state.entry[entry], time)
 
 
-@inner
+@inline
 def _offer(const, state, first, rivals, time):
     """Let every output offer itself to one of the inputs that ask for it; rivals: how many, in ``state.ready``."""
     for i in range(rivals):
@@ -62,7 +62,7 @@ def _offer(const, state, first, rivals, time):
         output_record.best = max(output_record.best, bid)
 
 
-@inner
+@inline
 def _accept(const, state, first, rivals, time):
     """Let every input accept one of the offers, for one of its VCs; rivals: how many, in ``state.ready``."""
     for i in range(rivals):
@@ -76,7 +76,7 @@ def _accept(const, state, first, rivals, time):
         entry_record.best = max(entry_record.best, bid)
 
 
-@inner
+@inline
 def _move(const, state, first, rivals, closed):
     """Move the VCs that are matched from among the rivals in ``state.ready`` to the third part of it.
 
@@ -100,7 +100,7 @@ def _move(const, state, first, rivals, closed):
     return left, matched
 
 
-@inner
+@inline
 def _match(const, state, first, rivals, tick, iteration):
     """Match the rivals, of whom the first is at ``first``, once more; returns what :func:`_move` does."""
     iterations = U(const.iterations)
@@ -110,7 +110,7 @@ def _match(const, state, first, rivals, tick, iteration):
     return _move(const, state, first, rivals, time_of(const, tick, iterations + iterations + ONE))
 
 
-@inner
+@inline
 def _send_all(const, state, first, end, alone, rotates, ready, asking):
     """Send the front flits of a part of ``state.ready``, but for rivals, which are moved to its beginning.
 
@@ -143,7 +143,7 @@ def _send_all(const, state, first, end, alone, rotates, ready, asking):
     return ready, asking, rivals
 
 
-@inner
+@inline
 def _return_credit(returning, state, vc, credit):
     """Let the credit of a flit that leaves an input VC return to the sender.
 
@@ -157,7 +157,7 @@ def _return_credit(returning, state, vc, credit):
     return credit
 
 
-@inner
+@inline
 def allocate_all(const, state, tick, first, end, ready, sparse):
     """Send what can be sent of the VCs in ``state.ready`` from ``first`` to ``end`` - 1.
 

@@ -3,12 +3,12 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.wormhole.flits import credits
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 
-@inner
+@inline
 def ahead(const, state, here, port, tick):
     """Measure what is ahead on a channel: (flits, the switch at its end).
 

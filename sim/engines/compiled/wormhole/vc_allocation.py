@@ -6,7 +6,7 @@ Packets that wait for a VC wait in a line: one for each output, or, if routing i
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest, popcount
@@ -41,7 +41,7 @@ _PACKET_AT = _HEAD_AT + PACKET_AT
 _PLACES = (ONE << TIME_AT) - ONE
 
 
-@inner
+@inline
 def _present(const, state, vc, head):
     """Find where the packet goes that has come to the front of an input VC, and let its header be read.
 
@@ -60,7 +60,7 @@ def _present(const, state, vc, head):
     return output
 
 
-@inner
+@inline
 def _give(state, request, vc_record, stock, next_vc, given):
     """Give the front packet of an input VC a VC of an output.
 
@@ -77,7 +77,7 @@ def _give(state, request, vc_record, stock, next_vc, given):
     return given + U(blocked == U(0))
 
 
-@inner
+@inline
 def _wait(state, vc, line):
     """Put an input VC at the end of a line."""
     stock = state.stock[line]
@@ -89,7 +89,7 @@ def _wait(state, vc, line):
     stock.last = vc
 
 
-@inner
+@inline
 def _empty_all(state, count):
     """Append the members of the lines in ``state.to_retry``, which are empty then, to ``state.contender``.
 
@@ -108,7 +108,7 @@ def _empty_all(state, count):
     return count
 
 
-@inner
+@inline
 def _bid(state, vc, next_vc, time):
     """Make an input VC's bid for an output VC: who was given it last stands behind all others.
 
@@ -117,7 +117,7 @@ def _bid(state, vc, next_vc, time):
     return time | ((U(state.vc[next_vc].asker) - vc) & _PLACES)
 
 
-@inner
+@inline
 def _bid_for_all(const, state, vc, output, time):
     """Let an input VC bid for all VCs of an output that it may take: every free one offers itself to the best."""
     stock = state.stock[output]
@@ -127,7 +127,7 @@ def _bid_for_all(const, state, vc, output, time):
         state.offer[first + k] = max(state.offer[first + k], bid)
 
 
-@inner
+@inline
 def _foresee(const, state, i):
     """Begin to load what routing needs of those who come behind place ``i`` in ``state.asking``."""
     prefetch(state.pool.packet, np.int64(state.asking[i + FAR_AHEAD] >> _PACKET_AT))
@@ -137,7 +137,7 @@ def _foresee(const, state, i):
         prefetch(const.only_port, np.int64(U(const.switch[following & VC_OF]) * U(const.net.switches) + target))
 
 
-@inner
+@inline
 def _ask_all(const, state, asking, time):
     """Append the first ``asking`` in ``state.asking`` to ``state.contender``, and let all there ask for VCs.
 
@@ -156,7 +156,7 @@ def _ask_all(const, state, asking, time):
     return count + asking
 
 
-@inner
+@inline
 def _offers(const, state, vc, choices, first, time):
     """Find the VCs of an output that offer themselves to an input VC, a bit each.
 
@@ -168,7 +168,7 @@ def _offers(const, state, vc, choices, first, time):
     return best & choices  # of those that are not free the turn has moved on
 
 
-@inner
+@inline
 def _accept_all(const, state, count, time, rotates, given):
     """Let who can accept a VC: (how many are left in ``state.contender``, the new ``given``).
 
@@ -206,7 +206,7 @@ def _accept_all(const, state, count, time, rotates, given):
     return left, given
 
 
-@inner
+@inline
 def _match_all(const, state, asking, given, tick):
     """Match those who ask with the free VCs of their outputs; the new ``given`` (see :func:`_give`).
 
@@ -221,7 +221,7 @@ def _match_all(const, state, asking, given, tick):
     return given
 
 
-@routine
+@device_function
 def _best_vc(const, state, vc, packet, output):
     """Find the free VC of an output that an adaptive packet prefers (ties: the lowest), and its appeal.
 
@@ -239,7 +239,7 @@ def _best_vc(const, state, vc, packet, output):
     return best, most
 
 
-@inner
+@inline
 def _cost(const, state, output, worth):
     """Find the cost of an output to a packet (see ``rules.adaptive``); worth: appeal of the VC that it would take.
 
@@ -253,7 +253,7 @@ def _cost(const, state, output, worth):
     return channel_cost(flits, const.resorts > 0 and is_reserved(worth))
 
 
-@routine
+@device_function
 def _choose(const, state, vc):
     """Choose the output, and the VC there, that an adaptive packet takes (see ``rules.adaptive``); NOBODY: none."""
     packet = front_packet(state, vc)
@@ -284,7 +284,7 @@ def _choose(const, state, vc):
     return output, _best_vc(const, state, vc, packet, output)[0]
 
 
-@inner
+@inline
 def _visit_all(const, state, asking, given):
     """Let adaptive packets take what they choose, those who wait first, oldest first; the new ``given``.
 
@@ -307,7 +307,7 @@ def _visit_all(const, state, asking, given):
     return given
 
 
-@inner
+@inline
 def _sort(const, state, asking):
     """Sort the first ``asking`` in ``state.asking``: the order of visits, and that of records in memory.
 
@@ -321,7 +321,7 @@ def _sort(const, state, asking):
         state.asking[i] = front_flit(state, vc) << _HEAD_AT | vc
 
 
-@inner
+@inline
 def allocate_all(const, state, asking, given, tick):
     """Give free VCs to packets that wait for them and to those of the first ``asking`` input VCs in ``state.asking``.
 
