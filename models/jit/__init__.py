@@ -18,7 +18,8 @@ from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, sou
 from flitlab.models.uncollected import uncollected
 
 __all__ = [
-    "OPT_SUFFIX", "Compile", "cache_folder", "device_function", "inline", "interpreted", "kernel", "njit", "source_hash",
+    "OPT_SUFFIX", "Compile", "cache_folder", "device_function", "inline", "interpreted", "kernel", "njit",
+    "source_hash",
 ]  # fmt: skip
 
 NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
