@@ -93,7 +93,8 @@ from flitlab.models.jit import _decorator
 from rules import Rule, Rules
 parts = sys.argv[1] == "parts"
 njit, kernel = _decorator(device_functions=parts), _decorator(device_functions=parts, _nrt=False, forceinline=True)
-device_function, inline = _decorator(device_functions=parts, _nrt=False), _decorator(for_python=False, device_functions=parts, _nrt=False)
+device_function = _decorator(device_functions=parts, _nrt=False)
+inline = _decorator(for_python=False, device_functions=parts, _nrt=False)
 
 rule = Rule(2, np.zeros(1, np.int64), True)
 
