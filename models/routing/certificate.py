@@ -51,7 +51,7 @@ POLICY_NAMES = {
 
 _GROWING = {
     HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop",
-    RESERVE: "the VC reserved for each hop, which every head may take, grows with every hop",
+    RESERVE: "the VC kept for each hop, which every head may take, grows with every hop",
 }  # fmt: skip
 """Why there is no cycle of dependencies, given as many VCs as the longest route has channels."""
 
