@@ -47,7 +47,7 @@ def scenario(
 def discipline(mode: str, **keys: Any) -> Any:
     """A discipline from its fields."""
     found: Any = spec_class("switching", mode)
-    return found.discipline(**keys)
+    return found.switching_mode(**keys)
 
 
 def reference(scenario: Scenario, load: float, seed: int, log: bool = False, shuffle: int = 0) -> Any:

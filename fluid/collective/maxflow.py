@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints, Ints32
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 
 
 class Residual(NamedTuple):
@@ -63,7 +63,7 @@ class Residual(NamedTuple):
         )  # fmt: skip
 
 
-@routine
+@device_function
 def lay_out(residual: Residual, tail: Ints, head: Ints, arcs: int) -> None:
     """Build the slots of a graph; there is no flow yet.
 
@@ -186,7 +186,7 @@ def _blocking_flow(residual: Residual, source: int, sink: int, limit: int) -> in
     return sent
 
 
-@routine
+@device_function
 def send_up_to(residual: Residual, source: int, sink: int, limit: int) -> int:
     """Add a maximum flow to the current flow, at most ``limit``.
 
@@ -210,7 +210,7 @@ def send_up_to(residual: Residual, source: int, sink: int, limit: int) -> int:
     return sent
 
 
-@routine
+@device_function
 def first_unreached(residual: Residual, capacity: Ints, source: int, sinks: Ints, begin: int, required: int) -> int:
     """The index of the first sink whose maximum flow is less than ``required``; len(sinks) if there is none.
 
@@ -238,7 +238,7 @@ def first_unreached(residual: Residual, capacity: Ints, source: int, sinks: Ints
     return len(sinks)
 
 
-@routine
+@device_function
 def mark_reachable(residual: Residual, source: int, reached: Bools) -> None:
     """Mark the vertices that the source reaches in the residual graph: after a maximum flow, a minimum cut.
 

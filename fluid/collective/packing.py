@@ -20,7 +20,7 @@ import numpy as np
 
 from flitlab.fluid.collective.maxflow import Residual, send_up_to, set_capacities
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 
 SUPPLY = 4096
 """Total members of all bundles up to which bundles grow in turns."""
@@ -131,7 +131,7 @@ class _Packing:
         return Residual.of(n + 1 + len(begun), tail, head), capacity
 
 
-@routine
+@device_function
 def _grow(
     residual: Residual, capacity: Ints, needed: int, head: Ints, start: Ints, member: Ints, arc: Ints, depth: Ints,
     inside: Bools, state: Ints,

@@ -18,7 +18,7 @@ import numpy as np
 from flitlab.fluid.collective.maxflow import Residual, first_unreached, send_up_to, set_capacities
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 
 
 class SplittingError(FluidError):
@@ -147,7 +147,7 @@ def _straight(path: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(simple_path)
 
 
-@routine
+@device_function
 def _split(
     residual: Residual,
     capacity: Ints,

@@ -62,14 +62,16 @@ def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, 
     headed = count[0] * count[1] > count[0] + count[1]
     heads = np.zeros(len(groups.first), np.int64)
     heads[after[headed]] = 1
-    place = groups.first + np.cumsum(heads)
-    tails, waiting = _dependencies(place, groups.size, before[~headed], after[~headed], before[headed], after[headed])
+    first_operation = groups.first + np.cumsum(heads)
+    tails, waiting = _dependencies(
+        first_operation, groups.size, before[~headed], after[~headed], before[headed], after[headed]
+    )
     # A head stands before its group and copies the group's first operation, except for kind and amount.
     copies = np.ones(len(groups.rank), np.int64)
     copies[groups.first] += heads
     source = np.repeat(np.arange(len(groups.rank)), copies)
     kind, value = groups.kind[source], groups.value[source]
-    is_head = place[heads == 1] - 1
+    is_head = first_operation[heads == 1] - 1
     kind[is_head], value[is_head] = CALC, 0
     rank, number = groups.rank[source], groups.round[source]
     threads, steps = _table(plan.rounds)
@@ -138,16 +140,17 @@ class _Groups:
 
 
 def _dependencies(
-    place: Ints, size: Ints, before: Ints, after: Ints, before_head: Ints, after_head: Ints
+    first_operation: Ints, size: Ints, before: Ints, after: Ints, before_head: Ints, after_head: Ints
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of operations; the second waits for the first.
 
-    place, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its head.
+    first_operation, size: of groups. before, after: groups, one waiting for the other; before_head, after_head: by its
+    head.
     """
     pairs = (
-        _product(place[before], size[before], place[after], size[after]),
-        _product(place[before_head], size[before_head], place[after_head] - 1, 1),
-        _product(place[after_head] - 1, 1, place[after_head], size[after_head]),
+        _product(first_operation[before], size[before], first_operation[after], size[after]),
+        _product(first_operation[before_head], size[before_head], first_operation[after_head] - 1, 1),
+        _product(first_operation[after_head] - 1, 1, first_operation[after_head], size[after_head]),
     )
     first, second = zip(*pairs, strict=True)
     return np.concatenate(first), np.concatenate(second)
@@ -172,8 +175,8 @@ def _ends(plan: RoundPlan, kind: np.ndarray, value: np.ndarray) -> dict[str, np.
     amount, partner = value.copy(), np.full(len(kind), -1)
     peer, tag = np.full(len(kind), -1, np.int32), np.zeros(len(kind), np.int32)
     operation_of = np.full((2, len(size)), -1)
-    for end, what, other in ((0, SEND, target), (1, RECV, source)):
-        operations = np.flatnonzero(kind == what)
+    for end, kind_at_end, other in ((0, SEND, target), (1, RECV, source)):
+        operations = np.flatnonzero(kind == kind_at_end)
         messages = value[operations]
         amount[operations], peer[operations], tag[operations] = size[messages], other[messages], tags[messages]
         operation_of[end, messages] = operations

@@ -39,13 +39,14 @@ class MessageSet:
         """All messages of some sets, in order."""
         none = np.zeros(0, np.int64)
         source, target, number = (
-            np.concatenate([none, *(getattr(some, name) for some in sets)]) for name in ("source", "target", "number")
+            np.concatenate([none, *(getattr(message_set, name) for message_set in sets)])
+            for name in ("source", "target", "number")
         )
         return cls(source, target, number)
 
-    def __getitem__(self, which: np.ndarray) -> "MessageSet":
+    def __getitem__(self, index: np.ndarray) -> "MessageSet":
         """The messages selected by an index or a mask."""
-        return MessageSet(self.source[which], self.target[which], self.number[which])
+        return MessageSet(self.source[index], self.target[index], self.number[index])
 
 
 @dataclass(frozen=True)
@@ -153,8 +154,8 @@ class Builder:
         source, target: int64 [messages], ranks.
         size: bytes, one number or one per message.
         """
-        some = self.declare(source, target, size)
-        self._round([(SEND, some.source, some.number), (RECV, some.target, some.number)])
+        messages = self.declare(source, target, size)
+        self._round([(SEND, messages.source, messages.number), (RECV, messages.target, messages.number)])
 
     def moment(self) -> Moment:
         """The present moment of this thread, for :meth:`wait` in another."""
@@ -184,7 +185,7 @@ class Builder:
     def rounds(self) -> Iterator[Round]:
         """All rounds so far with calculations or messages."""
         sets = self._plan.messages or [(np.zeros(0, np.int64),) * 3 + (0,)]
-        source, target, size = (np.concatenate([some[part] for some in sets]) for part in range(3))
+        source, target, size = (np.concatenate([some[column] for some in sets]) for column in range(3))
         for _, pieces in groupby(self._plan.pieces, key=itemgetter(0)):
             by_kind = [(kind, value) for _, kind, _, value in pieces]
             sent = np.concatenate([np.zeros(0, np.int64), *(value for kind, value in by_kind if kind == SEND)])
@@ -198,7 +199,7 @@ class Builder:
             raise SpecError(f"the program would have more than {LIMIT:,} operations; take fewer ranks or iterations")
 
     def _round(self, pieces: list[tuple[int, np.ndarray, np.ndarray]]) -> None:
-        number, count = len(self._plan.rounds), sum(len(who) for _, who, _ in pieces)
+        number, count = len(self._plan.rounds), sum(len(ranks) for _, ranks, _ in pieces)
         if not count:
             return
         if self._step < 0:
@@ -206,7 +207,7 @@ class Builder:
         self.expect(count)
         self._operations += count
         self._plan.rounds.append((self.thread, self._step))
-        self._plan.pieces += [(number, kind, who, value) for kind, who, value in pieces]
+        self._plan.pieces += [(number, kind, ranks, value) for kind, ranks, value in pieces]
 
 
 Ticks = Callable[[Builder], float]

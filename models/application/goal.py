@@ -29,7 +29,7 @@ from flitlab.models.application.program import Program, Step
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Ints32
 from flitlab.models.files import replacing
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.registry import SpecError
 
 MOST_RANKS = 1_000_000
@@ -46,9 +46,9 @@ Columns: TypeAlias = tuple[Integers, ...]
 """Type of (kind, amount, peer, tag, cpu) of all operations of a program: 8, 64, 32, 32 and 16 bits."""
 
 
-@routine
+@device_function
 def _survey(
-    text: Bytes, at: int, begin: Ints, end: Ints, operations: Ints, dependencies: Ints, nics: Ints, field: Ints
+    text: Bytes, offset: int, begin: Ints, end: Ints, operations: Ints, dependencies: Ints, nics: Ints, field: Ints
 ) -> tuple[int, int]:
     """Locate the ranks in a text, after num_ranks; returns (error, offset), error -1 if there is none.
 
@@ -57,38 +57,38 @@ def _survey(
     """
     rank, ranks = -1, len(begin)
     while True:
-        before = at
-        what, at = g.statement(text, at, field)
-        if what >= g.WRONG:
-            return what - g.WRONG, at
-        if what == g.END:
-            return (g.NOT_CLOSED if rank >= 0 else -1), at - 1
-        if what == g.COUNT:
-            return g.COUNT_TWICE, at - 1
-        if what == g.OPEN:
+        before = offset
+        kind, offset = g.statement(text, offset, field)
+        if kind >= g.WRONG:
+            return kind - g.WRONG, offset
+        if kind == g.END:
+            return (g.NOT_CLOSED if rank >= 0 else -1), offset - 1
+        if kind == g.COUNT:
+            return g.COUNT_TWICE, offset - 1
+        if kind == g.OPEN:
             if rank >= 0:
-                return g.INSIDE, at - 1
+                return g.INSIDE, offset - 1
             rank = field[g.NUMBER]
             if rank >= ranks:
-                return g.NO_SUCH_RANK, at - 1
+                return g.NO_SUCH_RANK, offset - 1
             if begin[rank] >= 0:
-                return g.RANK_TWICE, at - 1
-            begin[rank] = at
+                return g.RANK_TWICE, offset - 1
+            begin[rank] = offset
         elif rank < 0:
-            return (g.NOT_OPEN if what == g.CLOSE else g.OUTSIDE), at - 1
-        elif what == g.CLOSE:
+            return (g.NOT_OPEN if kind == g.CLOSE else g.OUTSIDE), offset - 1
+        elif kind == g.CLOSE:
             end[rank] = before
             rank = -1
-        elif what == g.OPERATION:
+        elif kind == g.OPERATION:
             if field[g.PEER] >= ranks:
-                return g.NO_SUCH_RANK, at - 1
+                return g.NO_SUCH_RANK, offset - 1
             operations[rank] += 1
             nics[0] += field[g.NIC] > 0
         else:
             dependencies[rank] += 1
 
 
-@inner
+@inline
 def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -> Int:
     """The slot of the label text[at:end] in a hash table, or the free slot for it.
 
@@ -108,9 +108,9 @@ def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -
     return slot
 
 
-@routine
+@device_function
 def _labels(
-    text: Bytes, at: int, end: int, first: int, columns: Columns, table: Ints, mask: int, label: Ints, field: Ints
+    text: Bytes, offset: int, end: int, first: int, columns: Columns, table: Ints, mask: int, label: Ints, field: Ints
 ) -> tuple[int, int]:
     """Read the operations of a rank, numbered from ``first``; returns (error, offset), error -1 if there is none.
 
@@ -119,9 +119,9 @@ def _labels(
     table[: mask + 1] = 0
     kind, amount, peer, tag, cpu = columns
     count = 0
-    while at < end:
-        what, at = g.statement(text, at, field)
-        if what != g.OPERATION:
+    while offset < end:
+        kind_read, offset = g.statement(text, offset, field)
+        if kind_read != g.OPERATION:
             continue
         o = first + count
         kind[o], amount[o], peer[o] = field[g.KIND], field[g.AMOUNT], field[g.PEER]
@@ -133,21 +133,21 @@ def _labels(
             table[slot] = count + 1
             label[count] = field[g.LABEL]
         count += 1
-    return -1, at
+    return -1, offset
 
 
-@routine
+@device_function
 def _dependencies(
-    text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints, waiting: Ints, awaited: Ints, field: Ints
+    text: Bytes, offset: int, end: int, table: Ints, mask: int, label: Ints, waiting: Ints, awaited: Ints, field: Ints
 ) -> tuple[int, int]:
     """Read the dependencies of a rank; returns (error, offset), error -1 if there is none.
 
     waiting: 2 * waiting operation + early; awaited: the operation waited for; both numbered within the rank.
     """
     count = 0
-    while at < end:
-        what, at = g.statement(text, at, field)
-        if what != g.DEPENDENCY:
+    while offset < end:
+        kind, offset = g.statement(text, offset, field)
+        if kind != g.DEPENDENCY:
             continue
         one = _slot(text, field[g.LABEL], field[g.LABEL_END], table, mask, label)
         other = _slot(text, field[g.OTHER], field[g.OTHER_END], table, mask, label)
@@ -156,10 +156,10 @@ def _dependencies(
         waiting[count] = 2 * (table[one] - 1) + field[g.EARLY]
         awaited[count] = table[other] - 1
         count += 1
-    return -1, at
+    return -1, offset
 
 
-@routine
+@device_function
 def _link(
     first: int,
     operations: int,
@@ -188,7 +188,7 @@ def _link(
         cursor[o] += 1
 
 
-@routine
+@device_function
 def _fill(
     text: Bytes,
     begin: Ints,
@@ -213,23 +213,23 @@ def _fill(
         while mask < 2 * operations:
             mask *= 2
         mask -= 1
-        fault, at = _labels(text, begin[r], end[r], first, columns, table, mask, label, field)
+        fault, offset = _labels(text, begin[r], end[r], first, columns, table, mask, label, field)
         if fault < 0:
-            fault, at = _dependencies(text, begin[r], end[r], table, mask, label, waiting, awaited, field)
+            fault, offset = _dependencies(text, begin[r], end[r], table, mask, label, waiting, awaited, field)
         if fault >= 0:
-            return fault, at
+            return fault, offset
         _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, cursor)
     return -1, 0
 
 
-@routine
-def _place(text: Bytes, at: int, operation: int, field: Ints) -> int:
+@device_function
+def _operation_end(text: Bytes, offset: int, operation: int, field: Ints) -> int:
     """The offset of the end of an operation, numbered from 0 after an offset."""
     while True:
-        what, at = g.statement(text, at, field)
-        if what == g.OPERATION:
+        kind, offset = g.statement(text, offset, field)
+        if kind == g.OPERATION:
             if operation == 0:
-                return at - 1
+                return offset - 1
             operation -= 1
 
 
@@ -243,16 +243,16 @@ def read_goal(path: Path) -> Program:
     """
     text = _text(path)
     field = np.zeros(g.FIELDS, np.int64)
-    what, at = g.statement(text, 0, field)
-    if what != g.COUNT or not 1 <= field[g.NUMBER] <= MOST_RANKS:
-        raise _wrong(path, text, what - g.WRONG if what > g.WRONG else g.NO_COUNT, at)
+    statement_kind, offset = g.statement(text, 0, field)
+    if statement_kind != g.COUNT or not 1 <= field[g.NUMBER] <= MOST_RANKS:
+        raise _text_error(path, text, statement_kind - g.WRONG if statement_kind > g.WRONG else g.NO_COUNT, offset)
     ranks = int(field[g.NUMBER])
     begin, end = np.full((2, ranks), -1)
     operations, dependencies = np.zeros((2, ranks), np.int64)
     nics = np.zeros(1, np.int64)
-    fault, at = _survey(text, at, begin, end, operations, dependencies, nics, field)
+    fault, offset = _survey(text, offset, begin, end, operations, dependencies, nics, field)
     if fault >= 0:
-        raise _wrong(path, text, fault, at)
+        raise _text_error(path, text, fault, offset)
     missing = np.flatnonzero(begin < 0)
     if len(missing):
         raise SpecError(f"{path}: rank {missing[0]} is missing; num_ranks is {ranks}", "path")
@@ -264,9 +264,9 @@ def read_goal(path: Path) -> Program:
     most, linked = int(operations.max()), int(dependencies.max())
     table = 1 << max(0, (2 * most - 1).bit_length())
     spare = tuple(scratch(size, np.int64) for size in (table, most, linked, linked, most))
-    fault, at = _fill(text, begin, end, start, dependencies, columns, need, after, successor, spare, field)
+    fault, offset = _fill(text, begin, end, start, dependencies, columns, need, after, successor, spare, field)
     if fault >= 0:
-        raise _wrong(path, text, fault, at)
+        raise _text_error(path, text, fault, offset)
     kind, amount, peer, tag, cpu = columns
     try:
         partner = match(start, kind, peer, tag)
@@ -288,13 +288,13 @@ def label_of(program: Program, operation: int) -> str:
     if not program.source or not path.is_file():
         return ""
     rank, text = int(program.rank[operation]), _text(path)
-    _, at = g.statement(text, 0, field)
+    _, offset = g.statement(text, 0, field)
     begin, end = np.full((2, program.ranks), -1)
     counts = np.zeros((3, program.ranks), np.int64)
-    fault, _ = _survey(text, at, begin, end, counts[0], counts[1], counts[2], field)
+    fault, _ = _survey(text, offset, begin, end, counts[0], counts[1], counts[2], field)
     if fault >= 0 or not np.array_equal(counts[0], np.diff(program.start)):  # it is another file now
         return ""
-    _place(text, begin[rank], operation - int(program.start[rank]), field)
+    _operation_end(text, begin[rank], operation - int(program.start[rank]), field)
     return text[field[g.LABEL] : field[g.LABEL_END]].tobytes().decode() if field[g.LABEL] >= 0 else ""
 
 
@@ -309,19 +309,21 @@ def _text(path: Path) -> np.ndarray:
     return text[len(codecs.BOM_UTF8) :] if text[:3].tobytes() == codecs.BOM_UTF8 else text
 
 
-def _line(text: np.ndarray, at: int) -> int:
+def _line(text: np.ndarray, offset: int) -> int:
     """The line number of an offset."""
     block = 1 << 24
-    return 1 + sum(int(np.count_nonzero(text[i : min(i + block, at)] == g.NEWLINE)) for i in range(0, at, block))
+    return 1 + sum(
+        int(np.count_nonzero(text[i : min(i + block, offset)] == g.NEWLINE)) for i in range(0, offset, block)
+    )
 
 
-def _wrong(path: Path, text: np.ndarray, fault: int, at: int) -> SpecError:
-    at = max(0, min(int(at), len(text) - 1))
-    around = text[max(0, at - 200) : at + 200].tobytes()
-    here = min(at, 200)
-    before, after = around[:here].rsplit(b"\n", 1)[-1], around[here:].split(b"\n", 1)[0]
-    shown = (before + after).decode("utf-8", "replace").strip()
-    return SpecError(f"{path}:{_line(text, at)}: {shown!r}: {g.FAULTS[fault]}", "path")
+def _text_error(path: Path, text: np.ndarray, fault: int, offset: int) -> SpecError:
+    offset = max(0, min(int(offset), len(text) - 1))
+    around = text[max(0, offset - 200) : offset + 200].tobytes()
+    column = min(offset, 200)
+    before, after = around[:column].rsplit(b"\n", 1)[-1], around[column:].split(b"\n", 1)[0]
+    line = (before + after).decode("utf-8", "replace").strip()
+    return SpecError(f"{path}:{_line(text, offset)}: {line!r}: {g.FAULTS[fault]}", "path")
 
 
 def _located(path: Path, text: np.ndarray, error: ProgramError, begin: np.ndarray, start: np.ndarray) -> str:
@@ -330,7 +332,7 @@ def _located(path: Path, text: np.ndarray, error: ProgramError, begin: np.ndarra
     lines = []
     for operation in error.operations[:3]:
         rank = int(np.searchsorted(start, operation, side="right")) - 1
-        lines.append(_line(text, int(_place(text, begin[rank], operation - start[rank], field))))
+        lines.append(_line(text, int(_operation_end(text, begin[rank], operation - start[rank], field))))
     if not lines:
         return f"{path}: {error}"
     also = f" (see also line {' and '.join(map(str, lines[1:]))})" if len(lines) > 1 else ""

@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.application.program import CALC, RECV, SEND
 from flitlab.models.arrays import Bytes, Int, Ints
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 
 # Kinds of statements.
 END, COUNT, OPEN, CLOSE, OPERATION, DEPENDENCY, WRONG = range(7)
@@ -66,190 +66,190 @@ _TO, _FROM, _TAG, _CPU, _NIC, _SMALL, _CAPITAL = map(_code, ("to", "from", "tag"
 _SPACE, _TABULATOR, _RETURN, NEWLINE, _SLASH, _STAR, _HASH, _MINUS, _COLON, _BRACE, _CLOSING = b" \t\r\n/*#-:{}"
 
 
-@inner
-def _skip(text: Bytes, at: int) -> int:
-    """The first offset from ``at`` on that is neither blank nor in a comment; line ends are not skipped."""
+@inline
+def _skip(text: Bytes, offset: int) -> int:
+    """The first offset from ``offset`` on that is neither blank nor in a comment; line ends are not skipped."""
     end = len(text)
-    while at < end:
-        byte = text[at]
+    while offset < end:
+        byte = text[offset]
         if byte in (_SPACE, _TABULATOR, _RETURN):
-            at += 1
-        elif byte == _HASH or (byte == _SLASH and at + 1 < end and text[at + 1] == _SLASH):
-            while at < end and text[at] != NEWLINE:
-                at += 1
-        elif byte == _SLASH and at + 1 < end and text[at + 1] == _STAR:
-            at += 2
-            while at + 1 < end and not (text[at] == _STAR and text[at + 1] == _SLASH):
-                at += 1
-            at += 2
+            offset += 1
+        elif byte == _HASH or (byte == _SLASH and offset + 1 < end and text[offset + 1] == _SLASH):
+            while offset < end and text[offset] != NEWLINE:
+                offset += 1
+        elif byte == _SLASH and offset + 1 < end and text[offset + 1] == _STAR:
+            offset += 2
+            while offset + 1 < end and not (text[offset] == _STAR and text[offset + 1] == _SLASH):
+                offset += 1
+            offset += 2
         else:
             break
-    return min(at, end)
+    return min(offset, end)
 
 
-@inner
-def _word(text: Bytes, at: int) -> tuple[Int, int]:
+@inline
+def _word(text: Bytes, offset: int) -> tuple[Int, int]:
     """(code, end) of the word at an offset; (0, at) if there is none.
 
     A word has letters, digits and _, and does not begin with a digit. The code is unique for words of at most 10
     letters (64 symbols each), and none of these for longer words.
     """
-    start, code = at, np.int64(0)
-    while at < len(text) and SYMBOL[text[at]] > 0:
-        code = 64 * code + SYMBOL[text[at]]
-        at += 1
-    if at == start or 48 <= text[start] <= 57:
+    start, code = offset, np.int64(0)
+    while offset < len(text) and SYMBOL[text[offset]] > 0:
+        code = 64 * code + SYMBOL[text[offset]]
+        offset += 1
+    if offset == start or 48 <= text[start] <= 57:
         return np.int64(0), start
-    return code if at - start <= 10 else np.int64(-1), at
+    return code if offset - start <= 10 else np.int64(-1), offset
 
 
-@inner
-def _number(text: Bytes, at: int) -> tuple[Int, int]:
+@inline
+def _number(text: Bytes, offset: int) -> tuple[Int, int]:
     """(number, end): -1 for a negative one, -2 for none, -3 for more than 18 digits."""
-    negative = at < len(text) and text[at] == _MINUS
-    start = at + 1 if negative else at
-    at, value = start, np.int64(0)
-    while at < len(text) and 48 <= text[at] <= 57:
-        value = 10 * value + (text[at] - 48) if at - start < 18 else np.int64(-3)
-        at += 1
-    if at == start:
+    negative = offset < len(text) and text[offset] == _MINUS
+    start = offset + 1 if negative else offset
+    offset, value = start, np.int64(0)
+    while offset < len(text) and 48 <= text[offset] <= 57:
+        value = 10 * value + (text[offset] - 48) if offset - start < 18 else np.int64(-3)
+        offset += 1
+    if offset == start:
         return np.int64(-2), start
-    return np.int64(-1) if negative else value, at
+    return np.int64(-1) if negative else value, offset
 
 
-@inner
-def _count(text: Bytes, at: int, field: Ints, key: int) -> tuple[int, int]:
+@inline
+def _count(text: Bytes, offset: int, field: Ints, key: int) -> tuple[int, int]:
     """Read a number into ``field[key]``: (next offset, -1), or (offset of the number, error)."""
-    at = _skip(text, at)
-    value, end = _number(text, at)
+    offset = _skip(text, offset)
+    value, end = _number(text, offset)
     if value == -3:
-        return at, LONG
+        return offset, LONG
     if value < 0:
-        return at, NO_NUMBER
+        return offset, NO_NUMBER
     field[key] = value
     return end, -1
 
 
-@routine
-def _attributes(text: Bytes, at: int, field: Ints, tags: bool) -> tuple[int, int]:
+@device_function
+def _attributes(text: Bytes, offset: int, field: Ints, tags: bool) -> tuple[int, int]:
     """Read the attributes of an operation, in any order: tag t, cpu c, nic n. (next offset, -1), or (offset, error)."""
     field[TAG], field[CPU], field[NIC] = -1, -1, -1
     while True:
-        at = _skip(text, at)
-        code, end = _word(text, at)
+        offset = _skip(text, offset)
+        code, end = _word(text, offset)
         if code == 0:
             break
         key = TAG if code == _TAG and tags else CPU if code == _CPU else NIC if code == _NIC else KIND
         if key == KIND or field[key] != -1:
-            return at, NO_ATTRIBUTE
-        place = _skip(text, end)
-        if key == TAG and _number(text, place)[0] == -1:
-            return place, ANY_TAG
-        at, fault = _count(text, end, field, key)
+            return offset, NO_ATTRIBUTE
+        value_at = _skip(text, end)
+        if key == TAG and _number(text, value_at)[0] == -1:
+            return value_at, ANY_TAG
+        offset, fault = _count(text, end, field, key)
         if fault >= 0:
-            return at, fault
+            return offset, fault
         if field[key] > (0x7FFFFFFF if key == TAG else 0x7FFF):
-            return place, TOO_LARGE
+            return value_at, TOO_LARGE
     for key in (TAG, CPU, NIC):
         field[key] = max(field[key], 0)
-    return at, -1
+    return offset, -1
 
 
-@routine
-def _operation(text: Bytes, at: int, code: Int, field: Ints) -> tuple[int, int]:
+@device_function
+def _operation(text: Bytes, offset: int, code: Int, field: Ints) -> tuple[int, int]:
     """Read an operation after its first word, of that code. (next offset, -1), or (offset, error)."""
-    at, fault = _count(text, at, field, AMOUNT)
+    offset, fault = _count(text, offset, field, AMOUNT)
     if fault >= 0:
-        return at, fault
+        return offset, fault
     field[PEER] = -1
     if code == _CALC:
         field[KIND] = CALC
-        return _attributes(text, at, field, False)
+        return _attributes(text, offset, field, False)
     field[KIND] = SEND if code == _SEND else RECV
-    at = _skip(text, at)
-    word, end = _word(text, at)
+    offset = _skip(text, offset)
+    word, end = _word(text, offset)
     if word in (_SMALL, _CAPITAL):
-        at = _skip(text, end)
-        word, end = _word(text, at)
+        offset = _skip(text, end)
+        word, end = _word(text, offset)
     if word != (_TO if code == _SEND else _FROM):
-        return at, NO_TO if code == _SEND else NO_FROM
-    place = _skip(text, end)
-    if code == _RECV and _number(text, place)[0] == -1:
-        return place, ANY_SOURCE
-    at, fault = _count(text, end, field, PEER)
+        return offset, NO_TO if code == _SEND else NO_FROM
+    value_at = _skip(text, end)
+    if code == _RECV and _number(text, value_at)[0] == -1:
+        return value_at, ANY_SOURCE
+    offset, fault = _count(text, end, field, PEER)
     if fault >= 0:
-        return at, fault
-    return _attributes(text, at, field, True)
+        return offset, fault
+    return _attributes(text, offset, field, True)
 
 
-@routine
-def _labelled(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
+@device_function
+def _labelled(text: Bytes, offset: int, field: Ints) -> tuple[int, int]:
     """Read a statement after its label. (kind, next offset), or (WRONG + error, offset)."""
-    at = _skip(text, at)
-    if at < len(text) and text[at] == _COLON:
-        at = _skip(text, at + 1)
-        code, end = _word(text, at)
+    offset = _skip(text, offset)
+    if offset < len(text) and text[offset] == _COLON:
+        offset = _skip(text, offset + 1)
+        code, end = _word(text, offset)
         if code not in (_CALC, _SEND, _RECV):
-            return WRONG + NO_OPERATION, at
-        at, fault = _operation(text, end, code, field)
-        return (OPERATION if fault < 0 else WRONG + fault), at
-    code, end = _word(text, at)
+            return WRONG + NO_OPERATION, offset
+        offset, fault = _operation(text, end, code, field)
+        return (OPERATION if fault < 0 else WRONG + fault), offset
+    code, end = _word(text, offset)
     if code != _REQUIRES and code != _IREQUIRES:
-        return WRONG + NO_COLON, at
+        return WRONG + NO_COLON, offset
     field[EARLY] = code == _IREQUIRES
-    at = _skip(text, end)
-    code, end = _word(text, at)
+    offset = _skip(text, end)
+    code, end = _word(text, offset)
     if code == 0:
-        return WRONG + NO_LABEL, at
-    field[OTHER], field[OTHER_END] = at, end
+        return WRONG + NO_LABEL, offset
+    field[OTHER], field[OTHER_END] = offset, end
     return DEPENDENCY, end
 
 
-@routine
-def statement(text: Bytes, at: int, field: Ints) -> tuple[int, int]:
+@device_function
+def statement(text: Bytes, offset: int, field: Ints) -> tuple[int, int]:
     """Read the next statement at or after an offset.
 
     Parameters
     ----------
     text: uint8, the text.
-    at: the offset.
+    offset: where to begin.
     field: int64 [FIELDS], filled.
 
     Returns
     -------
     (kind, next offset), or (WRONG + error, offset of the error).
     """
-    at = _skip(text, at)
-    while at < len(text) and text[at] == NEWLINE:
-        at = _skip(text, at + 1)
-    if at == len(text):
-        return END, at
-    if text[at] == _CLOSING:
-        return CLOSE, at + 1
-    code, end = _word(text, at)
+    offset = _skip(text, offset)
+    while offset < len(text) and text[offset] == NEWLINE:
+        offset = _skip(text, offset + 1)
+    if offset == len(text):
+        return END, offset
+    if text[offset] == _CLOSING:
+        return CLOSE, offset + 1
+    code, end = _word(text, offset)
     if code == 0:
-        return WRONG + NO_STATEMENT, at
+        return WRONG + NO_STATEMENT, offset
     field[LABEL] = -1
     if code in (_NUM_RANKS, _RANK):
-        what = COUNT if code == _NUM_RANKS else OPEN
-        at, fault = _count(text, end, field, NUMBER)
+        kind = COUNT if code == _NUM_RANKS else OPEN
+        offset, fault = _count(text, end, field, NUMBER)
         if fault < 0 and code == _RANK:
-            at = _skip(text, at)
-            if at == len(text) or text[at] != _BRACE:
+            offset = _skip(text, offset)
+            if offset == len(text) or text[offset] != _BRACE:
                 fault = NO_BRACE
-            return (what, at + 1) if fault < 0 else (WRONG + fault, at)
+            return (kind, offset + 1) if fault < 0 else (WRONG + fault, offset)
     elif code in (_CALC, _SEND, _RECV):
-        what = OPERATION
-        at, fault = _operation(text, end, code, field)
+        kind = OPERATION
+        offset, fault = _operation(text, end, code, field)
     else:
-        field[LABEL], field[LABEL_END] = at, end
-        what, at = _labelled(text, end, field)
+        field[LABEL], field[LABEL_END] = offset, end
+        kind, offset = _labelled(text, end, field)
         fault = -1
     if fault >= 0:
-        return WRONG + fault, at
-    if what >= WRONG:
-        return what, at
-    at = _skip(text, at)
-    if at < len(text) and text[at] != NEWLINE and text[at] != _CLOSING:
-        return WRONG + NO_END, at
-    return what, at
+        return WRONG + fault, offset
+    if kind >= WRONG:
+        return kind, offset
+    offset = _skip(text, offset)
+    if offset < len(text) and text[offset] != NEWLINE and text[offset] != _CLOSING:
+        return WRONG + NO_END, offset
+    return kind, offset

@@ -27,7 +27,7 @@ def arriving(program: Program, ns: int) -> Program:
     free = np.flatnonzero(program.need == 0)
     waiting = np.bincount(program.rank[free], minlength=ranks)
     successor = 2 * moved[program.successor >> 1] + (program.successor & 1)
-    place = np.repeat(program.after[first], waiting)
+    insert_at = np.repeat(program.after[first], waiting)
     counts = np.insert(np.diff(program.after), first, waiting)
     need = program.need.copy()
     need[free] = 1
@@ -47,7 +47,7 @@ def arriving(program: Program, ns: int) -> Program:
         partner=with_arrivals(np.where(program.partner >= 0, moved[program.partner], -1), -1),
         need=with_arrivals(need, 0),
         after=np.concatenate([[0], np.cumsum(counts)]),
-        successor=np.insert(successor, place, 2 * moved[free]),
+        successor=np.insert(successor, insert_at, 2 * moved[free]),
         steps=(*program.steps, Step(ARRIVAL, ranks=ranks, synchronising=True)),
         source="",
     )
@@ -72,22 +72,22 @@ def together(programs: Mapping[str, Program]) -> Program:
     """
     if len(programs) == 1:
         return next(iter(programs.values()))
-    parts = list(programs.values())
+    programs_in_order = list(programs.values())
     rank, operation, dependency, step = (
-        np.concatenate([[0], np.cumsum(sizes)]) for sizes in zip(*map(_sizes, parts), strict=True)
+        np.concatenate([[0], np.cumsum(sizes)]) for sizes in zip(*map(_sizes, programs_in_order), strict=True)
     )  # fmt: skip
 
-    def joined(name: str, more: Ints | None = None) -> Any:
-        """One array of all; more: what is added to the entries of each that stand for something."""
-        arrays = [getattr(part, name) for part in parts]
-        if more is not None:
-            arrays = [np.where(a >= 0, a + n, a).astype(a.dtype) for a, n in zip(arrays, more, strict=False)]
+    def joined(name: str, offsets: Ints | None = None) -> Any:
+        """One array of all; offsets: added to the non-negative entries of each program."""
+        arrays = [getattr(part, name) for part in programs_in_order]
+        if offsets is not None:
+            arrays = [np.where(a >= 0, a + n, a).astype(a.dtype) for a, n in zip(arrays, offsets, strict=False)]
         return np.concatenate(arrays)
 
-    def ends(name: str, more: Ints) -> Ints:
-        """Where the entries of each begin, of all in a row."""
-        begin = [getattr(part, name)[:-1] + n for part, n in zip(parts, more, strict=False)]
-        return np.concatenate([*begin, more[-1:]])
+    def ends(name: str, offsets: Ints) -> Ints:
+        """The start indices of all programs, one after another."""
+        begin = [getattr(part, name)[:-1] + n for part, n in zip(programs_in_order, offsets, strict=False)]
+        return np.concatenate([*begin, offsets[-1:]])
 
     return Program(
         start=ends("start", operation), kind=joined("kind"), amount=joined("amount"), peer=joined("peer", rank),

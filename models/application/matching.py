@@ -9,7 +9,7 @@ import numpy as np
 from flitlab.models.application.program import CALC, RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Int, Integers, Ints, Ints32
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 from flitlab.models.registry import SpecError
 
 BLOCK = 1 << 20
@@ -54,7 +54,7 @@ class ProgramError(SpecError):
         self.operations = tuple(int(operation) for operation in operations)
 
 
-@routine
+@device_function
 def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
     """The first send or receive whose other end does not exist, or -1."""
     for o in range(len(kind)):
@@ -63,7 +63,7 @@ def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
     return -1
 
 
-@routine
+@device_function
 def _count(kind: Integers, peer: Integers, first: Ints) -> None:
     """first: int64 [ranks + 1], zeros; first[b + 1] becomes the number of sends to ranks up to b."""
     for o in range(len(kind)):
@@ -73,7 +73,7 @@ def _count(kind: Integers, peer: Integers, first: Ints) -> None:
         first[b + 1] += first[b]
 
 
-@routine
+@device_function
 def _gather(kind: Integers, peer: Integers, cursor: Ints, sends: Ints) -> None:
     """Write the sends to rank b, in order, into ``sends`` from cursor[b] on; cursor[b] advances."""
     for o in range(len(kind)):
@@ -104,9 +104,10 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     invalid = _bad_peer(kind, peer, ranks)
     if invalid >= 0:
         preposition = "to" if kind[invalid] == SEND else "from"
-        where = describe(start, invalid)
+        operation_name = describe(start, invalid)
         raise ProgramError(
-            f"{where} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}", [invalid]
+            f"{operation_name} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}",
+            [invalid],
         )
     first = np.zeros(ranks + 1, np.int64)
     _count(kind, peer, first)
@@ -164,13 +165,13 @@ def _unmatched(start: Ints, sent: Ints, received: Ints, send: Ints, receive: Int
     target, source, tag = keys[:, worst]
     both = min(sends[worst], receives[worst])
     members = send[group[: len(send)] == worst], receive[group[len(send) :] == worst]
-    left = members[0][both] if sends[worst] > both else members[1][both]
-    what = "the send is never received" if sends[worst] > both else "no send is left for the receive"
+    unmatched = members[0][both] if sends[worst] > both else members[1][both]
+    problem = "the send is never received" if sends[worst] > both else "no send is left for the receive"
     counts = f"rank {source} sends {sends[worst]} to rank {target} with tag {tag}, which receives {receives[worst]}"
-    return ProgramError(f"{describe(start, left)}: {what}: {counts}", [left])
+    return ProgramError(f"{describe(start, unmatched)}: {problem}: {counts}", [unmatched])
 
 
-@routine
+@device_function
 def _fault(p: _Arrays, steps: int, seen: Ints32) -> tuple[int, Int]:
     """The first error of a program with arrays of the right shapes: (number in _FAULTS, operation), or (-1, -1).
 
@@ -217,7 +218,7 @@ _FAULTS = (
 )
 
 
-@routine
+@device_function
 def _differ(one: Ints, other: Ints) -> bool:
     """Whether two arrays of the same length differ."""
     count = 0
@@ -226,7 +227,7 @@ def _differ(one: Ints, other: Ints) -> bool:
     return count > 0
 
 
-@routine
+@device_function
 def _unequal(kind: Integers, amount: Ints, partner: Ints) -> int:
     """The first send whose receive has another size, or -1."""
     for o in range(len(kind)):

@@ -45,7 +45,7 @@ def packets_of(size: int, packet_bytes: int) -> int:
 
 @kernel
 def flits_of(
-    size: int, left: int, packet_bytes: int, flit_bytes: int, header_flits: int, packet_flits: int, whole: bool
+    size: int, packets_left: int, packet_bytes: int, flit_bytes: int, header_flits: int, packet_flits: int, whole: bool
 ) -> int:
     """Flits of the next packet of a message.
 
@@ -54,10 +54,10 @@ def flits_of(
     Parameters
     ----------
     size: bytes of the message.
-    left: unsent packets, this one included.
+    packets_left: unsent packets, this one included.
     packet_bytes, flit_bytes, header_flits, packet_flits, whole: as in :class:`Messages`.
     """
-    if whole or left > 1:
+    if whole or packets_left > 1:
         return packet_flits
     rest = size - (packets_of(size, packet_bytes) - 1) * packet_bytes
     return max(1, header_flits + (rest + flit_bytes - 1) // flit_bytes)

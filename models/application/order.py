@@ -18,7 +18,7 @@ from flitlab.models.application.matching import ProgramError, describe
 from flitlab.models.application.program import RECV, SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Floats, Integers, Ints, Ints32
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 
 READY, DONE = 0, 1
 """Event 2 * operation + READY or DONE."""
@@ -62,7 +62,7 @@ class _Costs(NamedTuple):
     leaving: Floats
 
 
-@inner
+@inline
 def _edge(graph: _Graph, event: int, k: int) -> int:
     """The event that the k-th edge of an event leads to, -1 if there is none.
 
@@ -82,7 +82,7 @@ def _edge(graph: _Graph, event: int, k: int) -> int:
     return -1
 
 
-@inner
+@inline
 def _weight(graph: _Graph, costs: _Costs, event: int, k: int) -> float:
     """The time of the k-th edge of an event."""
     o, stage = event >> 1, event & 1
@@ -100,13 +100,13 @@ def _weight(graph: _Graph, costs: _Costs, event: int, k: int) -> float:
     return costs.hold[o]
 
 
-@inner
+@inline
 def _edges(graph: _Graph, event: int) -> int:
     """The number of edges of :func:`_edge`."""
     return _FIXED + graph.after[(event >> 1) + 1] - graph.after[event >> 1]
 
 
-@routine
+@device_function
 def _sort(graph: _Graph, waits: Ints32, queue: Ints) -> int:
     """Kahn's algorithm: write events into ``queue``, each after all that it waits for; returns their number.
 
@@ -137,7 +137,7 @@ def _sort(graph: _Graph, waits: Ints32, queue: Ints) -> int:
     return count
 
 
-@routine
+@device_function
 def _find_blocked(graph: _Graph, waits: Ints32, awaited: Ints) -> int:
     """Set awaited[e] to an event that e waits for forever, int64 [events]; returns such an e, or -1."""
     last = -1
@@ -151,7 +151,7 @@ def _find_blocked(graph: _Graph, waits: Ints32, awaited: Ints) -> int:
     return last
 
 
-@routine
+@device_function
 def _heads(graph: _Graph, costs: _Costs, queue: Ints, head: Floats) -> None:
     """Fill head, float64 [events], zeros, with the earliest time of every event."""
     for event in queue:
@@ -161,7 +161,7 @@ def _heads(graph: _Graph, costs: _Costs, queue: Ints, head: Floats) -> None:
                 head[to] = max(head[to], head[event] + _weight(graph, costs, event, k))
 
 
-@routine
+@device_function
 def _tails(graph: _Graph, costs: _Costs, queue: Ints, tail: Floats) -> None:
     """Fill tail, float64 [events], zeros, with the longest path from every event to the end."""
     for i in range(len(queue) - 1, -1, -1):
@@ -172,7 +172,7 @@ def _tails(graph: _Graph, costs: _Costs, queue: Ints, tail: Floats) -> None:
                 tail[event] = max(tail[event], tail[to] + _weight(graph, costs, event, k))
 
 
-@routine
+@device_function
 def _follow(graph: _Graph, costs: _Costs, event: int, tail: Floats) -> int:
     """The next event of a longest path to the end, -1 at the end."""
     for k in range(_edges(graph, event)):

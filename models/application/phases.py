@@ -10,10 +10,10 @@ import numpy as np
 from flitlab.models.application.program import SEND, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Bools, Integers, Ints32
-from flitlab.models.jit import routine
+from flitlab.models.jit import device_function
 
 
-@routine
+@device_function
 def _links(
     start: Integers, kind: Integers, after: Integers, successor: Integers, first: Integers, last: Integers, tidy: Bools
 ) -> None:
@@ -43,7 +43,7 @@ def _links(
                     first[o] = min(first[o], waiting)
 
 
-@routine
+@device_function
 def _open(begin: int, end: int, first: Integers, count: Integers) -> None:
     """Set count[k - begin] to the operations before k that k must wait for, as nothing between waits for them."""
     for o in range(begin, end):
@@ -55,7 +55,7 @@ def _open(begin: int, end: int, first: Integers, count: Integers) -> None:
         count[k] += count[k - 1]
 
 
-@routine
+@device_function
 def _clean(
     begin: int,
     end: int,
@@ -117,9 +117,9 @@ def separators(program: Program) -> list[int]:
 
 def _awaited(program: Program) -> tuple[np.ndarray, np.ndarray]:
     """The operations whose ends each one waits for: start index, int64 [operations + 1], and operations."""
-    whole = program.successor & 1 == 0
-    waiting = program.successor[whole] >> 1
-    source = np.repeat(np.arange(program.operations), np.diff(program.after))[whole]
+    at_end = program.successor & 1 == 0
+    waiting = program.successor[at_end] >> 1
+    source = np.repeat(np.arange(program.operations), np.diff(program.after))[at_end]
     order = np.argsort(waiting, kind="stable")
     counts = np.bincount(waiting, minlength=program.operations)
     return np.concatenate([[0], np.cumsum(counts)]), source[order]
@@ -159,12 +159,12 @@ def phases(program: Program) -> Ints32:
     ----------
     program: the program.
     """
-    place = np.full(len(program.steps), -1, np.int64)
+    index_of_step = np.full(len(program.steps), -1, np.int64)
     order = separators(program)
     if not order:
         return scratch(program.operations, np.int32)
-    place[order] = np.arange(len(order))
-    inside = place[program.step]
+    index_of_step[order] = np.arange(len(order))
+    inside = index_of_step[program.step]
     # operations of a rank stand in a row, so the separators begun so far are the highest number yet
     begun = np.maximum.accumulate(np.where(inside >= 0, inside + 1, 0) + program.rank * np.int64(len(order) + 1))
     begun -= program.rank * np.int64(len(order) + 1)

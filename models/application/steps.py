@@ -19,8 +19,12 @@ class StepKind(NamedTuple):
     @property
     def label(self) -> str:
         """The kind of step in words: ``allreduce (ring, 8192 B, 64 ranks)``."""
-        more = [self.algorithm, f"{self.size} B" if self.size else "", f"{self.ranks} ranks" if self.ranks else ""]
-        details = ", ".join(filter(None, more))
+        candidates = [
+            self.algorithm,
+            f"{self.size} B" if self.size else "",
+            f"{self.ranks} ranks" if self.ranks else "",
+        ]
+        details = ", ".join(filter(None, candidates))
         return f"{self.name} ({details})" if details else self.name
 
 

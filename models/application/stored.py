@@ -84,12 +84,12 @@ def read_program(folder: Path) -> StoredProgram:
     summary = _summary(folder)
     try:
         steps = tuple(Step(**step) for step in summary["steps"])
-        more = {key: summary[key] for key in ("simulated", "iterations", "notes")}
+        fields = {key: summary[key] for key in ("simulated", "iterations", "notes")}
         ranks, operations = int(summary["ranks"]), int(summary["operations"])
     except (KeyError, TypeError, ValueError) as error:
         raise SpecError(f"{folder / _SUMMARY}: damaged: {type(error).__name__} {error}", "path") from None
     arrays: dict[str, Any] = {name: _mapped(folder / f"{name}.npy") for name in DTYPES}
-    program = StoredProgram(**arrays, steps=steps, **more)
+    program = StoredProgram(**arrays, steps=steps, **fields)
     object.__setattr__(program, "folder", folder.resolve())
     if (program.ranks, program.operations) != (ranks, operations):
         actual = f"{program.ranks} ranks and {program.operations} operations"

@@ -17,7 +17,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, source_hash
 
-__all__ = ["OPT_SUFFIX", "Compile", "cache_folder", "inner", "interpreted", "kernel", "njit", "routine", "source_hash"]
+__all__ = [
+    "OPT_SUFFIX", "Compile", "cache_folder", "device_function", "inline", "interpreted", "kernel", "njit",
+    "source_hash",
+]  # fmt: skip
 
 NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 """Whether device functions were tested with this version of Numba. Without, compiled code gets entry points, too."""
@@ -25,7 +28,7 @@ NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C
 
 
-def _whole(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _entry_point(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """An entry point for Python, with the disk cache.
 
     Of several processes that call it first, one compiles it. The others wait, and load the result.
@@ -50,27 +53,30 @@ def _whole(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return compiled
 
 
-def _decorator(for_python: bool = True, parts: bool = NUMBA_TESTED, **options: Any) -> Any:
+def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, **options: Any) -> Any:
     """Make a decorator.
 
-    for_python: whether Python calls the function, or only compiled code. parts: whether compiled code gets a device
-    function. options: of ``numba.njit``.
+    for_python: whether Python calls the function, or only compiled code. device_functions: whether compiled code gets
+    a device function. options: of ``numba.njit``.
     """
-    if not parts:
+    if not device_functions:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}
-        return lambda function: _whole(function, options | unwrapped)
-    from flitlab.models.jit.compilers import KernelCompiler, PartCompiler, WholeCompiler
+        return lambda function: _entry_point(function, options | unwrapped)
+    from flitlab.models.jit.compilers import DeviceFunctionCompiler, EntryPointCompiler, KernelCompiler
 
-    as_part = {**_OPTIONS, **options, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
-    as_whole = {**options, "pipeline_class": WholeCompiler if options.get("_nrt", True) else KernelCompiler}
+    device_options = {**_OPTIONS, **options, "no_cpython_wrapper": True, "pipeline_class": DeviceFunctionCompiler}
+    entry_options = {**options, "pipeline_class": EntryPointCompiler if options.get("_nrt", True) else KernelCompiler}
 
     def decorate(function: Callable[..., Any]) -> Any:
-        part = numba.njit(function, **as_part)
+        device_function = numba.njit(function, **device_options)
         if not for_python:
-            return part
-        whole = _whole(function, as_whole)
-        whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload  # of compiled callers
-        return whole
+            return device_function
+        entry_point = _entry_point(function, entry_options)
+        entry_point.get_call_template, entry_point.get_overload = (
+            device_function.get_call_template,
+            device_function.get_overload,
+        )  # of compiled callers
+        return entry_point
 
     return decorate
 
@@ -102,13 +108,13 @@ With it, taking an array from a named tuple costs two atomic operations; measure
 that made it 50 times slower.
 """
 
-routine: Compile = _decorator(_nrt=False)
+device_function: Compile = _decorator(_nrt=False)
 """Decorator: a :data:`kernel` that is called instead of inlined.
 
 For rare calls: every inlined copy would be compiled again.
 """
 
-inner: Compile = _decorator(for_python=False, _nrt=False, forceinline=True)
+inline: Compile = _decorator(for_python=False, _nrt=False, forceinline=True)
 """Decorator: a :data:`kernel` that only compiled code calls.
 
 It has no wrapper for Python, which takes a third of the compile time for dozens of array arguments.

@@ -56,7 +56,7 @@ class _Lower(Lower):  # type: ignore[misc]
             self._singly_assigned_vars |= {name for name in arguments if names[name] == 1}
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _DeviceFunction(JITCodeLibrary):  # type: ignore[misc]
     """The code of a device function: lightly optimised, linked into callers, never compiled to machine code."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
@@ -90,13 +90,13 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerPart(_Lowering):
+class _LowerDeviceFunction(_Lowering):
     """Lowering to code that is kept for linking, under a name for its callers."""
 
     _name = "lower_part"
 
     def run_pass(self, state: Any) -> bool:
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = _DeviceFunction(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
@@ -119,7 +119,7 @@ class _LowerKernel(_Lowering):
         return bool(super().run_pass(state))
 
 
-class WholeCompiler(CompilerBase):  # type: ignore[misc]
+class EntryPointCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline with a check of widths, and optionally another lowering step."""
 
     lowering: type[NativeLowering] = NativeLowering
@@ -134,13 +134,13 @@ class WholeCompiler(CompilerBase):  # type: ignore[misc]
         return [pipeline]
 
 
-class PartCompiler(WholeCompiler):
+class DeviceFunctionCompiler(EntryPointCompiler):
     """The pipeline of a device function."""
 
-    lowering = _LowerPart
+    lowering = _LowerDeviceFunction
 
 
-class KernelCompiler(WholeCompiler):
+class KernelCompiler(EntryPointCompiler):
     """The pipeline of an entry point without allocations."""
 
     lowering = _LowerKernel

@@ -33,8 +33,8 @@ class CheckWidths(AnalysisPass):  # type: ignore[misc]
 
     def run_pass(self, state: Any) -> bool:
         """Raise :class:`WidthError` for the first error of a function with known types."""
-        for message, place in width_faults(state.func_ir, state.typemap):
-            raise WidthError(message, place)
+        for message, location in width_faults(state.func_ir, state.typemap):
+            raise WidthError(message, location)
         return False
 
 

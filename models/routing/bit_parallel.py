@@ -138,11 +138,11 @@ def _longest(star: ChannelIndex, search: _Search, first: int, targets: int, allo
         changed, rounds = 0, min(rounds + 1, FARTHEST)
         for i in range(count):
             v = search.frontier[i]
-            some, all_end = np.uint64(0), ~search.reached[v]
+            allowed_dsts, all_end = np.uint64(0), ~search.reached[v]
             for c in range(star.out_start[v], star.out_start[v + 1]):
-                some |= allowed[c]
+                allowed_dsts |= allowed[c]
                 all_end &= search.reached[star.dst[c]] | ~allowed[c]
-            new = some & all_end
+            new = allowed_dsts & all_end
             if new != 0:
                 for b in range(len(digits)):
                     if rounds >> b & 1:
@@ -305,11 +305,11 @@ def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
     star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     waits = np.zeros((topology.channels, degree), np.bool_)
     rows = -(-len(ends) // WORD)
-    for some in (range(min(rows, 1)), range(1, rows)):
-        for row in some:
+    for batch in (range(min(rows, 1)), range(1, rows)):
+        for row in batch:
             targets = ends[row * WORD : (row + 1) * WORD]
             _collect_dependencies(star, degree, ports[targets], targets, ends, waits)
-        if len(some) > 0 and _has_cycle(star, waits):
+        if len(batch) > 0 and _has_cycle(star, waits):
             return True
     return False
 

@@ -51,7 +51,7 @@ POLICY_NAMES = {
 
 _GROWING = {
     HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop",
-    RESERVE: "the VC reserved for each hop, which every head may take, grows with every hop",
+    RESERVE: "the VC kept for each hop, which every head may take, grows with every hop",
 }  # fmt: skip
 """Why there is no cycle of dependencies, given as many VCs as the longest route has channels."""
 
@@ -322,8 +322,8 @@ def _cycle(start: Ints, head: Ints) -> Ints:
 def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> str:
     names, steps = switch_names(topology), []
     for vertex in [*cycle[:6], cycle[0]]:
-        channel, which = divmod(vertex, width)
-        vc = {LAYERED: f"layer {which}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else which}")
+        channel, vc_class = divmod(vertex, width)
+        vc = {LAYERED: f"layer {vc_class}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else vc_class}")
         u, v = map(names.label, (topology.src[channel], topology.dst[channel]))
         steps.append(f"({u}->{v}, {vc})")
     if len(cycle) > 6:

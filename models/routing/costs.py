@@ -87,11 +87,11 @@ def _hop_costs(
         _, done = follow(ports[t], out_start, dst, t, ends, w)
         low_cost[t] = high_cost[t] = 0
         for v in w.order[:done]:  # those farther on come first
-            some = ports[t, v]
+            mask = ports[t, v]
             low_cost[v], high_cost[v] = _FAR, 0
-            while some:
-                c = out_start[v] + lowest(some)
-                some &= some - np.uint64(1)
+            while mask:
+                c = out_start[v] + lowest(mask)
+                mask &= mask - np.uint64(1)
                 low_cost[v] = min(low_cost[v], channel[c] + low_cost[dst[c]])
                 high_cost[v] = max(high_cost[v], channel[c] + high_cost[dst[c]])
         for s in ends:

@@ -31,8 +31,8 @@ def line_grid(topology: Topology) -> Grid | None:
     grid = Grid(tuple(dims), False, np.indices(dims).reshape(len(dims), -1).T.astype(np.int64))
     change = grid.coordinates[topology.src] != grid.coordinates[topology.dst]
     joined = len(np.unique(topology.src * topology.switches + topology.dst))
-    whole = (change.sum(axis=1) == 1).all() and joined == topology.switches * sum(k - 1 for k in dims)
-    return grid if whole else None
+    is_complete = (change.sum(axis=1) == 1).all() and joined == topology.switches * sum(k - 1 for k in dims)
+    return grid if is_complete else None
 
 
 def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:

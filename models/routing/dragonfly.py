@@ -30,8 +30,8 @@ def router_groups(topology: Topology) -> Ints32:
         local = group[topology.src] == group[topology.dst]
         if len(np.unique(topology.src[local] * topology.switches + topology.dst[local])) == len(group) * (size - 1):
             return group
-    what = "local links of this one are missing" if size else f"this {topology.kind} has none"
-    raise SpecError(f"needs the complete groups of a dragonfly, and {what} (minimal, ecmp and ksp serve it)", "kind")
+    problem = "local links of this one are missing" if size else f"this {topology.kind} has none"
+    raise SpecError(f"needs the complete groups of a dragonfly, and {problem} (minimal, ecmp and ksp serve it)", "kind")
 
 
 def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
@@ -49,8 +49,8 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
         raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
     local = group[topology.src] == group[topology.dst]
 
-    def joined(which: Bools) -> csr_array:
-        return csr_array((np.ones(int(which.sum()), np.int8), (topology.src[which], topology.dst[which])), (n, n))
+    def joined(mask: Bools) -> csr_array:
+        return csr_array((np.ones(int(mask.sum()), np.int8), (topology.src[mask], topology.dst[mask])), (n, n))
 
     across, inside = joined(~local), joined(local)
     crossing = np.full((n, n), _FAR, np.uint8)  # hops of the best route whose first channel is global
@@ -88,8 +88,8 @@ def two_global_channels(topology: Topology, ports: Masks) -> bool:
         return False
     port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
     for c in np.flatnonzero(group[topology.src] != group[topology.dst]):
-        taken = (ports[:, topology.src[c]] >> port[c]) & np.uint64(1) > 0
-        if (taken & (group != group[topology.dst[c]])).any():  # to another group, by another global channel
+        takes_channel = (ports[:, topology.src[c]] >> port[c]) & np.uint64(1) > 0
+        if (takes_channel & (group != group[topology.dst[c]])).any():  # to another group, by another global channel
             return True
     return False
 
@@ -116,9 +116,9 @@ def warn_of_two_global_channels(topology: Topology, ports: Masks, key: str) -> N
 class DragonflyMinimal(RoutingSpec):
     """Minimal routing of a dragonfly: at most a local channel, one global channel and a local channel.
 
-    Within a group it is the local channel between the routers. Where groups have several global links those of the
-    shortest such routes are used, ``select`` draws (random) or hashes. ``minimal`` takes shortest paths in the graph
-    instead, of which many cross two global channels by way of a third group: they are shorter or as long.
+    Within a group it is the local channel between the routers. Between groups with several global links, ``select``
+    draws (random) or hashes one of the shortest such routes. ``minimal`` takes shortest paths in the graph instead,
+    many of which cross two global channels via a third group: they are shorter or as long.
 
     With two VCs the default ``vc_policy`` is ``groups``, with three or more ``rising``.
 

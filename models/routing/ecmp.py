@@ -42,11 +42,11 @@ def limit_next_hops(ports: Masks, most: int, seed: int) -> None:
 class EqualCost(WeightedSpec, SourceRouted):
     """Equal-cost multi-path: shortest paths only, at most ``ways`` of them.
 
-    ``routed: hop``: every switch knows up to ``ways`` next channels to each destination and chooses one with equal
-    probability: drawn anew for each packet, or by a hash of the flow, another one at every switch (``per: flow``).
-    ``routed: source``: every pair has up to ``ways`` whole shortest paths, of which one is drawn at the source.
-    Where there are more, ``seed`` draws which are kept. ways 1 is single-path routing. ``weight``, ``ties``:
-    length of paths, and the choice among equal ones, as for ``minimal``.
+    ``routed: hop``: every switch has up to ``ways`` next channels to each destination and chooses one uniformly: drawn
+    for each packet, or by a hash of the flow that differs between switches (``per: flow``). ``routed: source``: every
+    pair has up to ``ways`` whole shortest paths, and one is drawn at the source. Where there are more, ``seed`` draws
+    which are kept. ways 1 is single-path routing. ``weight``, ``ties``: length of paths, and the choice among equal
+    ones, as for ``minimal``.
 
     Example: ``routing: {kind: ecmp, ways: 8, per: flow}``
 

@@ -52,24 +52,23 @@ _shortest: TableCache[Hops] = TableCache()
 
 @register("routing", "minimal")
 class Minimal(WeightedSpec):
-    """Shortest paths; at every switch one of the next hops on a shortest path is chosen.
+    """Shortest paths; every switch chooses one of the next hops on a shortest path.
 
-    ``weight``: what paths are measured by: ``hops``; ``delay``, the latency that a file gives, which is the delay of a
-    channel + 1; ``latency``, the ticks that a hop takes, header, switch, link and delay (``hop_ticks``: those before
-    the delay, by default of ``switching:``); or a column of the topology's file, whole numbers from 1. By default
-    ``hops``, and ``delay`` where an anynet file gives latencies. ``ties: first`` keeps of equally short paths the one
-    that Dijkstra's algorithm finds first, as BookSim2 does: from each switch, switches are settled by distance, then
-    number.
+    ``weight``: length of a channel: ``hops``: 1; ``delay``, the latency in a file, which is the delay of a channel + 1;
+    ``latency``, the ticks of a hop, header, switch, link and delay (``hop_ticks``: those before the delay, by default
+    of ``switching:``); or a column of the topology's file, whole numbers from 1. By default ``hops``, and ``delay``
+    where an anynet file gives latencies. ``ties: first`` keeps of equally short paths the one that Dijkstra's algorithm
+    finds first, as BookSim2 does: from each switch, switches are settled by distance, then number.
 
-    ``select: random`` draws it once a hop, ``hash`` fixes it for each (source, destination) pair and
-    switch, ``adaptive`` decides every tick anew: a packet takes the channel that it has drawn unless another
-    has a packet less, and less than half, committed to it (ties are drawn). On a fat tree it is up to a nearest common
-    ancestor and down; on a dragonfly some cross two global channels, and what papers call minimal there is the routing
-    ``dragonfly``. Where there are more than 16,384 switches, the next hops of imase (a = 1)
-    and gdbg graphs are computed from the numbers of the switches, and those of others are in a table of gigabytes.
+    ``select: random`` draws once per hop, ``hash`` fixes the choice for each (source, destination) pair and switch,
+    ``adaptive`` evaluates it every tick: a packet takes its drawn channel unless another has a packet less, and less
+    than half, committed to it (ties are drawn). On a fat tree paths go up to a nearest common ancestor and down; on a
+    dragonfly some cross two global channels, and what papers call minimal there is the routing ``dragonfly``. Above
+    16,384 switches, the next hops of imase (a = 1) and gdbg graphs are computed from the numbers of the switches, and
+    those of others are in a table of gigabytes.
 
-    ``vc_policy: escape`` (with adaptive) keeps VC 0 for a routing without a cycle of dependencies, which a packet
-    enters where it can have no other VC and then follows to its end; the others are taken with room for all of it.
+    ``vc_policy: escape`` (with adaptive) reserves VC 0 for a routing with acyclic dependencies. A packet enters it
+    where no other VC is available, and stays on it; the others are entered with space for the whole packet.
 
     Example: ``routing: {kind: minimal, select: random, vc_policy: hop}``
 

@@ -35,24 +35,23 @@ class Optimal(PlannedSpec):
     """Paths and weights that carry a demand nearly as far as any routing could, from the maximum concurrent flow.
 
     All loopless paths of at most ``hops`` channels (the same for every pair; by default one more than the largest
-    distance) compete for the demand of ``for``, a traffic pattern (by default the scenario's own). A pair that has more
-    than ``candidates`` of them, as on wide grids, gets those that the solver asks for. ``paths`` of a pair (8; where
-    few pairs have demand 16) are kept, and the flow is solved again over these. A packet draws its path by weight:
-    anew (``per: packet``) or by a hash of the pair of hosts (``flow``). With ``select: adaptive`` the host draws as
-    many as ``draws`` when it starts a packet, and it takes the one of least (flits queued for the path's first channel,
-    as ``ugal`` tells them, + flits of the packet) x channels. More draws than two bend the weights towards short
-    paths. Weights are exact to 2**-32, or with
-    ``entries`` multiples of 1 / entries, as in a switch whose table has so many for a pair.
+    distance) compete for the demand of ``for``, a traffic pattern (by default the scenario's own). A pair with more
+    than ``candidates`` of them, as on wide grids, gets those that the solver requests. ``paths`` of a pair (8; 16 where
+    few pairs have demand) are kept, and the flow is solved again over these. A packet draws its path by weight: anew
+    (``per: packet``) or by a hash of the pair of hosts (``flow``). With ``select: adaptive`` the host draws ``draws``
+    paths when it starts a packet, and takes the one of least (flits queued for the path's first channel, estimated as
+    in ``ugal``, + flits of the packet) x channels. More draws than two favour short paths. Weights are exact to 2**-32,
+    or with ``entries`` multiples of 1 / entries, as in a switch with a table of that size per pair.
 
     A dense demand whose paths are too many to list gets weighted next hops on shortest paths instead, where those come
     near to what hops allow.
 
-    Pairs without demand are served too, by up to 4 shortest paths drawn from ``seed``. A routing made for one
-    demand may be bad for others: the notes tell, beside its certified ``theta``, the ``split`` under uniform
-    traffic and under a longest matching (up to 1,500 switches).
+    Pairs without demand are served too, by up to 4 shortest paths drawn from ``seed``. A routing made for one demand
+    may be bad for others: the notes give, beside its certified ``theta``, the ``split`` under uniform traffic and under
+    a longest matching (up to 1,500 switches).
 
-    Cost: 7 s for uniform traffic on 256 switches of degree 6, 9 s for a matching on 1,024 of degree 12, 3 s for
-    uniform traffic there. Memory: about 40 bytes a candidate, 13 a path that is used, 8 a pair of switches.
+    Cost: 7 s for uniform traffic on 256 switches of degree 6, 9 s for a matching on 1,024 of degree 12, 3 s for uniform
+    traffic there. Memory: about 40 bytes per candidate, 13 per used path, 8 per pair of switches.
 
     Example: ``routing: {kind: optimal}``
 
@@ -105,7 +104,7 @@ class Optimal(PlannedSpec):
         notes = {"hops_allowed": plan.hops, "paths_kept": plan.keep, "entries": self.entries, **weighed.notes}
         if isinstance(weighed, NextHopWeights):
             if self.select == "adaptive":
-                message = "adaptive draws paths, and for so many pairs there are next hops only; choices: random"
+                message = "adaptive needs whole paths; a demand of this many pairs has next hops only; choices: random"
                 raise SpecError(message, key="select")
             notes["paths_kept"] = None
             return Routes(

@@ -36,20 +36,19 @@ VcPolicyKind = Literal["any", "hop", "rising", "reserve", "dateline", "layered",
 
 
 class VcPolicySpec(Spec):
-    """``vc_policy`` of a routing; a plain string in a config is its kind.
+    """``vc_policy`` of a routing; a plain string in a configuration is its kind.
 
-    ``any``: any VC. ``hop``: there are as many classes of VCs as the longest route has channels, and the h-th channel
-    of a packet uses those of class h. ``rising``: any VC above that which the packet holds, as long as there is one
-    left above it for every channel that it may still have to take. ``reserve``: under ``vct``, any VC beyond as many as
-    the longest route has channels, or, if none has room, VC h on the h-th channel from 0 on. ``dateline``: under dor on
-    a torus, half of the VCs on either side of the wrap-around, chosen ``on_entry`` of a ring or ``at_crossing``.
-    ``legs``: under valiant and ugal, half of the VCs before and half after the intermediate switch. ``groups``: under
-    the routing dragonfly and by its legs, half of the VCs up to the global channel and half after it; each of two legs
-    has its own halves. ``layered``: every path has its layer and every layer its VCs; the paths are taken in ``order``
-    (by length, or drawn) and each put into the first layer that it closes no cycle in; with ``layers`` the fullest are
-    split until there are so many. ``escape``: under minimal with ``select: adaptive``, VC 0 follows dor (mesh,
-    hypercube) or updown and a packet on it stays on it. Classes, halves and layers have equal numbers of VCs, and the
-    first of them those that are left over.
+    ``any``: any VC. ``hop``: as many classes of VCs as the longest route has channels; the h-th channel of a packet
+    uses class h. ``rising``: any VC above the held one that leaves one VC above for every channel that may follow.
+    ``reserve``: under ``vct``, any VC beyond as many as the longest route has channels or, if none has space, VC h on
+    the h-th channel from 0 on. ``dateline``: under dor on a torus, half of the VCs on either side of the wrap-around,
+    chosen ``on_entry`` of a ring or ``at_crossing``. ``legs``: under valiant and ugal, half of the VCs before and half
+    after the intermediate switch. ``groups``: under the routing dragonfly and by its legs, half of the VCs up to the
+    global channel and half after it; each of two legs has its own halves. ``layered``: every path has its layer and
+    every layer its VCs; the paths are taken in ``order`` (by length, or drawn) and each put into the first layer in
+    which it closes no cycle; with ``layers`` the fullest are split until that number is reached. ``escape``: under
+    minimal with ``select: adaptive``, VC 0 follows dor (mesh, hypercube) or updown and a packet on it stays on it.
+    Classes, halves and layers have equal numbers of VCs; the first ones have the remainder.
 
     Sources: Kim, Dally, Scott, Abts, ISCA 2008, doi:10.1109/ISCA.2008.19 (groups); Skeie, Lysne, Theiss, LASH, IPDPS
     2002, doi:10.1109/IPDPS.2002.1016580; Domke, Hoefler, Nagel, DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65; Duato

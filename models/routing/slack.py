@@ -64,10 +64,10 @@ def slack_table(topology: Topology, table: PathTable, demand: Floats) -> SlackTa
     path = every[:, 4]
     keys, flow, equal_flow = _summed(every[:, :4], (share * demand.ravel()[pair])[path], share[path])
     weight = _weights(keys[:, :3], flow, equal_flow)
-    drawn, own, _ = _summed(np.column_stack([source, target, first]), share, share)
+    drawn, draw_weight, _ = _summed(np.column_stack([source, target, first]), share, share)
     target, switch, slack, channel = np.ascontiguousarray(keys.T)
-    of, to, drawn_slack = np.ascontiguousarray(drawn.T)
-    return SlackTable(target, switch, slack, channel, weight, of, to, drawn_slack, own)
+    draw_source, draw_target, drawn_slack = np.ascontiguousarray(drawn.T)
+    return SlackTable(target, switch, slack, channel, weight, draw_source, draw_target, drawn_slack, draw_weight)
 
 
 def _summed(keys: Ints, flow: Floats, equal_flow: Floats) -> tuple[Ints, Floats, Floats]:

@@ -198,4 +198,4 @@ def without_mean_hops(routes: Routes) -> Routes:
     ----------
     routes: routes on it.
     """
-    return replace(routes, notes={name: note for name, note in routes.notes.items() if name != "hops_mean"})
+    return replace(routes, notes={name: value for name, value in routes.notes.items() if name != "hops_mean"})

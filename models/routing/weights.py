@@ -178,15 +178,15 @@ def _settle(
     weight: Ints,
     far: Ints,
     before: Ints,
-    taken: Ints,
+    by_channel: Ints,
     heap: Ints,
     order: Ints,
 ) -> int:
     """Dijkstra's algorithm from a switch over channels i from v to end[i], i from start[v] to start[v + 1] - 1.
 
-    far: int64 [switches], becomes the distances. before, taken: int64 [switches], become the switch, and the channel,
-    by which each was reached first. order: int64 [switches], becomes the switches by distance, then number. heap: int64
-    [more than channels], scratch. Returns the number of reached switches.
+    far: int64 [switches], becomes the distances. before, by_channel: int64 [switches], become the switch, and the
+    channel, by which each was reached first. order: int64 [switches], becomes the switches by distance, then number.
+    heap: int64 [more than channels], scratch. Returns the number of reached switches.
     """
     n = len(far)
     far[:] = _UNREACHED
@@ -205,7 +205,7 @@ def _settle(
         for i in range(start[v], start[v + 1]):
             w, length = end[i], distance + weight[i]
             if length < far[w]:
-                far[w], before[w], taken[w] = length, v, i
+                far[w], before[w], by_channel[w] = length, v, i
                 heap[size] = length * n + w
                 _sift_up(heap, size)
                 size += 1
@@ -219,7 +219,7 @@ def _fill_all(
 ) -> bool:  # fmt: skip
     """Fill the rows ``begin`` to ``end`` - 1 of ports [t, v] with all shortest next hops; whether all are reached."""
     n, one, reached = len(ports), np.uint64(1), True
-    far, before, taken, order = (
+    far, before, by_channel, order = (
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
@@ -227,7 +227,7 @@ def _fill_all(
     )
     heap = np.zeros(len(dst) + 2, np.int64)
     for t in range(begin, end):
-        reached &= _settle(t, in_start, in_tail, in_weight, far, before, taken, heap, order) == n
+        reached &= _settle(t, in_start, in_tail, in_weight, far, before, by_channel, heap, order) == n
         for v in range(n):
             mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
@@ -244,7 +244,7 @@ def _fill_first(
 ) -> bool:  # fmt: skip
     """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with first next hops; whether all are reached."""
     n, reached = len(ports), True
-    far, before, taken, order = (
+    far, before, by_channel, order = (
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
@@ -252,11 +252,11 @@ def _fill_first(
     )
     heap, port = np.zeros(len(dst) + 2, np.int64), np.zeros(n, np.uint64)
     for v in range(begin, end):
-        done = _settle(v, out_start, dst, weight, far, before, taken, heap, order)
+        done = _settle(v, out_start, dst, weight, far, before, by_channel, heap, order)
         reached &= done == n
         for i in range(1, done):
             t = order[i]
-            port[t] = np.uint64(taken[t] - out_start[v]) if before[t] == v else port[before[t]]
+            port[t] = np.uint64(by_channel[t] - out_start[v]) if before[t] == v else port[before[t]]
             ports[t, v] = np.uint64(1) << port[t]
     return reached
 
@@ -300,10 +300,10 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_swi
         if count[u] >= 0:
             top -= 1
             continue
-        some, total, known = row[u], np.int64(0), True
-        while some:
-            w = dst[out_start[u] + lowest(some)]
-            some &= some - np.uint64(1)
+        mask, total, known = row[u], np.int64(0), True
+        while mask:
+            w = dst[out_start[u] + lowest(mask)]
+            mask &= mask - np.uint64(1)
             if w == dst_switch:
                 total += 1
             elif count[w] >= 0:
@@ -337,12 +337,12 @@ def _paths_to(
         for j in range(counts[k]):
             v, rank, first = s, chosen[j], filled
             while v != dst_switch:
-                some = row[v]
+                mask = row[v]
                 while True:
-                    c = out_start[v] + lowest(some)
-                    some &= some - np.uint64(1)
+                    c = out_start[v] + lowest(mask)
+                    mask &= mask - np.uint64(1)
                     paths_after = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
-                    if rank < paths_after or some == 0:
+                    if rank < paths_after or mask == 0:
                         break
                     rank -= paths_after
                 if filled == len(flat):

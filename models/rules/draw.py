@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 
 # One stream per purpose: draws of different streams never share a block. (int64, not
 # Python ints, of which Numba would compile one copy of every caller each.)
@@ -63,8 +63,8 @@ def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
             product = builder.shuffle_vector(product, product, swapped)
             even = builder.xor(builder.lshr(product, half), builder.xor(odd, keys))
             odd, keys = product, builder.add(keys, steps)
-        places = [ir.IntType(32)(i) for i in range(vector.count)]
-        output_words = [builder.extract_element(half, place) for place in places for half in (even, odd)]
+        indices = [ir.IntType(32)(i) for i in range(vector.count)]
+        output_words = [builder.extract_element(half, index) for index in indices for half in (even, odd)]
         return context.make_tuple(builder, signature.return_type, output_words)
 
     return words(key, words), codegen
@@ -105,7 +105,7 @@ def philox(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int,
     return _signed(x0, x1, x2, x3)
 
 
-@routine
+@device_function
 def philox_out_of_line(seed: Int, stream: Int, entity: Int, counter: Int) -> tuple[int, int, int, int]:
     """The block of :func:`philox` for rare use: compiled code calls this function instead of inlining it.
 

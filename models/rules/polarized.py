@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Integers
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.tables import Tables
 
 _ONE = np.uint64(1)
@@ -36,7 +36,7 @@ def _outwards(leg: Bytes, src_switch: Int, dst_switch: Int, switch: Int, next_sw
     return -1 if away < 0 and nearer > 0 else 0
 
 
-@routine
+@device_function
 def _ports(
     leg: Bytes,
     out_start: Integers,

@@ -59,7 +59,7 @@ def _pack(ports: Masks, sets: Bytes, offset: int, width: int) -> None:
 
 
 @intrinsic
-def _word_at(typingctx: Any, array: Any, place: Any) -> Any:
+def _word_at(typingctx: Any, array: Any, offset: Any) -> Any:
     """The eight bytes of a uint8 array from an offset on, low byte first, as one number."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

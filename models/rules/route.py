@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Integers, Words
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
 from flitlab.models.rules.polarized import polarized_ports
@@ -89,7 +89,7 @@ _WORDS = 2.0**32
 _BYTES = 2.0**8
 
 
-@routine
+@device_function
 def _packet_word(seed: Int, flow: Int, host: Int, sequence: Int, attempt: Int, by_flow: bool) -> int:
     """The 63-bit draw of a packet, or of all packets of its flow. attempt: 1, 2, ... for further draws."""
     if by_flow:
@@ -97,7 +97,7 @@ def _packet_word(seed: Int, flow: Int, host: Int, sequence: Int, attempt: Int, b
     return route_word(seed, host, sequence, _NO_HOP - attempt)
 
 
-@routine
+@device_function
 def _weighed_path(threshold: Words, first: Int, end: Int, drawn: Int) -> int:
     """The first of the paths first .. end - 1 whose threshold exceeds a draw of 32 bits, or else the last."""
     path = first
@@ -254,7 +254,7 @@ def channels_from(degree: Int, shift: Int, switches: Int, start: Int, dst_switch
     return steps
 
 
-@routine
+@device_function
 def _computed_ports(
     degree: int, shift: int, switches: int, out_start: Integers, dst: Integers, switch: Int, dst_switch: Int
 ) -> np.uint64:
@@ -319,7 +319,7 @@ def is_stranded(r: Tables, switch: Int, dst_switch: Int) -> bool:
     return (r.form == TABLE or r.form == VIA) and has_no_port(r.ports, dst_switch, switch)
 
 
-@routine
+@device_function
 def _weighed_port(
     threshold: Bytes,
     ports: np.uint64,

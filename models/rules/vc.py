@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Ints
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.route import LEG_SHIFT, ON_ESCAPE, channels_from, intermediate_of
 from flitlab.models.rules.tables import (
@@ -89,7 +89,7 @@ def dateline_class(rings: Rings, crossing: bool, src_switch: Int, dst_switch: In
 
 
 @kernel
-def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
+def share(vcs: Int, ranges: Int, index: Int) -> tuple[int, int]:
     """First VC, and one past the last, of one of several ranges of equal size; the first ranges have the remainder.
 
     With fewer VCs than ranges the last ranges share the last VC.
@@ -97,18 +97,18 @@ def share(vcs: Int, parts: Int, part: Int) -> tuple[int, int]:
     Parameters
     ----------
     vcs: virtual channels per channel.
-    parts: number of ranges.
-    part: index of the range.
+    ranges: number of ranges.
+    index: of the range.
     """
-    if vcs == parts:
-        return part, part + 1
-    each = vcs // parts
-    rest = vcs - each * parts
-    first = min(part * each + min(part, rest), vcs - 1)
-    return first, first + max(each + (part < rest), 1)
+    if vcs == ranges:
+        return index, index + 1
+    each = vcs // ranges
+    rest = vcs - each * ranges
+    first = min(index * each + min(index, rest), vcs - 1)
+    return first, first + max(each + (index < rest), 1)
 
 
-@routine
+@device_function
 def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_switch: Int) -> tuple[int, int]:
     """The VCs of the layer of a packet's path or switch pair. With an intermediate switch each leg has its own."""
     if r.form == PATHS:
@@ -123,7 +123,7 @@ def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_s
     return share(vcs, r.layers, layer)
 
 
-@routine
+@device_function
 def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail: Int) -> tuple[int, int]:
     """The VCs before, or after, a packet has left its source group; each of two legs has its own.
 
@@ -132,13 +132,13 @@ def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail:
     first_leg = route >> LEG_SHIFT if r.form == VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
     start = intermediate_of(route) if second else src_switch
-    part = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
+    range_index = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
     if r.form == VIA and r.rule == PROGRESSIVE:
-        return share(vcs, np.int64(5), part + 1 if hop > 0 else np.int64(0))
-    return share(vcs, np.int64(4 if r.form == VIA else 2), part)
+        return share(vcs, np.int64(5), range_index + 1 if hop > 0 else np.int64(0))
+    return share(vcs, np.int64(4 if r.form == VIA else 2), range_index)
 
 
-@routine
+@device_function
 def _escape_vcs(
     ports: PortSets, escape: Bytes, route: Int, vcs: Int, dst_switch: Int, tail: Int, port: Int
 ) -> tuple[int, int]:
@@ -155,7 +155,7 @@ NOT_HELD = np.int64(-1)
 """In place of the held VC of a packet on an injection channel."""
 
 
-@routine
+@device_function
 def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> bool:
     """Whether a packet may be re-routed behind its ``hop``-th channel (PROGRESSIVE)."""
     if r.rule != PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
@@ -164,7 +164,7 @@ def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_swit
     return bool(next_switch != dst_switch and r.group[next_switch] == r.group[src_switch])
 
 
-@routine
+@device_function
 def _hops_left(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> int:
     """The most channels that a packet may take after its ``hop``-th one, ``channel``."""
     if r.form == TABLE:
@@ -195,7 +195,7 @@ def allowed_vcs(
     channel: Int,
     tail: Int,
     port: Int,
-    held: Int,
+    held_vc: Int,
 ) -> tuple[int, int]:
     """First VC, and one past the last, that a packet may take on a channel between switches.
 
@@ -216,7 +216,7 @@ def allowed_vcs(
     channel: the channel.
     tail: the switch that it leaves.
     port: its port there.
-    held: the VC that the packet holds on its last channel, or NOT_HELD.
+    held_vc: the VC that the packet holds on its last channel, or NOT_HELD.
     """
     if policy == ANY:
         return np.int64(0), vcs
@@ -232,7 +232,7 @@ def allowed_vcs(
     if policy == LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= route >> LEG_SHIFT))
     if policy == RISING:
-        first = min(held + 1, vcs - 1)
+        first = min(held_vc + 1, vcs - 1)
         return first, max(vcs - _hops_left(r, route, hop, src_switch, dst_switch, channel), first + 1)
     if policy == RESERVE:
         return min(hop, r.classes - 1), vcs

@@ -12,10 +12,10 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 
 
-def capacity_key(topology: Topology, place: str) -> str:
+def capacity_key(topology: Topology, key: str) -> str:
     """The key at fault for an error: for a capacity, the key that sets the slowest links."""
     slowed = "capacity_of" in topology.notes and topology.notes["capacity_of"]["factor"] < 1
-    return "topology.capacity_of.factor" if slowed and place == "topology.capacity" else place
+    return "topology.capacity_of.factor" if slowed and key == "topology.capacity" else key
 
 
 @dataclass(frozen=True)

@@ -55,14 +55,14 @@ class Deflection(DynamicTopology, Buffered):
         routes: its routes.
         """
         super().check_timeline(timeline, routes)
-        whole = timeline.topology
+        topology = timeline.topology
         for epoch in timeline.epochs:
-            works = epoch.works(whole)
-            into, out = (np.bincount(ends[works], minlength=whole.switches) for ends in (whole.dst, whole.src))
+            works = epoch.works(topology)
+            into, out = (np.bincount(ends[works], minlength=topology.switches) for ends in (topology.dst, topology.src))
             for switch in np.flatnonzero(into != out)[:1]:
-                name = switch_names(whole).label(switch)
-                left = f"of switch {name} {into[switch]} channels into it and {out[switch]} out of it"
-                problem = f"leaves {left} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
+                name = switch_names(topology).label(switch)
+                counts = f"of switch {name} {into[switch]} channels into it and {out[switch]} out of it"
+                problem = f"leaves {counts} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
                 raise SpecError(problem, key="timeline")
 
     def _own_keys(self) -> dict[str, Any]:

@@ -205,8 +205,8 @@ class Spray(ByteSwitching):
             self.session(instance, work, load, seed, timeline)
         except SpecError as error:
             key = error.key or ""
-            place = capacity_key(instance.topology, KEY_PATHS.get(key, "switching"))
-            error.key = f"transport.{key}" if key.partition(".")[0] == "of" else place
+            path = capacity_key(instance.topology, KEY_PATHS.get(key, "switching"))
+            error.key = f"transport.{key}" if key.partition(".")[0] == "of" else path
             raise
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:

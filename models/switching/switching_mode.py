@@ -281,7 +281,7 @@ class SwitchingMode(ABC):
 
 @dataclass(frozen=True)
 class SwitchingContext:
-    """The rest of the configuration that a switching mode is built from.
+    """Everything besides ``switching:`` that a switching mode is built from.
 
     flits: packet lengths, in any order. routing: the routing of ``routes``. path_draw, transport, sizes, together,
     seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the
@@ -339,8 +339,8 @@ class SwitchingSpec(Parameters, ABC):
         -------
         Errors, each with the full path of its key.
         """
-        again = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
-        if again and not self.supports_progressive:
+        is_progressive = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
+        if is_progressive and not self.supports_progressive:
             yield SpecError("par decides again at the second switch and needs switching.mode: vct", key="routing.kind")
 
     @abstractmethod

@@ -38,8 +38,8 @@ class Vct(Draining):
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the common hash form, with the allocator if it is ``oldest``."""
-        form, more = super().hashed(source)
-        return form | ({"oldest_first": True} if self.oldest_first else {}), more
+        form, hashes = super().hashed(source)
+        return form | ({"oldest_first": True} if self.oldest_first else {}), hashes
 
     def credit_loop(self, topology: Topology, flits: int) -> tuple[int, Floats]:
         """Flits of the whole packets that a VC buffer holds, and ticks until all their credits are back.

@@ -34,10 +34,10 @@ def connections(workload: Workload, hosts: int) -> Connections:
     sends, source, destination = sends[apart], source[apart], destination[apart]
     if not len(sends):
         raise SpecError("has no messages between hosts", key="application")
-    asks = program.amount[sends] > workload.messages.rendezvous
-    keys = np.concatenate([source * hosts + destination, (destination * hosts + source)[asks]])
-    pairs, place = np.unique(keys, return_inverse=True)
+    is_rendezvous = program.amount[sends] > workload.messages.rendezvous
+    keys = np.concatenate([source * hosts + destination, (destination * hosts + source)[is_rendezvous]])
+    pairs, pair_index = np.unique(keys, return_inverse=True)
     forth, back = (np.full(program.operations, -1, np.int64) for _ in range(2))
-    forth[sends], back[sends[asks]] = place[: len(sends)], place[len(sends) :]
+    forth[sends], back[sends[is_rendezvous]] = pair_index[: len(sends)], pair_index[len(sends) :]
     nothing = np.zeros(len(pairs), np.int64)
     return Connections(workload, Flows(pairs // hosts, pairs % hosts, nothing, nothing), forth, back)

@@ -108,8 +108,8 @@ def _compiled(name: str, function: Callable[..., float]) -> Any:
         return numba.cfunc(_SIGNATURES[name], cache=True, nopython=True, error_model="numpy")(function)
     except numba.core.errors.NumbaError as error:
         code = function.__code__
-        place = f"{code.co_filename}:{code.co_firstlineno}"
-        raise SpecError(f"{name} ({place}) cannot be compiled: {str(error).splitlines()[0]}") from error
+        location = f"{code.co_filename}:{code.co_firstlineno}"
+        raise SpecError(f"{name} ({location}) cannot be compiled: {str(error).splitlines()[0]}") from error
 
 
 @dataclass(frozen=True)

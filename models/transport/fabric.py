@@ -111,14 +111,14 @@ class LinkSettings(NamedTuple):
     low: Ints
     high: Ints
 
-    def of(self, some: Ints) -> "LinkSettings":
+    def of(self, indices: Ints) -> "LinkSettings":
         """The settings of some of the links.
 
         Parameters
         ----------
-        some: int64, indices of the links.
+        indices: int64, of the links.
         """
-        return LinkSettings(*(part[some] for part in self))
+        return LinkSettings(*(part[indices] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class SpraySession:
         return np.bincount(self.flows.destination, self.flows.packets * granted, hosts).astype(np.int64)
 
     def ticks(self, seconds: float | Fraction) -> int:
-        """Ticks in so many seconds, rounded up."""
+        """Ticks in ``seconds``, rounded up."""
         return ceil(_exact(seconds) / self.tick_s)
 
 
@@ -391,12 +391,12 @@ def _link_settings(
     mtu, product, share = fabric.mtu_bytes, Fraction(rules.rtt0) * Fraction(rules.rate), topology.host_capacity
     packets = ceil(product / mtu)
     if fabric.ecn is None:
-        bounds = [float(ceil(part * packets) * mtu) for part in (_LOW_MARK, _HIGH_MARK)]
+        bounds = [float(ceil(capacity_ratio * packets) * mtu) for capacity_ratio in (_LOW_MARK, _HIGH_MARK)]
     else:
         unit = queue_bytes if fabric.ecn[1] <= 1 else mtu
         bounds = [bound * unit for bound in fabric.ecn]
-    part = np.ones(len(capacity)) if rules.weighted else capacity / share
-    queue_capacity = to_integers("queue_bytes", np.maximum(np.ceil(queue_bytes * part), mtu))
+    capacity_ratio = np.ones(len(capacity)) if rules.weighted else capacity / share
+    queue_capacity = to_integers("queue_bytes", np.maximum(np.ceil(queue_bytes * capacity_ratio), mtu))
     low, high = (to_integers("ecn", np.ceil(bound * capacity / share)) for bound in bounds)
     if rules.weighted and fabric.ecn is None:
         low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1

@@ -48,8 +48,8 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
         changed = np.flatnonzero(working & (~worked | _differ(were, settings)))
         change = FabricChange(tick, np.flatnonzero(worked & ~working), changed, settings.of(changed))
         if tick in timeline.reroutes:
-            left = timeline.surviving(now)
-            reachable_routes = merged_routes(topology, routes, left, timeline.routes(left, routes))
+            remaining = timeline.surviving(now)
+            reachable_routes = merged_routes(topology, routes, remaining, timeline.routes(remaining, routes))
             change = replace(change, routes=paths.tables(reachable_routes), moved=reachable_routes is not routes)
         if len(change.broken) or len(changed) or change.routes is not None:
             changes.append(change)
@@ -72,8 +72,8 @@ def check_changes(timeline: Timeline, routes: Routes, fabric: Fabric) -> None:
     """
     topology = timeline.topology
     for tick in timeline.reroutes:
-        left = timeline.surviving(timeline.epoch_at(tick))
-        merged_routes(topology, routes, left, timeline.routes(left, routes))
+        remaining = timeline.surviving(timeline.epoch_at(tick))
+        merged_routes(topology, routes, remaining, timeline.routes(remaining, routes))
     _check_pace(timeline, fabric)
 
 

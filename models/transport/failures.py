@@ -52,12 +52,12 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
     if failures.reroute_ms < 0 or failures.at_ms < 0:
         raise SpecError("must be 0 or more", key="at_ms" if failures.at_ms < 0 else "reroute_ms")
     topology = session.topology
-    at, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
+    failure_tick, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
     link = link_numbers(topology)
     known = np.unique(link)
     failed = known[draw_links(failures.links, len(known), [failures.seed, 1], "failures.links")]
     built = Epoch.built(topology)
-    broken = replace(built, tick=at, links=~np.isin(link, failed))
+    broken = replace(built, tick=failure_tick, links=~np.isin(link, failed))
     try:
         return with_timeline(session, Timeline(topology, (built, broken), (reroute,), routing))
     except SpecError as error:
@@ -125,27 +125,27 @@ def _reroute(
     dead: bool [links]. present: the paths of all subflows so far. count: how often the routing has learned, including
     now.
     """
-    left = timeline.surviving(epoch)
-    routes = timeline.routes(left, session.routes)
+    remaining = timeline.surviving(epoch)
+    routes = timeline.routes(remaining, session.routes)
     first, broken = _passes(session.paths, dead), _passes(present, dead)
     returning = ~first & ~_alike(session.paths, present)
     drawn_anew = np.flatnonzero(first & broken)
     moved = np.flatnonzero(returning | (first & broken))
-    number = np.concatenate([left.channel, np.arange(session.topology.channels, len(session.delay))])
-    new = _drawn(session, left.topology, routes, drawn_anew, number, count)
+    number = np.concatenate([remaining.channel, np.arange(session.topology.channels, len(session.delay))])
+    new = _drawn(session, remaining.topology, routes, drawn_anew, number, count)
     paths = _with(session.paths, drawn_anew, new)
     return moved, _of(paths, moved)
 
 
-def _drawn(session: Session, left: Topology, routes: Routes, some: Ints, number: Ints, count: int) -> Paths:
+def _drawn(session: Session, remaining: Topology, routes: Routes, subflows: Ints, number: Ints, count: int) -> Paths:
     """New paths of some subflows, in the numbers of the whole network's links."""
-    if not len(some):
+    if not len(subflows):
         return _NO_PATHS
-    flow = np.searchsorted(session.first, some, side="right") - 1
+    flow = np.searchsorted(session.first, subflows, side="right") - 1
     source, destination = session.flows.source[flow], session.flows.destination[flow]
     paths = draw_paths(
-        left, routes, source, destination, np.arange(len(some) + 1), WITH_REPLACEMENT, session.seed,
-        number=session.subflows * count + some,
+        remaining, routes, source, destination, np.arange(len(subflows) + 1), WITH_REPLACEMENT, session.seed,
+        number=session.subflows * count + subflows,
     )  # fmt: skip
     return Paths(paths.start, number[paths.link].astype(np.int32))
 
@@ -173,15 +173,15 @@ def _joined(each: list[Ints32]) -> Paths:
     return Paths(start, np.concatenate([*each, np.zeros(0, np.int32)]).astype(np.int32))
 
 
-def _of(paths: Paths, some: Ints) -> Paths:
+def _of(paths: Paths, indices: Ints) -> Paths:
     """A subset of the paths."""
     each = _each(paths)
-    return _joined([each[i] for i in some.tolist()])
+    return _joined([each[i] for i in indices.tolist()])
 
 
-def _with(paths: Paths, some: Ints, new: Paths) -> Paths:
+def _with(paths: Paths, indices: Ints, new: Paths) -> Paths:
     """The paths with some replaced."""
     each = _each(paths)
-    for i, links in zip(some.tolist(), _each(new), strict=True):
+    for i, links in zip(indices.tolist(), _each(new), strict=True):
         each[i] = links
     return _joined(each)

@@ -147,8 +147,8 @@ def _in_ticks(positions: Ints, ticks: Fraction) -> Ints:
     last = int(positions.max(initial=0)) * over // under
     if max(over * under, last) > LARGEST_INTEGER:  # as of a very slow host: parts of a product do not fit
         return np.array([min(one * over // under, LARGEST_INTEGER) for one in positions.tolist()], np.int64)
-    whole, rest = np.divmod(positions, under)
-    products: Ints = whole * over + rest * over // under
+    quotient, rest = np.divmod(positions, under)
+    products: Ints = quotient * over + rest * over // under
     return products
 
 

@@ -83,8 +83,8 @@ def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
 
 def make_senders(subflows: int) -> Senders:
     """The senders of ``subflows`` subflows, all closed."""
-    whole, real = np.zeros((subflows, 8), np.int64), np.zeros((subflows, 8))
-    return Senders(whole, real, np.zeros((subflows, MEMORY)), np.zeros(subflows), np.zeros(subflows))
+    seq, win = np.zeros((subflows, 8), np.int64), np.zeros((subflows, 8))
+    return Senders(seq, win, np.zeros((subflows, MEMORY)), np.zeros(subflows), np.zeros(subflows))
 
 
 @kernel
@@ -194,8 +194,8 @@ def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> Non
         if cwnd < s.win[i, SSTHRESH]:
             cwnd += min(s.win[i, SSTHRESH] - cwnd, credit)
         else:
-            more = r.law.grow(s.window[first:last], s.rtt[first:last], i - first, credit, r.mss, s.memory[i], now)
-            cwnd += min(more, credit)
+            increase = r.law.grow(s.window[first:last], s.rtt[first:last], i - first, credit, r.mss, s.memory[i], now)
+            cwnd += min(increase, credit)
         s.win[i, CWND] = cwnd
         s.window[i] = cwnd
 

@@ -79,7 +79,7 @@ def _towards(topology: Topology, hops: Ints, sent: Floats) -> Floats:
     ports = np.bincount(src[closer], minlength=topology.switches)
     load, amount = np.zeros(topology.channels), sent.astype(float)
     for level in range(int(hops[sent > 0].max(initial=0)), 0, -1):
-        here = np.flatnonzero(closer & (hops[src] == level))
-        load[here] = amount[src[here]] / ports[src[here]]
-        amount = amount + sums(dst[here], load[here], topology.switches)
+        level_channels = np.flatnonzero(closer & (hops[src] == level))
+        load[level_channels] = amount[src[level_channels]] / ports[src[level_channels]]
+        amount = amount + sums(dst[level_channels], load[level_channels], topology.switches)
     return load

@@ -88,11 +88,11 @@ def _walk(
         if not drawn:
             route[i] = choose_route(r, seed, number[i], 0, 1, 0, src_switch[i], dst_switch[i])
         switch, hop = src_switch[i], 0
-        place = start[i] + 1
+        first_link = start[i] + 1
         while not at_destination(r, route[i], hop, switch, dst_switch[i]):
             port = next_port(r, route[i], seed, switch, dst_switch[i], number[i], 0, 1, 0, hop)
             if len(link):
-                link[place + hop] = out_start[switch] + port
+                link[first_link + hop] = out_start[switch] + port
             switch = dst[out_start[switch] + port]
             hop += 1
         if not len(link):
@@ -167,8 +167,8 @@ def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination
     if routes.form != PATHS:
         raise SpecError("limited needs a routing of whole paths, such as ecmp or ksp", key="path_draw")
     assert routes.paths is not None
-    place = topology.host_switch
-    pair = place[source] * topology.switches + place[destination]
+    host_switch = topology.host_switch
+    pair = host_switch[source] * topology.switches + host_switch[destination]
     counts: Ints = np.clip(np.diff(routes.paths.pair_start)[pair], 1, most)
     return counts
 

@@ -103,7 +103,7 @@ class Session:
         return most
 
     def ticks(self, seconds: float) -> int:
-        """Ticks in so many seconds, rounded up."""
+        """Ticks in ``seconds``, rounded up."""
         return ceil(Fraction(repr(float(seconds))) / Fraction(self.tick_s))
 
 

@@ -87,11 +87,11 @@ def _follow(
 ) -> None:
     """Compute ``ticks`` of every flow, each with one subflow."""
     for i in range(len(ticks)):
-        there = forth.link[forth.start[i] : forth.start[i + 1]]
+        links = forth.link[forth.start[i] : forth.start[i + 1]]
         home = back.link[back.start[i] : back.start[i + 1]]
         opened(r, senders, i, opening[i], opening[i])
         ticks[i] = _last_arrival(
-            r, senders, i, packets[i], opening[i], service[there], delay[there], answer[home], delay[home], past[i]
+            r, senders, i, packets[i], opening[i], service[links], delay[links], answer[home], delay[home], past[i]
         )
 
 
@@ -116,19 +116,19 @@ def _last_arrival(
     seq, slowest = senders.seq[i], service.max()
     trip = (service + delay).sum() + (answer + delay_home).sum() + past
     free, free_home = np.zeros(len(service), np.int64), np.zeros(len(answer), np.int64)
-    left, heard = np.empty(packets, np.int64), np.empty(packets, np.int64)
+    sent_at, acked_at = np.empty(packets, np.int64), np.empty(packets, np.int64)
     while True:
         while seq[NEXT] < packets and fits_window(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
             arrival = _pass(free, service, delay, now)
-            left[seq[NEXT]] = now
-            heard[seq[NEXT]] = _pass(free_home, answer, delay_home, arrival) + past
+            sent_at[seq[NEXT]] = now
+            acked_at[seq[NEXT]] = _pass(free_home, answer, delay_home, arrival) + past
             seq[NEXT] += 1
         waiting = packets - seq[NEXT]
         # once the window covers a round trip of the slowest link, that link is never idle again
         steady = senders.win[i, CWND] // r.mss * slowest >= trip and (answer <= slowest).all()
         if waiting == 0 or steady:
             return arrival + waiting * slowest
-        now, sample = heard[seq[UNA]], heard[seq[UNA]] - left[seq[UNA]]
+        now, sample = acked_at[seq[UNA]], acked_at[seq[UNA]] - sent_at[seq[UNA]]
         acknowledge(r, senders, i, i, i + 1, seq[UNA] + 1, sample, False, now)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Floats, Int, Ints
-from flitlab.models.jit import kernel, njit, routine
+from flitlab.models.jit import device_function, kernel, njit
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.datagram import precedence, service_ticks
 from flitlab.models.rules.route import next_hops
@@ -69,7 +69,7 @@ def uncontended_ticks(session: SpraySession) -> Floats:
     channels, host = channels_of(topology, session.delay, session.ratio)
     src_switch, dst_switch = topology.host_switch[flows.source], topology.host_switch[flows.destination]
     one = np.array([each.paths == 1 for each in session.transports])[session.kind]
-    taken = PathTimes(
+    path_times = PathTimes(
         one & (session.at_switch == BY_HASH),
         one & (session.at_switch in (BY_HASH, ROUND_ROBIN, LEAST_LEVEL)),
         topology.access_delay[flows.source] + topology.access_delay[flows.destination],
@@ -80,20 +80,20 @@ def uncontended_ticks(session: SpraySession) -> Floats:
     make_salts(session.seed, salts)
     ticks, may_take_longer = np.zeros(len(src_switch), np.int64), np.zeros(len(src_switch), bool)
     _fill(
-        session.routes, salts, channels, host, taken, src_switch, dst_switch, flows.packets, flows.last_size, gap,
+        session.routes, salts, channels, host, path_times, src_switch, dst_switch, flows.packets, flows.last_size, gap,
         session.acknowledges, rules.mtu, rules.control, ticks, may_take_longer,
     )  # fmt: skip
     if session.at_switch == BY_HASH:
         for kind, each in enumerate(session.transports):
-            if len(some := np.flatnonzero(may_take_longer & (session.kind == kind))):
+            if len(selected := np.flatnonzero(may_take_longer & (session.kind == kind))):
                 _follow(
                     each,
                     session.routes,
                     salts,
                     channels,
                     host,
-                    taken,
-                    some,
+                    path_times,
+                    selected,
                     src_switch,
                     dst_switch,
                     flows.packets,
@@ -120,7 +120,7 @@ def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Int
     )
 
 
-@routine
+@device_function
 def _walk(
     r: Tables,
     salts: Ints,
@@ -144,8 +144,8 @@ def _walk(
         chosen = np.int64(r.pair_start[pair])
         has_others = r.pair_start[pair + 1] - chosen > 1
         chosen = np.int64(spray_route(r, salts, paths, src_switch, dst_switch, key, entropy))
-        for place in range(r.path_start[chosen], r.path_start[chosen + 1]):
-            path[hops] = n.out_start[switch] + np.int64(r.path_port[place])
+        for index in range(r.path_start[chosen], r.path_start[chosen + 1]):
+            path[hops] = n.out_start[switch] + np.int64(r.path_port[index])
             switch = n.dst[path[hops]]
             hops += 1
         return hops, has_others
@@ -158,7 +158,7 @@ def _walk(
     return hops, has_others
 
 
-@routine
+@device_function
 def _in_line(
     n: Channels, host: HostLinks, path: Ints, hops: Int, packets: Int, full: Int, last: Int, gap: Int
 ) -> int:  # fmt: skip
@@ -166,24 +166,24 @@ def _in_line(
 
     full, last: bytes of each packet before the last, and of the last; gap: ticks between packets at the sender.
     """
-    more = packets - 1
+    earlier = packets - 1
     first = np.int64(service_ticks(host.ratio, full))
     period = max(gap, first)
-    last_end, delay = more * period + np.int64(service_ticks(host.ratio, last)), np.int64(host.delay_in)
+    last_end, delay = earlier * period + np.int64(service_ticks(host.ratio, last)), np.int64(host.delay_in)
     for hop in range(hops + 1):
         ratio = n.ratio[path[hop]] if hop < hops else np.int64(host.ratio)
         service = np.int64(service_ticks(ratio, full))
         first += delay + service
         period = max(period, service)
         ready = last_end + delay
-        if more > 0:
-            ready = max(ready, first + (more - 1) * period)
+        if earlier > 0:
+            ready = max(ready, first + (earlier - 1) * period)
         last_end = ready + np.int64(service_ticks(ratio, last))
         delay = np.int64(n.delay[path[hop]] if hop < hops else host.delay_out)
     return last_end + delay
 
 
-@routine
+@device_function
 def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
     """Write the channels by which packets may leave their first switch into ``channels``. Returns their number."""
     count = np.int64(0)
@@ -197,16 +197,16 @@ def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channe
     pair = src_switch * r.switches + dst_switch
     for chosen in range(r.pair_start[pair], r.pair_start[pair + 1]):
         channel = n.out_start[src_switch] + np.int64(r.path_port[r.path_start[chosen]])
-        place = np.int64(0)
-        while place < count and channels[place] != channel:
-            place += 1
-        if place == count:
+        index = np.int64(0)
+        while index < count and channels[index] != channel:
+            index += 1
+        if index == count:
             channels[count] = channel
             count += 1
     return count
 
 
-@routine
+@device_function
 def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -> tuple[int, int]:
     """Ticks in which parallel channels can send some packets, and ticks of one packet on the slowest; 0: no delay.
 
@@ -231,7 +231,7 @@ def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -
     return low, slowest
 
 
-@routine
+@device_function
 def _spread(
     n: Channels, host: HostLinks, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int,
     gap: Int,
@@ -246,8 +246,8 @@ def _spread(
     at_last = (packets - 1) * period + service_last + host.delay_in + over_last
     end = at_last + service_last
     if packets > 1:
-        whole = (packets - 1) * service
-        end = max(end, at_first + whole, min(at_first, at_last) + whole + service_last)
+        full_ticks = (packets - 1) * service
+        end = max(end, at_first + full_ticks, min(at_first, at_last) + full_ticks + service_last)
         end = max(end, at_first + (packets - 2) * period + service)
         count = packets if last == full else packets - 1
         ticks, slowest = _through(n, first_hops, count, full, period)
@@ -262,15 +262,15 @@ def _fill(
     salts: Ints,
     n: Channels,
     host: HostLinks,
-    taken: PathTimes,
+    path_times: PathTimes,
     src_switch: Ints,
     dst_switch: Ints,
     packets: Ints,
     last: Ints,
     gap: Ints,
-    answers: Bools,
+    acknowledges: Bools,
     full: Int,
-    answer: Int,
+    control_bytes: Int,
     ticks: Ints,
     may_take_longer: Bools,
 ) -> None:
@@ -282,27 +282,42 @@ def _fill(
     for i in range(len(ticks)):
         hops, has_others = _walk(r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), one, none, path)
         in_line = _in_line(n, host, path, hops, packets[i], full, last[i], gap[i])
-        if has_others and not taken.single_forward[i]:
+        if has_others and not path_times.single_forward[i]:
             count = _first_hops(r, n, src_switch[i], dst_switch[i], path)
-            ticks[i] = _spread(n, host, path[:count], taken.full[i], taken.last[i], packets[i], full, last[i], gap[i])
+            ticks[i] = _spread(
+                n, host, path[:count], path_times.full[i], path_times.last[i], packets[i], full, last[i], gap[i]
+            )
             may_take_longer[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
         else:
             ticks[i] = in_line
-        ticks[i] += taken.access[i]
-        if not answers[i]:
+        ticks[i] += path_times.access[i]
+        if not acknowledges[i]:
             continue
-        back = taken.back[i]
-        if taken.single_back[i]:
+        back = path_times.back[i]
+        if path_times.single_back[i]:
             hops, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), one, none, path)
-            back = np.int64(_over(n, path, hops, answer))
-        ticks[i] += back + _host_ticks(host, answer) + taken.access[i]
+            back = np.int64(_over(n, path, hops, control_bytes))
+        ticks[i] += back + _host_ticks(host, control_bytes) + path_times.access[i]
 
 
 @njit
 def _follow(
-    rules: Rules, r: Tables, salts: Ints, n: Channels, host: HostLinks, taken: PathTimes, some: Ints, src_switch: Ints,
-    dst_switch: Ints, packets: Ints, last: Ints, gap: Ints, answers: Bools, start: Ints, ticks: Ints,
-) -> None:  # fmt: skip
+    rules: Rules,
+    r: Tables,
+    salts: Ints,
+    n: Channels,
+    host: HostLinks,
+    path_times: PathTimes,
+    flows: Ints,
+    src_switch: Ints,
+    dst_switch: Ints,
+    packets: Ints,
+    last: Ints,
+    gap: Ints,
+    acknowledges: Bools,
+    start: Ints,
+    ticks: Ints,
+) -> None:
     """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by their uncontended times.
 
     Their packets choose paths before any feedback; other flows keep the lower bound. So do flows that could be faster
@@ -310,13 +325,15 @@ def _follow(
     of the source.
     """
     path, free = np.zeros((_FEW, len(n.out_start)), np.int64), np.zeros(len(n.dst) + 1, np.int64)
-    at, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
-    for i in some:
+    arrival, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
+    for i in flows:
         count, size, key = packets[i], last[i], flow_key(i, False)
         period = max(gap[i], np.int64(service_ticks(host.ratio, rules.mtu)))
-        first_answer = taken.full[i] + taken.back[i] + _host_ticks(host, rules.mtu) + _host_ticks(host, rules.control)
-        first_answer += 2 * taken.access[i]
-        if answers[i] and (count - 1) * period >= first_answer:
+        first_answer = (
+            path_times.full[i] + path_times.back[i] + _host_ticks(host, rules.mtu) + _host_ticks(host, rules.control)
+        )
+        first_answer += 2 * path_times.access[i]
+        if acknowledges[i] and (count - 1) * period >= first_answer:
             continue
         alike = True
         for number in range(count):
@@ -324,21 +341,23 @@ def _follow(
             hops[number], _ = _walk(r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number])
             length = size if number == count - 1 else np.int64(rules.mtu)
             over = np.int64(_over(n, path[number], hops[number], length))
-            alike &= over == (taken.last[i] if number == count - 1 else taken.full[i])
-            at[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
-        total = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, at, free, passed))
-        total += taken.access[i]
-        if answers[i]:
-            entropy = first_entropy(rules, i, np.argmax(at[:count]))
+            alike &= over == (path_times.last[i] if number == count - 1 else path_times.full[i])
+            arrival[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
+        total = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, arrival, free, passed))
+        total += path_times.access[i]
+        if acknowledges[i]:
+            entropy = first_entropy(rules, i, np.argmax(arrival[:count]))
             back, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0])
-            total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + taken.access[i]
+            total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + path_times.access[i]
         # earliest retransmission of a packet: trimmed at once, or after its timeout
-        again = min(taken.back[i] + 2 * (_host_ticks(host, rules.control) + taken.access[i]), np.int64(rules.timeout))
-        if alike or not answers[i] or total - ticks[i] + (count - 1) * period <= again:
+        again = min(
+            path_times.back[i] + 2 * (_host_ticks(host, rules.control) + path_times.access[i]), np.int64(rules.timeout)
+        )
+        if alike or not acknowledges[i] or total - ticks[i] + (count - 1) * period <= again:
             ticks[i] = total
 
 
-@routine
+@device_function
 def _over(n: Channels, path: Ints, hops: Int, size: Int) -> int:
     """Ticks of a packet over the first ``hops`` channels of a path."""
     ticks = np.int64(0)
@@ -353,31 +372,40 @@ def _host_ticks(host: HostLinks, size: Int) -> int:
     return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
 
 
-@routine
+@device_function
 def _arrivals(
-    rules: Rules, n: Channels, host: HostLinks, hops: Ints, packets: Int, last: Int, start: Int, path: Ints, at: Ints,
-    free: Ints, passed: Ints,
-) -> int:  # fmt: skip
+    rules: Rules,
+    n: Channels,
+    host: HostLinks,
+    hops: Ints,
+    packets: Int,
+    last: Int,
+    start: Int,
+    path: Ints,
+    arrival: Ints,
+    free: Ints,
+    passed: Ints,
+) -> int:
     """Ticks until all packets of a flow have arrived, each over ``hops`` channels of its own path.
 
-    start: tick of the first one. at: int64 [packets], arrival at the first switch, and on return at the host. passed:
-    scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that of the host, is
-    idle; 0 before and afterwards.
+    start: tick of the first one. arrival: int64 [packets], ticks of arrival at the first switch, and on return at the
+    host. passed: scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that
+    of the host, is idle; 0 before and afterwards.
     """
-    end, left = np.int64(0), np.int64(0)
+    end, steps_left = np.int64(0), np.int64(0)
     for number in range(packets):
         passed[number] = 0
-        left += hops[number] + 1
-    while left > 0:
+        steps_left += hops[number] + 1
+    while steps_left > 0:
         earliest = np.int64(-1)  # the packet that is at a queue first
         for other in range(packets):
             if passed[other] > hops[other]:
                 continue
-            if earliest < 0 or at[other] < at[earliest]:
+            if earliest < 0 or arrival[other] < arrival[earliest]:
                 earliest = np.int64(other)
-            elif at[other] == at[earliest] and passed[other] > 0 and passed[earliest] > 0:
+            elif arrival[other] == arrival[earliest] and passed[other] > 0 and passed[earliest] > 0:
                 now, first, second = (
-                    start + at[earliest],
+                    start + arrival[earliest],
                     path[other, passed[other] - 1],
                     path[earliest, passed[earliest] - 1],
                 )
@@ -387,11 +415,11 @@ def _arrivals(
         channel = np.int64(len(n.dst)) if at_last else path[earliest, passed[earliest]]
         ratio = np.int64(host.ratio) if at_last else n.ratio[channel]
         size = last if earliest == packets - 1 else np.int64(rules.mtu)
-        free[channel] = max(free[channel], at[earliest]) + service_ticks(ratio, size)
-        at[earliest] = free[channel] + (np.int64(host.delay_out) if at_last else n.delay[channel])
+        free[channel] = max(free[channel], arrival[earliest]) + service_ticks(ratio, size)
+        arrival[earliest] = free[channel] + (np.int64(host.delay_out) if at_last else n.delay[channel])
         passed[earliest] += 1
-        left -= 1
-        end = max(end, at[earliest])
+        steps_left -= 1
+        end = max(end, arrival[earliest])
     for number in range(packets):
         for hop in range(hops[number]):
             free[path[number, hop]] = 0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Ints, Masks
-from flitlab.models.jit import interpreted, kernel, njit, routine
+from flitlab.models.jit import device_function, interpreted, kernel, njit
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.bits import lowest
@@ -90,7 +90,7 @@ def _better(best: Int, ticks: Int, most: bool) -> int:
     return np.int64(max(best, ticks) if most else min(best, ticks))
 
 
-@routine
+@device_function
 def _over_paths(
     r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool
 ) -> int:
@@ -98,8 +98,8 @@ def _over_paths(
     pair, best = src_switch * r.switches + dst_switch, np.int64(-1)
     for path in range(r.pair_start[pair], r.pair_start[pair + 1]):
         switch, ticks = np.int64(src_switch), np.int64(0)
-        for place in range(r.path_start[path], r.path_start[path + 1]):
-            channel = n.out_start[switch] + np.int64(r.path_port[place])
+        for index in range(r.path_start[path], r.path_start[path + 1]):
+            channel = n.out_start[switch] + np.int64(r.path_port[index])
             if n.rate[channel] < least_rate:
                 ticks = np.int64(-1)
                 break
@@ -110,7 +110,7 @@ def _over_paths(
     return best
 
 
-@routine
+@device_function
 def _over_next_hops(
     r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
     known: Ints, stamp: Int, stack: Ints, rest: Masks,
@@ -275,8 +275,8 @@ def longest_round_trip(
     tables, most = routes.tables(topology), 0
     step = max(1, _PAIRS // len(ends))
     for first in range(0, len(ends), step):
-        some = ends[first : first + step]
-        src_switch, dst_switch = np.repeat(ends, len(some)), np.tile(some, len(ends))
+        batch = ends[first : first + step]
+        src_switch, dst_switch = np.repeat(ends, len(batch)), np.tile(batch, len(ends))
         trip = slowest(tables, channels, src_switch, dst_switch, size) + slowest(
             tables, channels, dst_switch, src_switch, answer
         )

@@ -35,7 +35,7 @@ MAX_TICKS = 2**62
 
 def reject_misplaced_keys(draft: Draft) -> None:
     """Reject keys and switching modes that the experiment does not have."""
-    switching_mode = draft.discipline
+    switching_mode = draft.switching_mode
     if draft.runs_program:
         for key in filter(draft.has_value, NOT_FOR_PROGRAMS):
             draft.reject(key, _why_not(key, draft.experiment))
@@ -82,7 +82,7 @@ def messages_of(draft: Draft, tick_ns: float | None, full_packets: bool) -> Mess
 
 def reject_flit_keys(draft: Draft) -> None:
     """Reject the flit keys of ``messages:`` where flows carry messages: ``switching:`` defines their packets."""
-    mode = draft.discipline.mode if draft.discipline is not None else ""
+    mode = draft.switching_mode.mode if draft.switching_mode is not None else ""
     for key in ("messages.flit_bytes", "messages.packet_flits", "messages.header_flits"):
         if draft.has_value_at(key):
             draft.reject(key, f"is not for mode {mode}: switching defines the packets")

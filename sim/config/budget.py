@@ -95,7 +95,7 @@ def max_run_ticks(measure: MeasureConfig, longest: int) -> int:
 def has_budget(draft: Draft) -> bool:
     """Whether a configuration requests budgets, and its scenario simulates packets."""
     is_requested = BUDGET in draft.config.outputs.figures and draft.experiment == "load_sweep"
-    return is_requested and getattr(draft.discipline, "counts", None) == PACKETS
+    return is_requested and getattr(draft.switching_mode, "counts", None) == PACKETS
 
 
 def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -> BudgetScenarios:

@@ -94,7 +94,7 @@ def ranked(draft: Draft, topology: Topology) -> Topology:
     config = draft.config.collective
     if config is None or config.ranks == "hosts":
         return topology
-    if draft.discipline is not None and draft.discipline.mode != "flow":
+    if draft.switching_mode is not None and draft.switching_mode.mode != "flow":
         problem = "is for mode flow: packets have hosts of capacity 1, so a rank with d channels is d hosts of a switch"
         draft.reject("collective.ranks", problem)
     has_rank = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)

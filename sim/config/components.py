@@ -291,7 +291,7 @@ def metrics_of(draft: Draft) -> list[MetricSpec]:
 
 def _with_source_routes(draft: Draft, routing: Any) -> Any:
     """The routing; if flows draw paths, ECMP draws them at the source unless ``routed`` is set."""
-    draws = draft.discipline is not None and draft.discipline.draws_paths
+    draws = draft.switching_mode is not None and draft.switching_mode.draws_paths
     if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not draws:
         return routing
     return routing.model_copy(update={"routed": "source"})

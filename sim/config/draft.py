@@ -84,14 +84,14 @@ class Draft(ConfigDocument):
         return isinstance(model, BaseModel) and key in model.model_fields_set and getattr(model, key) is not None
 
     @property
-    def discipline(self) -> type[SwitchingMode] | None:
+    def switching_mode(self) -> type[SwitchingMode] | None:
         """The switching mode, also if its keys have errors; None if the mode is unknown."""
         try:
             model = spec_class("switching", self.config.switching.get("mode", DEFAULT_KINDS["switching"]))
         except (UnknownKindError, TypeError):
             return None
         assert issubclass(model, SwitchingSpec)
-        return model.discipline
+        return model.switching_mode
 
     def spec(self, category: str) -> Any:
         """The specification of the component in the section of its category, such as ``topology``.

@@ -18,7 +18,7 @@ LONG_LIVED_LOAD = 1.0
 
 def counts_flows(draft: Draft) -> bool:
     """Whether the switching mode carries flows."""
-    return draft.discipline is not None and draft.discipline.counts == FLOWS
+    return draft.switching_mode is not None and draft.switching_mode.counts == FLOWS
 
 
 def has_long_lived_flows(draft: Draft) -> bool:
@@ -26,7 +26,7 @@ def has_long_lived_flows(draft: Draft) -> bool:
 
     Also if the switching mode is unknown, to avoid a second error.
     """
-    if draft.discipline is None:
+    if draft.switching_mode is None:
         return True
     source = draft.source or SourceConfig()
     return counts_flows(draft) and (source.arrivals == "together" or source.sizes is None)
@@ -47,7 +47,7 @@ def validate_flow_times(draft: Draft) -> None:
     """Reject a saturation search, a window outside of the run, and arrivals of flows without sizes."""
     window, seconds = draft.config.measure.window, draft.config.measure.seconds
     if draft.config.placing is not None:
-        mode = draft.discipline.mode if draft.discipline is not None else ""
+        mode = draft.switching_mode.mode if draft.switching_mode is not None else ""
         problem = f"mode {mode} has no saturation point: what its flows reach is efficiency in results.csv"
         draft.reject("loads", problem)
     if window is not None and not _is_within(window, seconds):

@@ -13,13 +13,13 @@ from tests import ROOT
 
 PROGRAM = """\
 import json, sys
-from flitlab.models.jit import inner, njit, routine
+from flitlab.models.jit import device_function, inline, njit
 
-@inner
+@inline
 def next_of(number):
     return number + 1
 
-@routine
+@device_function
 def twice(number):
     return 2 * next_of(number)
 
@@ -92,12 +92,13 @@ import numpy as np
 from flitlab.models.jit import _decorator
 from rules import Rule, Rules
 parts = sys.argv[1] == "parts"
-njit, kernel = _decorator(parts=parts), _decorator(parts=parts, _nrt=False, forceinline=True)
-routine, inner = _decorator(parts=parts, _nrt=False), _decorator(for_python=False, parts=parts, _nrt=False)
+njit, kernel = _decorator(device_functions=parts), _decorator(device_functions=parts, _nrt=False, forceinline=True)
+device_function = _decorator(device_functions=parts, _nrt=False)
+inline = _decorator(for_python=False, device_functions=parts, _nrt=False)
 
 rule = Rule(2, np.zeros(1, np.int64), True)
 
-@inner
+@inline
 def half(rules, number):
     rules.rule.counted[0] += 1
     return number // rules.rule.by if rules.rule.halves else number
@@ -110,7 +111,7 @@ def steps(rules, number):
         rules = rules
     return count
 
-@routine
+@device_function
 def total(rules, numbers):
     most = 0
     for number in numbers:

@@ -360,7 +360,7 @@ def test_flight_is_what_the_receiver_is_not_known_to_have(seed):
         if not order and not may_send(rules, senders, 0) and senders.seq[0, at.FINISHED] < 0:
             raise AssertionError("nothing is under way, and nothing may be sent")
     assert senders.seq[0, at.FLIGHT] == 0
-    assert senders.seq[0, at.AGAIN] == 0
+    assert senders.seq[0, at.RESENDS_PENDING] == 0
     assert not senders.in_flight.any()
     assert senders.seq[0, at.KNOWN] == 49 * 64 + 200_000
 
@@ -493,7 +493,7 @@ def test_a_pacer_serves_in_turn_at_its_rate():
     assert now - 1000 == 9 * round(64 * 256 / 0.99)
     rest = [next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) for _ in range(3)]
     assert rest == [0, 1, 2]
-    assert receivers.got[:, at.GIVEN].tolist() == [200] * 3
+    assert receivers.got[:, at.CREDIT_GRANTED].tolist() == [200] * 3
     slow = 0
     while pacers.due[127] >= 0 and next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) >= 0:
         slow += 1
@@ -526,7 +526,7 @@ def test_a_connection_becomes_active_whenever_its_target_advances():
     for _ in range(10):
         serve()
     assert [flow for flow, _ in served] == [1, 0, 0, 0, 0] * 2
-    assert receivers.got[:, at.GIVEN].tolist() == [4 + 64 * 10, 4 + 64 * 3]
+    assert receivers.got[:, at.CREDIT_GRANTED].tolist() == [4 + 64 * 10, 4 + 64 * 3]
 
 
 def test_receivers_adjust_their_rate_by_a_timer_that_runs_from_the_beginning():
@@ -584,7 +584,7 @@ def test_ndp_grants_a_packet_for_each_that_came():
     while (flow := next_pull(rules, receivers, pacers, 127, now)) >= 0:
         assert flow == 0
         pulls, now = pulls + 1, int(pacers.due[127])
-    assert (pulls, receivers.got[0, at.GIVEN], now) == (5, 5, 5 * (MTU + 64))
+    assert (pulls, receivers.got[0, at.CREDIT_GRANTED], now) == (5, 5, 5 * (MTU + 64))
 
 
 def test_a_server_with_weighted_turns_serves_ten_control_packets_for_each_data_packet():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numba.core.errors import NumbaError
 
-from flitlab.models.jit import NUMBA_TESTED, inner, njit, routine
+from flitlab.models.jit import NUMBA_TESTED, device_function, inline, njit
 
 pytestmark = pytest.mark.skipif(not NUMBA_TESTED, reason="widths are checked with the tried version of Numba alone")
 
@@ -29,12 +29,12 @@ def kept(now, then):
     return np.uint32(since) if since else np.uint32(0)
 
 
-@inner
+@inline
 def _hidden(records, now):
     records[0].total += np.int64(now - records[0].tick)
 
 
-@routine
+@device_function
 def in_a_part(records, now):
     _hidden(records, now)
 

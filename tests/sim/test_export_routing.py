@@ -144,7 +144,7 @@ def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
 
 
 def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, capsys):
-    monkeypatch.setattr("flitlab.models.routing.optimal.LISTED", 0)
+    monkeypatch.setattr("flitlab.models.routing.optimal.MAX_LISTED_PATHS", 0)
     monkeypatch.setattr("flitlab.fluid.weights.NEAR", 9)
     uniform = {"kind": "uniform", "packet_flits": 4}
     code, out = export(traffic=uniform)

@@ -11,7 +11,7 @@ from tests import ROOT
 
 FOLDER = ROOT / "sim" / "engines" / "compiled"
 FILES = sorted(FOLDER.rglob("*.py"))
-COMPILED = {"inner", "kernel", "njit", "routine"}
+COMPILED = {"inline", "kernel", "njit", "device_function"}
 """The decorators of :mod:`flitlab.models.jit`."""
 
 

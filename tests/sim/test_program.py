@@ -98,7 +98,7 @@ def tampered(**arrays) -> Program:
         ({"after": [0, 5, 1, 1]}, "do not follow"),
         ({"successor": [4]}, "an operation of another rank"),
         ({"successor": [1 << 40]}, "an operation of another rank"),
-        ({"need": [0, 0, 0]}, "waits for more, or fewer"),
+        ({"need": [0, 0, 0]}, "number of dependencies differs"),
         ({"cpu": [0, 0]}, "cpu is int16 [2], expected int16 [3]"),
     ],
 )

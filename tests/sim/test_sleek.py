@@ -71,19 +71,19 @@ def test_packets_count_as_lost_when_one_and_a_half_windows_came_beyond_them(slee
     now = rules.rtt0 + 1
     few = int(1.5 * 10 * MTU / MSS)  # packets of the window, by their payload
     acknowledge(rules, senders, few + 2, 3, now)
-    assert seq[at.AGAIN] == 0
+    assert seq[at.RESENDS_PENDING] == 0
     senders.win[0, at.WINDOW] = 10.0 * MTU
     acknowledge(rules, senders, few + 4, 3, now)
     assert seq[at.RECOVER] == (sent if sleek else -1)
     window = int(senders.win[0, at.WINDOW] / MSS)
-    assert seq[at.AGAIN] == (window if sleek else 0)  # nobody said which of them came
+    assert seq[at.RESENDS_PENDING] == (window if sleek else 0)  # nobody said which of them came
     assert may_send(rules, senders, 0) == sleek
     if sleek:
         senders.win[0, at.WINDOW] = MTU
         assert send(rules, senders, 0, 0, now)[0] == 0  # the window does not matter
-        before = int(seq[at.AGAIN])
+        before = int(seq[at.RESENDS_PENDING])
         acknowledge(rules, senders, few + 5, 3, now)
-        assert seq[at.AGAIN] == before  # each packet once in a recovery
+        assert seq[at.RESENDS_PENDING] == before  # each packet once in a recovery
         senders.win[0, at.WINDOW] = 10.0 * MTU
         on_timeout(rules, senders, 0, now + rules.timeout)
         assert senders.win[0, at.WINDOW] == 10.0 * MTU

@@ -101,7 +101,7 @@ def test_kept_ticks_are_subtracted_and_compared_by_elapsed_alone(mode):
     "text", ["now - np.int64(record.stamp)", "line.left < now", "np.uint32(a - record.followed)", "line.left += 1"]
 )
 def test_a_bare_use_would_be_found(text):
-    assert bare_uses(ast.parse(f"@inner\ndef f():\n    {text}\n"), FIELDS["datagram"])
+    assert bare_uses(ast.parse(f"@inline\ndef f():\n    {text}\n"), FIELDS["datagram"])
 
 
 @pytest.mark.parametrize("number", long_after(12, range(60)))

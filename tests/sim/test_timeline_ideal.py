@@ -129,7 +129,7 @@ def test_a_point_counts_what_is_lost(tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow is not for mode ideal"),
+        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow needs another mode than ideal"),
         ("loads={saturation: {}}", "timeline: is not for loads that are searched for"),
         ("timeline[0].at_tick=3001", "timeline"),
         ("routing={kind: polarized}", "timeline.*polarized computes its next hops from the whole network"),
@@ -143,7 +143,7 @@ def test_what_cannot_be_is_refused(tmp_path, change, expected):
 
 def test_routes_of_another_kind_are_refused():
     case = ideal(ring())
-    with pytest.raises(SpecError, match="another kind in what is left at tick 10"):
+    with pytest.raises(SpecError, match="another form in the network that remains at tick 10"):
         happening(case, [{"at_tick": 10, "fail": {"links": [[0, 1]]}}], {"kind": "ksp", "k": 1})
 
 

@@ -266,7 +266,7 @@ def test_a_point_counts_what_is_lost_and_has_ceilings_of_every_epoch(tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow is not for mode wormhole"),
+        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow needs another mode than wormhole"),
         ("switching={mode: wormhole, vcs: 1, allow_deadlock: true}", "timeline: needs routes with a certificate"),
         ("measure.ticks=1500", "timeline: 2 links return at tick 2000, after the end of the run, 1,500 ticks"),
     ],

@@ -243,16 +243,16 @@ def all_to_all_v(
     SpecError: an unknown algorithm.
     """
     algorithms = {"scattered": all_to_all.scattered, "linear": all_to_all.linear, "pairwise": all_to_all.pairwise}
-    taken = "scattered" if algorithm in (None, BEST) else algorithm
-    if taken not in algorithms:
+    chosen = "scattered" if algorithm in (None, BEST) else algorithm
+    if chosen not in algorithms:
         raise SpecError("is no algorithm of all_to_all_v", "algorithm", [*algorithms, BEST])
     ranks = groups.shape[1]
-    off = sizes.sum(axis=1) - np.diagonal(sizes)
+    sent_bytes = sizes.sum(axis=1) - np.diagonal(sizes)
 
     def carry_out(by: str, into: Builder) -> None:
-        into.begin(label or "all_to_all_v", by, int(off.max(initial=0)), ranks, ranks == builder.ranks)
+        into.begin(label or "all_to_all_v", by, int(sent_bytes.max(initial=0)), ranks, ranks == builder.ranks)
         algorithms[by](Communicator(into, np.asarray(groups)), sizes)
 
     if algorithm == BEST:
-        taken = best_of(algorithms, carry_out, builder, ("all_to_all_v", groups.tobytes(), sizes.tobytes()))
-    carry_out(taken, builder)
+        chosen = best_of(algorithms, carry_out, builder, ("all_to_all_v", groups.tobytes(), sizes.tobytes()))
+    carry_out(chosen, builder)

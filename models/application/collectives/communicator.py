@@ -68,9 +68,9 @@ class Communicator:
         member: int64, the members.
         size: bytes, one number or one per member.
         """
-        who = self.groups[:, member]
-        ns = np.broadcast_to(np.asarray(size) * self.ns_per_byte, who.shape)
-        self.builder.calculate(ns.ravel(), who.ravel())
+        ranks = self.groups[:, member]
+        ns = np.broadcast_to(np.asarray(size) * self.ns_per_byte, ranks.shape)
+        self.builder.calculate(ns.ravel(), ranks.ravel())
 
 
 def shares(size: int, parts: int) -> Ints:

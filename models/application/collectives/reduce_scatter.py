@@ -65,6 +65,6 @@ def halving(comm: Communicator, folded: Fold, bounds: np.ndarray) -> None:
     """
     actors = np.arange(len(folded.actor))
     for distance in reversed(distances(len(actors))):
-        mine, theirs = (who // distance * distance for who in (actors, actors ^ distance))
+        mine, theirs = (member // distance * distance for member in (actors, actors ^ distance))
         comm.exchange(folded.actor, folded.actor[actors ^ distance], bounds[theirs + distance] - bounds[theirs])
         comm.reduce(folded.actor, bounds[mine + distance] - bounds[mine])

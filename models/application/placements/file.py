@@ -35,17 +35,19 @@ class File(PlacementSpec):
         host = np.zeros(ranks, np.int64)
         holder: dict[int, int] = {}
         count = 0
-        for number, where, first, name in self._lines():
-            rank = count if first is None else self._rank(first, ranks, where)
+        for number, line_name, first, name in self._lines():
+            rank = count if first is None else self._rank(first, ranks, line_name)
             if rank >= ranks:
-                raise SpecError(f"{where}: the program has {ranks} ranks, so these are too many lines", "path")
+                raise SpecError(f"{line_name}: the program has {ranks} ranks, so these are too many lines", "path")
             if line_of[rank]:
-                raise SpecError(f"{where}: rank {rank} has a host already, in line {line_of[rank]}", "path")
-            place = names.number(name, "path", where)
-            if place in holder:
-                raise SpecError(f"{where}: host {names.label(place)} has rank {holder[place]} already", "path")
-            holder[place] = rank
-            line_of[rank], host[rank] = number, place
+                raise SpecError(f"{line_name}: rank {rank} has a host already, in line {line_of[rank]}", "path")
+            host_number = names.number(name, "path", line_name)
+            if host_number in holder:
+                raise SpecError(
+                    f"{line_name}: host {names.label(host_number)} has rank {holder[host_number]} already", "path"
+                )
+            holder[host_number] = rank
+            line_of[rank], host[rank] = number, host_number
             count += 1
         if count < ranks:
             missing = int(np.flatnonzero(line_of == 0)[0])
@@ -64,14 +66,14 @@ class File(PlacementSpec):
             if not width and (header := sorted(cells)) in (["host"], ["host", "rank"]):
                 width, turned = len(header), cells[0] == "host" and len(cells) == 2
                 continue
-            where = f"{self.path}:{number}: {line.strip()}"
+            line_name = f"{self.path}:{number}: {line.strip()}"
             width = width or len(cells)
             if len(cells) != width or width > 2:
-                raise SpecError(f"{where}: expected {'one host' if width == 1 else 'rank,host'}", "path")
+                raise SpecError(f"{line_name}: expected {'one host' if width == 1 else 'rank,host'}", "path")
             cells = cells[::-1] if turned else cells
-            yield number, where, cells[0] if width == 2 else None, cells[-1]
+            yield number, line_name, cells[0] if width == 2 else None, cells[-1]
 
-    def _rank(self, cell: str, size: int, where: str) -> int:
+    def _rank(self, cell: str, size: int, line_name: str) -> int:
         if not cell.isdecimal() or int(cell) >= size:
-            raise SpecError(f"{where}: rank must be a whole number in 0..{size - 1}", "path")
+            raise SpecError(f"{line_name}: rank must be a whole number in 0..{size - 1}", "path")
         return int(cell)

@@ -8,7 +8,7 @@ from scipy import sparse
 from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
 from flitlab.models.application.program import SEND, Program
 from flitlab.models.arrays import Integers
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.registry import SpecError, register
 from flitlab.models.rules.draw import PLACEMENT, philox
 from flitlab.models.topology.distances import distances
@@ -91,7 +91,7 @@ def bytes_between(program: Program) -> sparse.csr_array:
     return total
 
 
-@inner
+@inline
 def _gain(
     links: tuple[Integers, Integers, Integers, Integers],
     host_switch: Integers,
@@ -119,7 +119,7 @@ def _gain(
     return gain
 
 
-@inner
+@inline
 def _exchange_gain(
     links: tuple[Integers, Integers, Integers, Integers],
     host_switch: Integers,
@@ -137,7 +137,7 @@ def _exchange_gain(
     return gain
 
 
-@inner
+@inline
 def _exchange(host: Integers, holder: Integers, rank: int, to: int) -> None:
     other, old_host = holder[to], host[rank]
     holder[old_host], holder[to] = other, rank
@@ -146,7 +146,7 @@ def _exchange(host: Integers, holder: Integers, rank: int, to: int) -> None:
         host[other] = old_host
 
 
-@routine
+@device_function
 def _accept(
     links: tuple[Integers, Integers, Integers, Integers],
     host_switch: Integers,
@@ -176,7 +176,7 @@ def _accept(
     return total
 
 
-@routine
+@device_function
 def _descend(
     links: tuple[Integers, Integers, Integers, Integers],
     host_switch: Integers,

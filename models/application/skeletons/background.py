@@ -58,12 +58,12 @@ class Background(Skeleton):
         builder.begin("background", size=self.size_bytes)
         sent: list[MessageSet] = []
         for k in range(int(count.max(initial=0))):
-            some = begin[count > k] + k
+            indices = begin[count > k] + k
             with builder.on(1):
-                builder.calculate(gap[some], source[some])
+                builder.calculate(gap[indices], source[indices])
                 due = builder.moment()
-            builder.wait(due, source[some])
-            sent.append(builder.declare(source[some], target[some], self.size_bytes))
+            builder.wait(due, source[indices])
+            sent.append(builder.declare(source[indices], target[indices], self.size_bytes))
             builder.send(sent[-1])
         with builder.on(2):
             builder.receive(MessageSet.joined(sent))

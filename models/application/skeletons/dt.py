@@ -65,7 +65,7 @@ class Dt(NasBenchmark):
 
 
 def nodes(graph: str, sources: int) -> int:
-    """Nodes of a graph with so many sources (``WH``: sinks)."""
+    """Nodes of a graph with ``sources`` sources (``WH``: sinks)."""
     return sum(map(len, task_graph(graph, sources)[0]))
 
 

@@ -64,5 +64,5 @@ def _send_buffers(builder: Builder, size: int) -> None:
     builder.begin("pairs", "linear", size, synchronising=True)
     if builder.ranks > 1:
         builder.expect(2 * builder.ranks * (builder.ranks - 1) * (size // BUFFER + 1))
-        for left in range(size, -1, -BUFFER):
-            all_to_all.linear(Communicator(builder, everyone(builder)), min(left, BUFFER))
+        for remaining in range(size, -1, -BUFFER):
+            all_to_all.linear(Communicator(builder, everyone(builder)), min(remaining, BUFFER))

@@ -42,8 +42,8 @@ class Halo(Skeleton):
         return self.repeats, self.repeats
 
     def iterate(self, builder: Builder) -> None:
-        place = np.arange(builder.ranks).reshape(self.dims or builder.ranks)
-        pairs = [self._neighbours(place, axis) for axis in range(place.ndim)]
+        grid = np.arange(builder.ranks).reshape(self.dims or builder.ranks)
+        pairs = [self._neighbours(grid, axis) for axis in range(grid.ndim)]
         source, target = np.concatenate(pairs, axis=1)
         builder.begin("calculate")
         builder.calculate(self.calculate_ns)
@@ -53,10 +53,10 @@ class Halo(Skeleton):
     def notes(self, ranks: int) -> dict[str, Any]:
         return {"dims": list(self.dims or (ranks,))}
 
-    def _neighbours(self, place: np.ndarray, axis: int) -> Ints:
+    def _neighbours(self, grid: np.ndarray, axis: int) -> Ints:
         """int64 [2, messages]: source and target along an axis, up and down."""
-        up = np.stack([place, np.roll(place, -1, axis)])
-        if not self.periodic or place.shape[axis] == 2:  # two neighbours that are one get one message
-            up = np.take(up, np.arange(place.shape[axis] - 1), axis + 1)
+        up = np.stack([grid, np.roll(grid, -1, axis)])
+        if not self.periodic or grid.shape[axis] == 2:  # two neighbours that are one get one message
+            up = np.take(up, np.arange(grid.shape[axis] - 1), axis + 1)
         up = up.reshape(2, -1)
         return np.concatenate([up, up[::-1]], axis=1)

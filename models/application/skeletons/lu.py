@@ -65,9 +65,9 @@ def grid(ranks: int) -> tuple[int, int]:
 
 def _towards(shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Neighbouring ranks to the south, and to the east: int64 [2, neighbours] each."""
-    place = np.arange(shape[0] * shape[1]).reshape(shape[::-1]).T
-    south = np.stack([place[:-1].ravel(), place[1:].ravel()])
-    east = np.stack([place[:, :-1].ravel(), place[:, 1:].ravel()])
+    grid_ranks = np.arange(shape[0] * shape[1]).reshape(shape[::-1]).T
+    south = np.stack([grid_ranks[:-1].ravel(), grid_ranks[1:].ravel()])
+    east = np.stack([grid_ranks[:, :-1].ravel(), grid_ranks[:, 1:].ravel()])
     return south, east
 
 

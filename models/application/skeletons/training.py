@@ -29,23 +29,23 @@ class Training(Skeleton):
     """Training steps of a transformer under data, tensor, pipeline and expert parallelism at once.
 
     ranks = tensor * data * pipeline, tensor groups next to each other, then data, then stages. Each stage has layers /
-    pipeline layers. A microbatch of ``batch`` sequences passes a layer forward in two halves, attention (8 n h^2 +
-    4 n s h operations, n = batch * sequence tokens, h hidden, s sequence) and feed-forward (16 n h^2), after each of
-    which the tensor group all-reduces n h values (``sequence_parallel``: all-gather before, reduce-scatter after). With
-    ``experts`` > 1, groups of so many ranks of the data dimension have an expert each: an all-to-all takes ``top``
-    copies of every token to its experts before the feed-forward half, another brings them back. Backward is the same
-    in reverse with twice the operations. Stages pass n h values per microbatch to the next, or the one before; which
-    microbatch is next is the ``schedule``'s business. While the last microbatch is on its way back, the gradients of
-    every ``bucket`` layers (12 h^2 parameters a layer, without experts) are all-reduced in the data dimension beside
-    the calculations; then follows the update. reduction: the algorithm of reductions, all-gathers and
-    reduce-scatters, ``ring`` as in NCCL or null: as an MPI library chooses. algorithm: ``best``, so that every
-    collective takes the algorithm that is best on the network. An iteration is a step.
+    pipeline layers. A microbatch of ``batch`` sequences passes a layer forward in two halves, attention (8 n h^2 + 4 n
+    s h operations, n = batch * sequence tokens, h hidden, s sequence) and feed-forward (16 n h^2). After each half the
+    tensor group all-reduces n h values (``sequence_parallel``: all-gather before, reduce-scatter after). With
+    ``experts`` > 1, groups of that many ranks of the data dimension have an expert each: an all-to-all takes ``top``
+    copies of every token to its experts before the feed-forward half, another brings them back. Backward is the same in
+    reverse with twice the operations. Stages pass n h values per microbatch to the next, or the previous one, in the
+    order of the ``schedule``. During the backward pass of the last microbatch, the gradients of every ``bucket`` layers
+    (12 h^2 parameters a layer, without experts) are all-reduced in the data dimension, in parallel to the calculations;
+    then follows the update. reduction: the algorithm of reductions, all-gathers and reduce-scatters, ``ring`` as in
+    NCCL or null: as an MPI library chooses. algorithm: ``best``: every collective takes the best algorithm on the
+    network. An iteration is a step.
 
     Example: ``application: {kind: training, tensor: 4, pipeline: 4, microbatches: 8, ranks: 64}``
 
     Source: Narayanan et al. 2021, doi:10.1145/3458817.3476209 (schedules, operations); Li et al. 2020,
-    doi:10.14778/3415478.3415530 (buckets); Korthikanti et al. 2022, arXiv:2205.05198 (sequence parallelism);
-    Lepikhin et al. 2020, arXiv:2006.16668 (experts).
+    doi:10.14778/3415478.3415530 (buckets); Korthikanti et al. 2022, arXiv:2205.05198 (sequence parallelism); Lepikhin
+    et al. 2020, arXiv:2006.16668 (experts).
     """
 
     gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 200_000.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.draw import draw
 from flitlab.models.rules.spray.layout import (
     CREDIT,
@@ -185,7 +185,7 @@ def on_first_response(r: Rules, s: Senders, i: Int) -> None:
         seq[CREDIT] = min(seq[CREDIT], 0)
 
 
-@routine
+@device_function
 def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     """Add the credit of a pull to sender i.
 
@@ -198,11 +198,11 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     """
     on_first_response(r, s, i)
     seq = s.seq[i]
-    more = granted - seq[GRANTED]
-    if more <= 0:
+    quanta = granted - seq[GRANTED]
+    if quanta <= 0:
         return
     seq[GRANTED] = granted
-    seq[CREDIT] += more * r.quantum
+    seq[CREDIT] += quanta * r.quantum
     if r.credit == RCCC:
         seq[CREDIT] = min(seq[CREDIT], max_credit(r))
 
@@ -227,7 +227,7 @@ def _put_idle(p: Pacers, host: Int, i: Int) -> None:
         p.idle_end[host] += 1
 
 
-@routine
+@device_function
 def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_request: bool, now: Int) -> None:
     """Register the pull target that a packet of flow i brings to the pacer of its destination.
 
@@ -256,7 +256,7 @@ def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_
             p.due[host] = now
 
 
-@routine
+@device_function
 def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
     """Choose the flow that the pacer of a host sends a pull to, and grant its credit.
 
@@ -327,7 +327,7 @@ def throttles(r: Rules) -> bool:
     return r.oversubscription > 1.0
 
 
-@routine
+@device_function
 def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
     """Count a data packet that arrived at a host.
 
@@ -370,7 +370,7 @@ def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
             _adjust_once(r, p, host)
 
 
-@routine
+@device_function
 def _adjust_once(r: Rules, p: Pacers, host: Int) -> None:
     """Make the next rate adjustment of a host, from the arrivals since the last one."""
     count, share = p.counters[host], 0.0

@@ -11,7 +11,7 @@ import numpy as np
 from numba import uint64
 
 from flitlab.models.arrays import Int, Ints
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.route import next_hops
@@ -51,7 +51,7 @@ def mixed(a: Int, b: Int, c: Int) -> int:
     return np.int64((word ^ (word >> _31)) >> uint64(1))
 
 
-@routine
+@device_function
 def make_salts(seed: Int, salts: Ints) -> None:
     """Draw the salt of every switch, and one more for the paths of flows.
 
@@ -93,7 +93,7 @@ def spray_route(r: Tables, salts: Ints, paths: Int, src_switch: Int, dst_switch:
     )
 
 
-@routine
+@device_function
 def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int) -> int:
     word = mixed(salt, key, 0)
     offset = (entropy + (word >> 40)) % paths
@@ -138,7 +138,7 @@ def hashed_port(r: Tables, salts: Ints, ports: np.uint64, switch: Int, dst_switc
     return port
 
 
-@routine
+@device_function
 def rehashed_port(
     r: Tables, b: Tables, salts: Ints, switch: Int, dst_switch: Int, hop: Int, key: Int, entropy: Int
 ) -> int:
@@ -278,7 +278,7 @@ def make_switches(
     )
 
 
-@routine
+@device_function
 def chosen_port(
     r: Tables,
     b: Tables,
@@ -342,7 +342,7 @@ def _word(w: Switches, switch: Int) -> int:
     return draw(w.seed, SWITCH, switch, w.draws[switch] - 1)
 
 
-@routine
+@device_function
 def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
     """The next of the allowed ports in a random order of all. A new order follows the last port."""
     order, degree = w.order[switch], np.int64(w.order.shape[1])
@@ -362,15 +362,15 @@ def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
 def _level(w: Switches, link: Int, now: Int) -> int:
     """The sampled fill level of a queue: 0 below 5 % of its capacity, 1 below 10 %, 2 below 20 %, else 3."""
     if now - w.level_at[link] > w.fresh:
-        held, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
+        queued, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
         w.level[link] = (
-            np.int64(20 * held >= capacity) + np.int64(10 * held >= capacity) + np.int64(5 * held >= capacity)
+            np.int64(20 * queued >= capacity) + np.int64(10 * queued >= capacity) + np.int64(5 * queued >= capacity)
         )
         w.level_at[link] = now
     return w.level[link]
 
 
-@routine
+@device_function
 def _least(w: Switches, out_start: Ints, ports: np.uint64, switch: Int, now: Int) -> int:
     """The port of the lowest fill level; ties are drawn."""
     best: Int = np.int64(4)
@@ -387,7 +387,7 @@ def _least(w: Switches, out_start: Ints, ports: np.uint64, switch: Int, now: Int
     return lowest(ties) if count == 1 else select(ties, below(_word(w, switch), count))
 
 
-@routine
+@device_function
 def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, switch: Int, key: Int, now: Int) -> int:
     """The flow's port. It changes if it is no longer allowed, or after a gap if another port is strictly better."""
     port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.flowlet_gap
@@ -401,7 +401,7 @@ def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, switch:
     return port
 
 
-@routine
+@device_function
 def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, switch: Int, now: Int) -> int:
     """The hashed port. If it is at the worst level, and others are not, half of the packets take a best port."""
     if _word(w, switch) & 1:

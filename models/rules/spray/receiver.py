@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.layout import (
     ACK_REQUESTED,
@@ -30,7 +30,7 @@ from flitlab.models.rules.spray.layout import (
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@routine
+@device_function
 def on_data(
     r: Rules, g: Receivers, i: Int, number: Int, size: Int, marked: bool, ack_requested: bool, now: Int
 ) -> bool:
@@ -89,9 +89,9 @@ def _advance(g: Receivers, i: Int) -> None:
     got = g.got[i]
     before = got[EXPECTED]
     while True:
-        more = lowest(~bits_at(g.have, got[WORDS], got[EXPECTED]))
-        got[EXPECTED] += more
-        if more < 64:
+        received = lowest(~bits_at(g.have, got[WORDS], got[EXPECTED]))
+        got[EXPECTED] += received
+        if received < 64:
             break
     got[OUT_OF_ORDER] -= got[EXPECTED] - before - 1
 

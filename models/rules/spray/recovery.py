@@ -7,7 +7,7 @@ Source: Ultra Ethernet Specification 1.0 (2025), section on loss recovery withou
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.spray.layout import (
     BASE,
     NEXT,
@@ -35,7 +35,7 @@ _LEAST = 5.0
 """Fewest packets received out of order that indicate a loss."""
 
 
-@routine
+@device_function
 def recover(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, now: Int) -> None:
     """Queue the packets of sender i that count as lost for retransmission, after an acknowledgement.
 
@@ -84,7 +84,7 @@ def _send_again(r: Rules, s: Senders, i: Int) -> None:
     seq[RECOVERED] = max(seq[RECOVERED], end)
 
 
-@routine
+@device_function
 def next_probe_check(r: Rules, s: Senders, i: Int, now: Int) -> int:
     """The tick at which sender i checks its probe timer next.
 
@@ -107,7 +107,7 @@ def next_probe_check(r: Rules, s: Senders, i: Int, now: Int) -> int:
     return max(min(seq[PROBE_AT], now + seq[BASE]), now + 1)
 
 
-@routine
+@device_function
 def probe(r: Rules, s: Senders, i: Int, now: Int) -> int:
     """Send a probe of sender i if it is due.
 

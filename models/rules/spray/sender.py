@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.credit import on_first_response, pull_target
 from flitlab.models.rules.spray.layout import (
@@ -116,7 +116,7 @@ def may_send(r: Rules, s: Senders, i: Int) -> bool:
     return float(seq[FLIGHT] + size_of(r, s, i, next_packet(r, s, i))) <= s.win[i, WINDOW]
 
 
-@routine
+@device_function
 def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int, int, int, int]:
     """Send the next packet of sender i.
 
@@ -141,8 +141,8 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
         seq[RESENT] += 1
     else:
         seq[NEXT] += 1
-    place = seq[FIRST] + number
-    s.sent[place] = now << 2 | min((s.sent[place] & 3) + 1, 3)
+    index = seq[FIRST] + number
+    s.sent[index] = now << 2 | min((s.sent[index] & 3) + 1, 3)
     put(s.in_flight, seq[WORD], number)
     seq[FLIGHT] += size
     if r.credit != NO_CREDIT:
@@ -167,10 +167,10 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
         return
     needless = bits_at(s.resend_pending, seq[WORD], number) & bits
     while needless != 0:
-        place = number + lowest(needless)
-        take(s.resend_pending, seq[WORD], place)
+        needless_packet = number + lowest(needless)
+        take(s.resend_pending, seq[WORD], needless_packet)
         seq[RESENDS_PENDING] -= 1
-        seq[FLIGHT] += size_of(r, s, i, place)
+        seq[FLIGHT] += size_of(r, s, i, needless_packet)
         needless &= needless - np.uint64(1)
 
 
@@ -188,7 +188,7 @@ def _sample(r: Rules, s: Senders, i: Int, number: Int, again: bool, now: Int) ->
     return sample
 
 
-@routine
+@device_function
 def on_ack(
     r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, again: bool, entropy: Int, marked: bool,
     start: Int, bits: Int, now: Int,
@@ -238,7 +238,7 @@ def on_ack(
     return True
 
 
-@routine
+@device_function
 def on_nack(r: Rules, s: Senders, i: Int, number: Int, again: bool, last_hop: bool, now: Int) -> bool:
     """Take in a NACK at sender i.
 
@@ -289,7 +289,7 @@ def on_nack_entropy(r: Rules, s: Senders, i: Int, entropy: Int, marked: bool, la
     learn(r, s, i, entropy, what, now)
 
 
-@routine
+@device_function
 def oldest(r: Rules, s: Senders, i: Int) -> int:
     """The packet of sender i that has been in flight the longest, -1: none is in flight.
 
@@ -312,7 +312,7 @@ def oldest(r: Rules, s: Senders, i: Int) -> int:
     return packet
 
 
-@routine
+@device_function
 def deadline(r: Rules, s: Senders, i: Int) -> int:
     """The tick at which the retransmission timer of sender i expires, -1: it does not run.
 
@@ -344,7 +344,7 @@ def _may_starve(r: Rules, s: Senders, i: Int) -> bool:
     return bool(seq[CREDIT] <= 0 and (seq[RESENDS_PENDING] > 0 or seq[NEXT] < seq[PACKETS]))
 
 
-@routine
+@device_function
 def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     """React to the expired timer of sender i.
 
@@ -379,7 +379,7 @@ def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     return r.window == NO_WINDOW or now - seq[RTS_AT] >= r.rtt0
 
 
-@routine
+@device_function
 def request(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int]:
     """Send a request to send of sender i.
 

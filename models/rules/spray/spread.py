@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.layout import (
     BITMAP,
@@ -77,7 +77,7 @@ def first_entropy(r: Rules, i: Int, number: Int) -> int:
     return number % r.paths ^ below(draw(r.seed, ROUND_MASK, i, number // r.paths), r.paths)
 
 
-@routine
+@device_function
 def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
     if r.spread == BITMAP:
         return _unpenalised(r, s, i)
@@ -88,9 +88,9 @@ def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
         seq[OPENED] += 1
         return seq[OPENED] % r.paths
     if seq[QUEUE_HEAD] < seq[QUEUE_TAIL]:
-        place = seq[QUEUE_HEAD] & (s.queue.shape[1] - 1)
+        slot = seq[QUEUE_HEAD] & (s.queue.shape[1] - 1)
         seq[QUEUE_HEAD] += 1
-        return np.int64(s.queue[i, place])
+        return np.int64(s.queue[i, slot])
     return _unpenalised(r, s, i) if r.spread == MIXED else _random(r, s, i)
 
 
@@ -166,7 +166,7 @@ def learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> No
         _learn(r, s, i, np.int64(entropy), np.int64(what), np.int64(now))
 
 
-@routine
+@device_function
 def _learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
     seq = s.seq[i]
     if r.spread == REPS:

@@ -7,7 +7,7 @@ Source: Ultra Ethernet Specification 1.0 (2025), section on network signalled co
 import numpy as np
 
 from flitlab.models.arrays import Int
-from flitlab.models.jit import kernel, routine
+from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.spray.layout import (
     ADAPT_AT,
     ADAPT_BYTES,
@@ -112,14 +112,14 @@ def _average(r: Rules, s: Senders, i: Int, delay: float, is_late: bool) -> None:
 
 
 @kernel
-def _adapts(r: Rules, s: Senders, i: Int, bad: bool, lost: bool, delay: float, now: Int) -> bool:
+def _adapts(r: Rules, s: Senders, i: Int, bad: bool, is_lost: bool, delay: float, now: Int) -> bool:
     """Whether the window was set to the bytes received in the last period, or must still rest after that."""
     seq = s.seq[i]
     if bad and seq[IGNORED] < seq[IGNORE]:
         return True
     if now <= seq[ADAPT_AT]:
         return False
-    pressed = seq[TRIGGER] != 0 or lost or delay > 4.0 * r.target
+    pressed = seq[TRIGGER] != 0 or is_lost or delay > 4.0 * r.target
     fires = seq[ADAPT_AT] != 0 and pressed and float(seq[ADAPT_BYTES]) < widest(r, s, i) / 8.0
     if fires:
         s.win[i, WINDOW] = max(float(seq[ADAPT_BYTES]), float(r.mtu))
@@ -131,7 +131,7 @@ def _adapts(r: Rules, s: Senders, i: Int, bad: bool, lost: bool, delay: float, n
     return fires
 
 
-@routine
+@device_function
 def _nscc_on_ack(r: Rules, s: Senders, i: Int, news: Int, marked: bool, sample: Int, now: Int) -> None:
     seq, win = s.seq[i], s.win[i]
     delay = float(sample - seq[BASE]) if sample >= 0 else win[AVERAGE]
@@ -196,7 +196,7 @@ def _adjust(r: Rules, s: Senders, i: Int, now: Int) -> None:
     _clip(r, s, i)
 
 
-@routine
+@device_function
 def _nscc_on_trim(r: Rules, s: Senders, i: Int, size: Int, now: Int) -> None:
     seq = s.seq[i]
     seq[IGNORED] += size

@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Ints
 from flitlab.models.cores import cores
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 
 # Entries of a barrier: arrivals so far; a cache line away, whether the run is cancelled, and the polls after which a
 # thread yields its processor.
@@ -74,7 +74,7 @@ def _yield_processor(typingctx: Any) -> Any:
     return types.none(), codegen
 
 
-@inner
+@inline
 def wait_at_barrier(barrier, arrivals):
     """Arrive at the barrier, and wait for all other threads.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, unlikely
 from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record, full_stack
 
@@ -53,13 +53,13 @@ def make_calendar_queue(ticks: int, entries: int, dtype: Any = np.uint32) -> Cal
     return CalendarQueue(words=blocks.reshape(-1), mask=ticks - 1, free=free)
 
 
-@inner
+@inline
 def _word_index(block, i):
     """Return the index in ``CalendarQueue.words`` of word ``i`` of a block."""
     return np.uint64(np.int64(block) * _BLOCK_WORDS + i)
 
 
-@inner
+@inline
 def schedule_event(queue, entry, tick):
     """Add an entry at ``tick``, which is within the horizon.
 
@@ -78,7 +78,7 @@ def schedule_event(queue, entry, tick):
     queue.words[_word_index(bucket, _COUNT)] = count + 1
 
 
-@routine
+@device_function
 def schedule_events(queue, entries, ticks):
     """Add entries, each at its own tick.
 
@@ -91,7 +91,7 @@ def schedule_events(queue, entries, ticks):
         schedule_event(queue, entries[i], ticks[i])
 
 
-@routine
+@device_function
 def _spill(queue, bucket):
     """Move the entries of a bucket's first block to an overflow block."""
     block = allocate_record(queue)
@@ -101,7 +101,7 @@ def _spill(queue, bucket):
     queue.words[_word_index(bucket, _OVERFLOW)] = block
 
 
-@inner
+@inline
 def take_bucket(queue, tick):
     """Take the bucket of a tick: (its first block, the entries in that)."""
     prefetch(queue.words, ((tick + 2) & queue.mask) * _BLOCK_WORDS)
@@ -113,7 +113,7 @@ def take_bucket(queue, tick):
     return block, count
 
 
-@inner
+@inline
 def entry_in(queue, block, i):
     """Return entry ``i`` of a block, int64.
 
@@ -126,13 +126,13 @@ def entry_in(queue, block, i):
     return np.int64(queue.words[_word_index(block, _ENTRIES + i)])
 
 
-@inner
+@inline
 def next_block(queue, block):
     """Return the next block of a taken bucket, which is full; NONE at the end."""
     return np.int64(queue.words[_word_index(block, _NEXT)])
 
 
-@inner
+@inline
 def prefetch_next_block(queue, block):
     """Prefetch the next block of a taken bucket."""
     following = next_block(queue, block)
@@ -140,7 +140,7 @@ def prefetch_next_block(queue, block):
         prefetch(queue.words, following * _BLOCK_WORDS)
 
 
-@inner
+@inline
 def release_block(queue, block):
     """Free a block of a taken bucket, and return the next one."""
     if block > queue.mask:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
@@ -195,7 +195,7 @@ def build(
     return constants, state
 
 
-@inner
+@inline
 def _schedule_switch(const, state, switch, tick):
     """Schedule the evaluation of a switch at ``tick``, or at the next slot boundary."""
     if const.slot > 1:
@@ -203,7 +203,7 @@ def _schedule_switch(const, state, switch, tick):
     schedule(state.switch_wheel, switch, tick)
 
 
-@inner
+@inline
 def _receive_packet(const, state, packet, tick):
     """Receive a packet whose head has arrived: it is resident, and eligible once its header is read."""
     record = state.pool.packet[packet]
@@ -226,7 +226,7 @@ def _receive_packet(const, state, packet, tick):
         _schedule_switch(const, state, switch, tick)
 
 
-@inner
+@inline
 def set_ranked(const, state, switch, position, packet):
     """Write a packet, with its allowed ports, to a position among the eligible packets of a switch.
 
@@ -243,7 +243,7 @@ def set_ranked(const, state, switch, position, packet):
     ranked.output = const.net.ports.eject[dst_host] if dst_switch == switch else NONE
 
 
-@inner
+@inline
 def _copy_ranked(state, switch, position, ranked):
     """Copy the record of an eligible packet to another position."""
     copy = state.ranked[switch, position]
@@ -252,7 +252,7 @@ def _copy_ranked(state, switch, position, ranked):
     copy.output = ranked.output
 
 
-@inner
+@inline
 def _insert_ranked(const, state, switch, packet):
     """Insert a packet among the eligible packets of a switch, in order of rank."""
     record = state.pool.packet[packet]
@@ -271,7 +271,7 @@ def _insert_ranked(const, state, switch, packet):
     set_ranked(const, state, switch, i, packet)
 
 
-@inner
+@inline
 def _rank_read_headers(const, state, switch, tick):
     """Rank the packets of a switch whose header has been read by ``tick``."""
     switch_record = state.switch[switch]
@@ -289,7 +289,7 @@ def _rank_read_headers(const, state, switch, tick):
     switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
 
 
-@inner
+@inline
 def _draw_port(const, state, packet, ports):
     """Draw one of a non-empty set of ports, uint64, a bit each, for the packet's decision at its switch."""
     record = state.pool.packet[packet]
@@ -299,7 +299,7 @@ def _draw_port(const, state, packet, ports):
     return pick(ports, route_word(const.net.seed, src_host, sequence, np.int64(record.hop)))
 
 
-@inner
+@inline
 def _hold_output(const, state, switch, output, tick):
     """Occupy an output for a packet, and schedule the switch for when it falls free."""
     state.busy[output] = tick + const.flits
@@ -308,7 +308,7 @@ def _hold_output(const, state, switch, output, tick):
     _schedule_switch(const, state, switch, tick + const.flits)
 
 
-@inner
+@inline
 def _forward(const, state, switch, packet, minimal, port, tick):
     """Send a packet through a network port; minimal: ports on its shortest paths, uint64, a bit each."""
     record = state.pool.packet[packet]
@@ -323,7 +323,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     schedule_event(state.arriving, packet, tick + const.switch_ticks + const.link_ticks + const.delay[channel])
 
 
-@inner
+@inline
 def _eject(const, state, switch, packet, output, tick):
     """Eject a packet if the ejection channel is free, and tell whether it was."""
     if state.busy[output] > tick:
@@ -336,7 +336,7 @@ def _eject(const, state, switch, packet, output, tick):
     return True
 
 
-@inner
+@inline
 def _free_ports(const, state, switch, tick):
     """Return the free network ports of a switch, uint64, a bit each."""
     free = np.uint64(0)
@@ -347,7 +347,7 @@ def _free_ports(const, state, switch, tick):
     return free
 
 
-@inner
+@inline
 def _allocate(const, state, switch, tick):
     """Allocate the outputs of a switch in one tick."""
     _rank_read_headers(const, state, switch, tick)
@@ -357,7 +357,7 @@ def _allocate(const, state, switch, tick):
         _inject_from_hosts(const, state, switch, tick)
 
 
-@inner
+@inline
 def _send_ranked(const, state, switch, tick):
     """Send the eligible packets of a switch, in order of rank, through free outputs."""
     switch_record = state.switch[switch]
@@ -383,7 +383,7 @@ def _send_ranked(const, state, switch, tick):
     switch_record.ranked = remaining
 
 
-@inner
+@inline
 def _inject(const, state, switch, host, tick):
     """Inject a packet of a host if it has one, and the switch has space for it."""
     switch_record = state.switch[switch]
@@ -403,7 +403,7 @@ def _inject(const, state, switch, host, tick):
     schedule_host(const, state, host, tick)
 
 
-@inner
+@inline
 def _next_evaluation(state, host, tick):
     """Return the next tick to evaluate a host at: ``tick`` itself if it lacks only space in the switch."""
     if max(state.host[host].created_at, state.host[host].free_at) <= tick:
@@ -411,7 +411,7 @@ def _next_evaluation(state, host, tick):
     return state.host_scheduled_at[host] if state.host_scheduled_at[host] > tick else TICK_LIMIT
 
 
-@inner
+@inline
 def _inject_from_hosts(const, state, switch, tick):
     """Let the hosts of a switch inject, round-robin, while the switch has space."""
     first_host, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
@@ -423,7 +423,7 @@ def _inject_from_hosts(const, state, switch, tick):
     state.switch[switch].next_sender = next_evaluation
 
 
-@inner
+@inline
 def schedule_host(const, state, host, tick):
     """Schedule a host's switch for when the host may inject its next packet, or earlier beyond the horizon."""
     ready = max(state.host[host].created_at, state.host[host].free_at, tick)
@@ -436,7 +436,7 @@ def schedule_host(const, state, host, tick):
         _schedule_switch(const, state, switch, state.host_scheduled_at[host])
 
 
-@routine
+@device_function
 def _prefetch_switches(arriving, pool, switch_records, block):
     """Prefetch the packets of a full block, and the records of their switches."""
     for i in range(BLOCK_ENTRIES):
@@ -445,7 +445,7 @@ def _prefetch_switches(arriving, pool, switch_records, block):
         prefetch(switch_records, pool.packet[entry_in(arriving, block, i)].switch)
 
 
-@inner
+@inline
 def _receive_packets(const, state, tick):
     """Receive the packets whose head arrives at ``tick``.
 
@@ -467,7 +467,7 @@ def _receive_packets(const, state, tick):
     return within_bound
 
 
-@routine
+@device_function
 def _prefetch_packets(net, routes, state, switches):
     """Prefetch what some switches need for allocation: their packets, and the ports of the first ones."""
     pool, switch_records, ranked, busy = state.pool, state.switch, state.ranked, state.busy

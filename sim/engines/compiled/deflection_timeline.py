@@ -7,7 +7,7 @@ Events apply between two calls of the kernel, which has no code for them: a fail
 import numpy as np
 
 from flitlab.models.arrays import Bools
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.port_sets import has_no_port, pack_ports
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
@@ -26,7 +26,7 @@ from flitlab.sim.engines.compiled.timeline_run import TimelineRun, drop_packet
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
-@inner
+@inline
 def _is_stranded(const, state, packet, switch):
     """Tell whether no next hop leads a packet from a switch to its destination."""
     dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest, popcount
@@ -140,7 +140,7 @@ def build(
     return constants, state
 
 
-@inner
+@inline
 def _enqueue(state, packet, queue, arrives_at):
     """Append a packet to a delivery queue, which it leaves at tick ``arrives_at``."""
     record = state.pool.packet[packet]
@@ -154,7 +154,7 @@ def _enqueue(state, packet, queue, arrives_at):
     state.delivery_queue[queue, BACK] = packet
 
 
-@inner
+@inline
 def _dequeue(state, queue):
     """Remove the first packet from a delivery queue, and return it."""
     packet = np.int64(state.delivery_queue[queue, FRONT])
@@ -165,13 +165,13 @@ def _dequeue(state, queue):
     return packet
 
 
-@inner
+@inline
 def _backlog_flits(state, output, tick):
     """Return the flits that an output has yet to send at the beginning of ``tick``."""
     return max(state.free_at[output] - tick, np.int64(0))
 
 
-@inner
+@inline
 def queue_estimate(const, state, switch, port, tick):
     """Return the flits that wait for a channel, and the switch at its end.
 
@@ -189,7 +189,7 @@ def queue_estimate(const, state, switch, port, tick):
     return _backlog_flits(state, output, tick), np.int64(const.net.ports.in_switch[input_port])
 
 
-@inner
+@inline
 def _cost(const, state, packet, switch, dst_switch, port, tick):
     """Return the flits that an output has yet to send, plus the penalty of a polarized packet's detour.
 
@@ -203,7 +203,7 @@ def _cost(const, state, packet, switch, dst_switch, port, tick):
     return cost
 
 
-@inner
+@inline
 def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
     """Choose one of the ports of a switch for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
 
@@ -229,7 +229,7 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
     return drawn_tie(ties, draw)
 
 
-@inner
+@inline
 def _choose_output(const, state, packet, switch, tick):
     """Choose the output of a packet at a switch."""
     record = state.pool.packet[packet]
@@ -249,7 +249,7 @@ def _choose_output(const, state, packet, switch, tick):
     return np.int64(const.net.ports.out_base[switch]) + port
 
 
-@inner
+@inline
 def _forward(const, state, input_port, tick):
     """Let the packet that arrives at an input join the queue of its output."""
     packet = _dequeue(state, input_port)
@@ -261,7 +261,7 @@ def _forward(const, state, input_port, tick):
     join_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
 
 
-@inner
+@inline
 def join_output(const, state, packet, switch, tick):
     """Let a packet at a switch join the queue of its output.
 
@@ -283,7 +283,7 @@ def join_output(const, state, packet, switch, tick):
         _enqueue(state, packet, next_input, start + const.transit_ticks[output])
 
 
-@inner
+@inline
 def _inject(const, state, host, tick):
     """Inject a host's next packet if possible, and schedule the host for when it may inject again."""
     record = state.host[host]
@@ -298,7 +298,7 @@ def _inject(const, state, host, tick):
         schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))
 
 
-@inner
+@inline
 def _schedule_host(const, state, host, tick):
     """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)

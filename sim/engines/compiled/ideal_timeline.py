@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.route import is_stranded
 from flitlab.models.rules.tables import VIA
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
@@ -40,7 +40,7 @@ class Channels(NamedTuple):
     dst_switch: Ints
 
 
-@inner
+@inline
 def _append(state, queue, packet):
     """Append a packet to a queue."""
     state.pool.packet[packet].next = NONE
@@ -51,7 +51,7 @@ def _append(state, queue, packet):
     state.delivery_queue[queue, BACK] = packet
 
 
-@inner
+@inline
 def _clear(state, blocked_queue):
     """Empty a blocked queue, and return its first packet."""
     no_packet = np.int64(state.delivery_queue[blocked_queue, FRONT])
@@ -61,7 +61,7 @@ def _clear(state, blocked_queue):
     return first_packet
 
 
-@inner
+@inline
 def _dst_switch(const, state, packet):
     """Return the destination switch of a packet."""
     return np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])

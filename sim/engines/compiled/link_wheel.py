@@ -8,7 +8,7 @@ uint64 [buckets / 64], a bit for each bucket in use; ``members``, int64, scratch
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import precedence
 from flitlab.sim.engines.compiled.memory import prefetch
@@ -22,7 +22,7 @@ _INSERTION_SORT_MAX = 8
 """Largest number of members that insertion sort orders."""
 
 
-@inner
+@inline
 def schedule_arrival(const, state, link, tick):
     """Schedule the next arrival from a link at ``tick``; a link has at most one."""
     bucket = np.uint64(tick & const.mask)
@@ -31,7 +31,7 @@ def schedule_arrival(const, state, link, tick):
     state.occupied[bucket >> _WORD_SHIFT] |= _ONE << (bucket & _BIT_MASK)
 
 
-@inner
+@inline
 def cancel_arrival(const, state, link, tick):
     """Cancel the arrival from a link scheduled at ``tick``; the bucket's bit may stay set, harmlessly."""
     bucket = np.uint64(tick & const.mask)
@@ -44,7 +44,7 @@ def cancel_arrival(const, state, link, tick):
     state.next_in_bucket[k] = state.next_in_bucket[link]
 
 
-@inner
+@inline
 def next_arrival_tick(const, state, tick, until):
     """Return the first tick in ``tick`` .. ``until`` - 1 whose bucket is in use; else ``until``."""
     limit = min(tick + const.mask + 1, until)
@@ -57,14 +57,14 @@ def next_arrival_tick(const, state, tick, until):
     return until
 
 
-@inner
+@inline
 def has_arrivals(const, state, tick):
     """Tell whether the bucket of a tick is in use."""
     bucket = np.uint64(tick & const.mask)
     return state.occupied[bucket >> _WORD_SHIFT] >> (bucket & _BIT_MASK) & _ONE != 0
 
 
-@inner
+@inline
 def take_due_links(const, state, tick):
     """Empty the bucket of a tick into ``state.members``, and return the number of links.
 
@@ -83,7 +83,7 @@ def take_due_links(const, state, tick):
     return count
 
 
-@inner
+@inline
 def sort_by_precedence(members, scratch, count, seed, tick):
     """Sort members of a tick by precedence (:func:`flitlab.models.rules.datagram.precedence`).
 
@@ -107,7 +107,7 @@ def sort_by_precedence(members, scratch, count, seed, tick):
             members[k - 1], members[k] = low, high
 
 
-@routine
+@device_function
 def _sort(members, scratch, count):
     """Sort many members: a bucket sort by precedence, which is uniform, then insertion sort.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.sim.engines.compiled.barrier import make_barrier, wait_at_barrier
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records
@@ -80,7 +80,7 @@ def no_mailboxes() -> Mailboxes:
     return make_mailboxes(1, LONGEST_RUN, 0, 0)[0]
 
 
-@inner
+@inline
 def append_entry(mailboxes, entries, remote_partition, kind):
     """Append an entry of a kind to the mailbox to partition ``remote_partition`` - 1, and return its index.
 
@@ -101,7 +101,7 @@ def append_entry(mailboxes, entries, remote_partition, kind):
     return first_entry(mailboxes, entries, mailbox) + position
 
 
-@inner
+@inline
 def first_entry(mailboxes, entries, mailbox):
     """Return the index of the first entry of a mailbox.
 
@@ -114,14 +114,14 @@ def first_entry(mailboxes, entries, mailbox):
     return mailbox * (len(entries) // len(mailboxes.count))
 
 
-@inner
+@inline
 def synchronize(mailboxes):
     """Wait at the barrier for all partitions; False if the run is cancelled."""
     mailboxes.private[BARRIERS_PASSED] += 1
     return wait_at_barrier(mailboxes.barrier, mailboxes.private[BARRIERS_PASSED] * mailboxes.partitions)
 
 
-@inner
+@inline
 def mailbox_from(mailboxes, partition):
     """Return the mailbox that a partition has written for this one."""
     return (
@@ -129,7 +129,7 @@ def mailbox_from(mailboxes, partition):
     ) * mailboxes.partitions + mailboxes.private[PARTITION]
 
 
-@inner
+@inline
 def swap_mailboxes(mailboxes):
     """Switch to the other set of mailboxes, and empty those that this partition writes."""
     mailboxes.private[ACTIVE_SET] = 1 - mailboxes.private[ACTIVE_SET]
@@ -141,7 +141,7 @@ def swap_mailboxes(mailboxes):
         mailboxes.count[mailboxes.private[OUTBOX_BASE] + remote_partition, CONTROL] = 0
 
 
-@inner
+@inline
 def publish_next_event(mailboxes, active, event):
     """Publish, before a barrier, whether this partition has packets, and the tick of its next event.
 
@@ -158,7 +158,7 @@ def publish_next_event(mailboxes, active, event):
     mailboxes.count[mailbox, NEXT_EVENT] = event
 
 
-@inner
+@inline
 def earliest_event(mailboxes):
     """Return, after a barrier, the earliest event of all partitions; 0 if any has packets."""
     earliest, active = np.int64(LONGEST_RUN), np.int64(0)

@@ -14,7 +14,7 @@ from flitlab.models.application.program import SEND
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
 from flitlab.sim.engines.compiled.ranks import (
@@ -125,7 +125,7 @@ def _shortest(kind, amount, rendezvous, lengths):
     return shortest
 
 
-@inner
+@inline
 def _flits(lengths, bytes_, unsent):
     """Return the flits of the next packet of a message with ``unsent`` unsent packets."""
     return flits_of(
@@ -134,7 +134,7 @@ def _flits(lengths, bytes_, unsent):
     )  # fmt: skip
 
 
-@inner
+@inline
 def next_packet(program, host):
     """Return the next packet of a host: (send of its message, -1 if there is none; flits)."""
     send = program.queue[host, FIRST]
@@ -143,7 +143,7 @@ def next_packet(program, host):
     return send, _flits(program.lengths, size(program.ranks, send), program.unsent[send])
 
 
-@inner
+@inline
 def _append_message(program, host, send):
     """Append a message to a host's queue."""
     queue = program.queue[host]
@@ -155,7 +155,7 @@ def _append_message(program, host, send):
     queue[LAST] = send
 
 
-@inner
+@inline
 def take_packet(program, host):
     """Take a packet from the first message in a host's queue; an unfinished message goes to the end.
 
@@ -169,7 +169,7 @@ def take_packet(program, host):
     return program.host[receiver(program.ranks, send)]
 
 
-@inner
+@inline
 def enqueue_message(program, send, tick):
     """Append a send's message, in its present stage, to its host's queue.
 
@@ -196,7 +196,7 @@ def enqueue_message(program, send, tick):
     return host, packets
 
 
-@inner
+@inline
 def record_injection(program, send, tick):
     """Record that the tail of a packet of a send's message leaves its host by ``tick``.
 
@@ -212,7 +212,7 @@ def record_injection(program, send, tick):
         record_sent(program.ranks, np.int64(send), tick)
 
 
-@inner
+@inline
 def record_delivery(program, send, tick):
     """Record that a packet of a send's message is delivered at ``tick``.
 
@@ -229,14 +229,14 @@ def record_delivery(program, send, tick):
         record_arrival(program.ranks, np.int64(send), tick)
 
 
-@inner
+@inline
 def count_ejection(program, send):
     """Count a packet of a send's message granted an ejection channel, and tell whether it is the last."""
     program.ejected[send] += 1
     return program.ejected[send] == packets_of(size(program.ranks, send), program.lengths.packet_bytes)
 
 
-@inner
+@inline
 def next_active_tick(program, state, tick, until, idle_ticks):
     """Return the next tick to simulate, at most ``until``.
 

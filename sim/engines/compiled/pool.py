@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records
 
 # No entity. Records are unsigned, so that indices read from them need no check of sign. An int64, as each Python
@@ -35,7 +35,7 @@ def full_stack(records: int) -> Words:
     return np.append(np.arange(records)[::-1], records).astype(np.uint32)
 
 
-@inner
+@inline
 def allocate_record(pool):
     """Allocate an unused record, and return its index."""
     top = len(pool.free) - 1
@@ -51,7 +51,7 @@ def allocate_records(pool: Any, count: int) -> Words:
     return records
 
 
-@inner
+@inline
 def free_record(pool, packet):
     """Return a record to the pool."""
     top = len(pool.free) - 1

@@ -14,7 +14,7 @@ from flitlab.models.application.program import CALC, RECV, SEND
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Bools, Ints, Ints32
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
 
 # Kinds of events, in their order within a tick.
@@ -159,7 +159,7 @@ def _copy(array: Ints) -> Ints:
     return copied
 
 
-@inner
+@inline
 def _push(ranks, time, event):
     """Push an event, 8 * operation + kind, onto the heap."""
     i = ranks.totals[EVENTS]
@@ -173,7 +173,7 @@ def _push(ranks, time, event):
     ranks.event_time[i], ranks.event_code[i] = time, event
 
 
-@inner
+@inline
 def _pop(ranks):
     """Pop the first event off the heap."""
     first = ranks.event_code[0]
@@ -236,7 +236,7 @@ def _push_initial(ranks):
             _push(ranks, 0, 8 * operation + OP_READY)
 
 
-@inner
+@inline
 def _satisfy_dependents(ranks, operation, dependency, now):
     """Count down the dependents of an operation on its end (dependency 0) or its start (dependency 1)."""
     for edge in range(ranks.after[operation], ranks.after[operation + 1]):
@@ -249,7 +249,7 @@ def _satisfy_dependents(ranks, operation, dependency, now):
                 _push(ranks, now, 8 * waiting + OP_READY)
 
 
-@inner
+@inline
 def _occupy_processor(ranks, operation, duration, now):
     """Give an operation its processor for ``duration``, as soon as that is free; returns its start."""
     processor = np.int64(ranks.rank[operation]) * ranks.cpus + ranks.cpu[operation]
@@ -263,13 +263,13 @@ def _occupy_processor(ranks, operation, duration, now):
     return start
 
 
-@inner
+@inline
 def _receive_message(ranks, operation, now):
     """Let a ready receive, whose message has arrived, take the message."""
     _push(ranks, _occupy_processor(ranks, operation, ranks.overhead, now) + ranks.overhead, 8 * operation + OP_DONE)
 
 
-@inner
+@inline
 def _enqueue_message(ranks, operation, now):
     """Put the message of a send, in its present stage, into the outbox; between ranks of one host it arrives."""
     if ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
@@ -279,14 +279,14 @@ def _enqueue_message(ranks, operation, now):
         ranks.totals[OUTBOX] += 1
 
 
-@inner
+@inline
 def _send_cts(ranks, operation, now):
     """Let the receiver of a rendezvous send its clear-to-send."""
     ranks.stage[operation] = CTS
     _enqueue_message(ranks, operation, now)
 
 
-@inner
+@inline
 def _ready(ranks, operation, now):
     """Start an operation whose dependencies are met."""
     ranks.ready[operation] = now
@@ -306,7 +306,7 @@ def _ready(ranks, operation, now):
     _push(ranks, start + duration, 8 * operation + (SEND_QUEUED if ranks.kind[operation] == SEND else OP_DONE))
 
 
-@inner
+@inline
 def _queued(ranks, operation, now):
     """Hand over the message of a send after its processor time."""
     ranks.queued[operation] = now
@@ -319,7 +319,7 @@ def _queued(ranks, operation, now):
     _enqueue_message(ranks, operation, now)
 
 
-@inner
+@inline
 def _is_confirmed(ranks, send):
     """Tell whether a send completes when its message is delivered."""
     if ranks.amount[send] > ranks.rendezvous:
@@ -327,7 +327,7 @@ def _is_confirmed(ranks, send):
     return ranks.confirmed and ranks.rank[send] != ranks.rank[ranks.partner[send]]
 
 
-@inner
+@inline
 def _arrived(ranks, operation, now):
     """Continue a send whose message, in its present stage, has arrived."""
     receive = ranks.partner[operation]
@@ -348,7 +348,7 @@ def _arrived(ranks, operation, now):
             _receive_message(ranks, receive, now)
 
 
-@inner
+@inline
 def record_arrival(ranks, send, now):
     """Record the delivery of all packets of a send's message, in its present stage.
 
@@ -363,7 +363,7 @@ def record_arrival(ranks, send, now):
     _push(ranks, now, 8 * send + MESSAGE_ARRIVED)
 
 
-@inner
+@inline
 def record_sent(ranks, send, time):
     """Record that the last flit of a send's message, in its present stage, leaves its host by ``time``.
 
@@ -377,7 +377,7 @@ def record_sent(ranks, send, time):
         _push(ranks, time, 8 * send + OP_DONE)
 
 
-@inner
+@inline
 def awaiting_partition(ranks, send):
     """Return the partition, plus 1, of a rank that awaits delivery of a message; 0 if none in another does."""
     if ranks.stage[send] == DATA and _is_confirmed(ranks, send):
@@ -385,7 +385,7 @@ def awaiting_partition(ranks, send):
     return np.int64(0)
 
 
-@inner
+@inline
 def record_remote_delivery(ranks, send, time):
     """Record that the message of a send will have been delivered, at ``time``, in another partition.
 
@@ -398,13 +398,13 @@ def record_remote_delivery(ranks, send, time):
     _push(ranks, time, 8 * send + OP_DONE)
 
 
-@inner
+@inline
 def next_event(ranks):
     """Return the time of the next event; far in the future if there is none."""
     return ranks.event_time[0] if ranks.totals[EVENTS] > 0 else _NEVER
 
 
-@inner
+@inline
 def process_events(ranks, now):
     """Process the events of ``now``; messages to be enqueued are then in the outbox, in order.
 
@@ -430,25 +430,25 @@ def process_events(ranks, now):
     return events
 
 
-@inner
+@inline
 def sender(ranks, send):
     """Return the rank that sends a send's message in its present stage: a clear-to-send comes from the receiver."""
     return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
 
 
-@inner
+@inline
 def receiver(ranks, send):
     """Return the rank that receives a send's message in its present stage."""
     return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
 
 
-@inner
+@inline
 def size(ranks, send):
     """Return the bytes of a send's message in its present stage."""
     return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)
 
 
-@inner
+@inline
 def next_program_tick(program, until):
     """Return the tick of a program's next event, at most ``until``; program: has ``ranks``, or is None."""
     return until if program is None else min(next_event(program.ranks), until)

@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
 from flitlab.models.rules.draw import ARRIVAL, DESTINATION, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
@@ -171,7 +171,7 @@ def draw_first_packets(const: Any, state: Any) -> None:
     _draw_all(const.net.arrivals, const.net.packets, const.net.seed, state.host)
 
 
-@routine
+@device_function
 def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarray) -> None:
     """Draw the first packets of hosts into their records, HOST [hosts]."""
     for host in range(len(records)):
@@ -185,7 +185,7 @@ def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarr
         record.flits = length(packets, seed, host, counter)
 
 
-@inner
+@inline
 def inject_packet(const, state, host, tick):
     """Inject the next packet of a host at ``tick``: fill in its record, and draw the host's next packet.
 
@@ -205,7 +205,7 @@ def inject_packet(const, state, host, tick):
     return packet
 
 
-@inner
+@inline
 def _set_destination(program, const, state, host, packet):
     """Fill in the destination of a host's next packet, and draw the one after it.
 
@@ -229,7 +229,7 @@ def _set_destination(program, const, state, host, packet):
         _set_next_packet(program, host_record, host)
 
 
-@inner
+@inline
 def _set_next_packet(program, host_record, host):
     """Copy the next packet of a host that runs a program into the host's record."""
     send, flits = next_packet(program, host)
@@ -237,7 +237,7 @@ def _set_next_packet(program, host_record, host):
     host_record.created_at = NEVER if send < 0 else program.enqueued_at[send]
 
 
-@inner
+@inline
 def run_program(program, const, state, tick, schedule_host):
     """Process the events of the hosts' program at ``tick``.
 
@@ -261,7 +261,7 @@ def run_program(program, const, state, tick, schedule_host):
     ranks.totals[OUTBOX] = 0
 
 
-@inner
+@inline
 def draw_packet_route(const, state, packet):
     """Draw the route of a packet at injection, independent of congestion.
 
@@ -276,7 +276,7 @@ def draw_packet_route(const, state, packet):
     )
 
 
-@inner
+@inline
 def deliver_packet(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     record = state.pool.packet[packet]
@@ -305,7 +305,7 @@ def deliver_packet(const, state, packet, tick):
     record_delivery(state.program, record.send, tick)
 
 
-@inner
+@inline
 def deliver_packets(const, state, tick):
     """Deliver the packets whose tail reaches its host at ``tick``."""
     ejecting = state.ejecting
@@ -320,7 +320,7 @@ def deliver_packets(const, state, tick):
         block, count = release_block(ejecting, block), BLOCK_ENTRIES
 
 
-@routine
+@device_function
 def _prefetch_pairs(net, ejecting, pool, pairs, block):
     """Prefetch the packets of a full block, and the counters of their pairs."""
     for i in range(BLOCK_ENTRIES):
@@ -329,7 +329,7 @@ def _prefetch_pairs(net, ejecting, pool, pairs, block):
         prefetch(pairs, switch_pair(net, pool, entry_in(ejecting, block, i)))
 
 
-@inner
+@inline
 def switch_pair(net, pool, packet):
     """Return the pair index of a packet: source switch * switches + destination switch.
 
@@ -347,7 +347,7 @@ def switch_pair(net, pool, packet):
     return np.int64(net.host_switch[src_host]) * net.switches + np.int64(net.host_switch[dst_host])
 
 
-@inner
+@inline
 def log_is_full(const, state):
     """Tell whether a log is kept that cannot take the packets of one more tick."""
     return len(state.counters.log) > 0 and state.counters.scalars[DELIVERED_PACKETS] + const.net.hosts > len(
@@ -355,7 +355,7 @@ def log_is_full(const, state):
     )
 
 
-@inner
+@inline
 def pool_is_low(const, state):
     """Tell whether the pool may lack records for one more tick."""
     return state.pool.free[len(state.pool.free) - 1] < const.net.hosts

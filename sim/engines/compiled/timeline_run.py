@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.dynamic_topology import Draining, DynamicTopology, PolicyChange
@@ -20,7 +20,7 @@ from flitlab.sim.engines.compiled.records import NEVER, NONE
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 
-@inner
+@inline
 def drop_packet(state, packet, dropped_flits):
     """Drop a packet: count it, and free its record; dropped_flits: int64 [hosts], by source."""
     flits = np.int64(state.pool.packet[packet].flits)

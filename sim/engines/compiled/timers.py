@@ -6,10 +6,10 @@ heap: int64 [keys + 1]; the number of keys is in the last entry.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 
 
-@inner
+@inline
 def push_timer(heap, key):
     """Push a key onto the heap."""
     index = heap[len(heap) - 1]
@@ -23,7 +23,7 @@ def push_timer(heap, key):
     heap[index] = key
 
 
-@inner
+@inline
 def pop_timer(heap):
     """Pop the least key off the heap, which is not empty."""
     least = heap[0]

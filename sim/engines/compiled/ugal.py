@@ -3,20 +3,20 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.route import another_path, at_destination, next_port, route_from
 from flitlab.models.rules.tables import LEAST_QUEUED, PROGRESSIVE, UGAL_GLOBAL, UGAL_LOCAL
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
 from flitlab.sim.engines.compiled import records
 
 
-@inner
+@inline
 def uses_congestion(rule):
     """Tell whether a selection rule compares congestion at injection; rule: of the routes."""
     return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
 
 
-@inner
+@inline
 def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick):
     """Return the flits queued for the next channel of a route, or (UGAL_GLOBAL) for all of them.
 
@@ -42,7 +42,7 @@ def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick
     return flits
 
 
-@inner
+@inline
 def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
     """Return candidate number ``candidate``; the route drawn first is in the packet's record."""
     record = state.pool.packet[packet]
@@ -55,7 +55,7 @@ def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
     return another_path(const.routes, const.net.seed, src_host, sequence, src_switch, dst_switch, candidate)
 
 
-@inner
+@inline
 def _better_route(const, state, packet, src_switch, dst_switch, best, other, best_flits, flits):
     """Return the better of two routes; best_flits, flits: queued for them."""
     if const.rule == LEAST_QUEUED:
@@ -64,7 +64,7 @@ def _better_route(const, state, packet, src_switch, dst_switch, best, other, bes
     return choose_leg_count(const.routes, other, src_switch, dst_switch, best_flits, flits)
 
 
-@inner
+@inline
 def choose_route(const, state, packet, queue_estimate, tick):
     """Choose the route of a packet at injection; if congestion-aware, the best of the candidates.
 
@@ -97,7 +97,7 @@ def choose_route(const, state, packet, queue_estimate, tick):
     record.route = best
 
 
-@inner
+@inline
 def reroute(const, state, packet, switch, queue_estimate, tick):
     """Re-route a packet at the second switch of its group, by the queues of the previous tick.
 

@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.models.application.messages import flits_of, packets_of
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
-from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import (
     at_destination,
@@ -172,7 +172,7 @@ def make_channel_shares(network: FlowConstants, switches: int) -> ChannelShares:
     )
 
 
-@inner
+@inline
 def flits_in(n: FlowConstants, size: int) -> int:
     """Return the flits of all packets of a message of ``size`` bytes."""
     last = flits_of(size, 1, n.packet_bytes, n.flit_bytes, n.header_flits, n.packet_flits, n.whole)
@@ -191,7 +191,7 @@ def round_rate(rate: float) -> float:
     return high - (high - rate)
 
 
-@inner
+@inline
 def _add_share(w: ChannelShares, count: Int, channel: Int, share: float) -> Int:
     """Add a share of the message to a channel and return the number of channels used."""
     if w.share[channel] == 0.0:
@@ -201,7 +201,7 @@ def _add_share(w: ChannelShares, count: Int, channel: Int, share: float) -> Int:
     return count
 
 
-@routine
+@device_function
 def _walk(
     n: FlowConstants,
     w: ChannelShares,
@@ -223,7 +223,7 @@ def _walk(
     return count
 
 
-@routine
+@device_function
 def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target: Int, share: float) -> Int:
     """Split a share of the message over all next hops to ``target`` and return the number of channels used."""
     now, here_count = 0, 1
@@ -255,14 +255,14 @@ def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target:
         now, here_count = after, there_count
 
 
-@inner
+@inline
 def _draw_route(n: FlowConstants, source: Int, destination: Int, sequence: Int) -> Any:
     """Draw the route of a packet of a message between two hosts."""
     origin, target = n.host_switch[source], n.host_switch[destination]
     return choose_route(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
 
 
-@routine
+@device_function
 def compute_channel_shares(
     n: FlowConstants, w: ChannelShares, source: Int, destination: Int, send: Int, stage: Int, packets: Int
 ) -> tuple[Int, Int]:

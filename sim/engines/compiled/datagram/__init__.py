@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inline, njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.newreno import CWND
 from flitlab.models.transport.session import LATEST, Change, Session
@@ -53,7 +53,7 @@ _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
 
 
-@inner
+@inline
 def _gather_timers(const, state, tick):
     """List the timers that expire in a tick in ``state.members``, numbered behind all links; returns their number."""
     count = np.int64(0)

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.transport.law import INSTANT, REVERSE_PATH
 from flitlab.models.transport.newreno import (
     CLOSED,
@@ -42,7 +42,7 @@ from flitlab.sim.engines.compiled.timers import push_timer
 _ONE = np.uint64(1)
 
 
-@routine
+@device_function
 def _emit_packet(const, state, subflow, sequence, kind, stamp, path_index, now):
     """Create a packet of a subflow, and put it into the queue of the link at ``path_index`` of ``state.path``.
 
@@ -55,7 +55,7 @@ def _emit_packet(const, state, subflow, sequence, kind, stamp, path_index, now):
     accept(const, state, np.int64(state.path[path_index]), packet, now)
 
 
-@inner
+@inline
 def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
     subflow_record = state.subflow[subflow]
@@ -63,14 +63,14 @@ def _send(const, state, subflow, sequence, now):
     _emit_packet(const, state, subflow, sequence, DATA, low_bits(now), np.int64(subflow_record.path_start), now)
 
 
-@inner
+@inline
 def _reserve_window(state, sent):
     """Make sure that a receiver can store ``sent`` packets, all those in flight."""
     if sent > 64 * state.reorder_bits.shape[1]:
         state.growth_needed[WINDOW] = max(state.growth_needed[WINDOW], sent)
 
 
-@inner
+@inline
 def send_on(const, state, subflow, now):
     """Send what the window of a subflow allows: first retransmissions after a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
@@ -88,7 +88,7 @@ def send_on(const, state, subflow, now):
         seq[NEXT_SEQUENCE] += 1
 
 
-@inner
+@inline
 def _process_ack(const, state, subflow, kind, first_missing, stamp, now):
     """Process an ACK at the sender of a subflow.
 
@@ -113,7 +113,7 @@ def _process_ack(const, state, subflow, kind, first_missing, stamp, now):
     send_on(const, state, subflow, now)
 
 
-@inner
+@inline
 def _is_new(state, subflow, sequence):
     """Tell whether the receiver of a subflow lacked a packet, and record that it has it."""
     subflow_record = state.subflow[subflow]
@@ -143,7 +143,7 @@ def _is_new(state, subflow, sequence):
     return True
 
 
-@inner
+@inline
 def _receive(const, state, subflow, sequence, now):
     """Receive a data packet."""
     subflow_record = state.subflow[subflow]
@@ -164,7 +164,7 @@ def _receive(const, state, subflow, sequence, now):
         subflow_record.duplicates += 1
 
 
-@inner
+@inline
 def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
     """Send an ACK from the receiver of a subflow, through queues or past them.
 
@@ -182,7 +182,7 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
     append_packet(const, state, const.links + subflow, packet, now)
 
 
-@inner
+@inline
 def deliver(const, state, link, packet, now):
     """Deliver a packet to the host at the end of a link, or (behind the links) of a pipe.
 
@@ -209,13 +209,13 @@ def deliver(const, state, link, packet, now):
     _process_ack(const, state, subflow, kind, sequence, stamp, now)
 
 
-@inner
+@inline
 def set_timer(state, tick, subflow):
     """Set a timer of a subflow."""
     push_timer(state.timers, min(tick, LATEST) << 24 | subflow)
 
 
-@routine
+@device_function
 def expire(const, state, subflow, now):
     """Handle the expired timer of a subflow: start, lost SYN, timeout, or a deadline that has moved.
 
@@ -240,7 +240,7 @@ def expire(const, state, subflow, now):
     set_timer(state, min(seq[DEADLINE], now + np.int64(np.ceil(const.rules.min_rto))), subflow)
 
 
-@inner
+@inline
 def pace(const, state, subflow, now):
     """Send the next packet of a constant-rate sender, which is closed while there is none."""
     subflow_record, seq = state.subflow[subflow], state.senders.seq[subflow]

@@ -7,7 +7,7 @@ first packet.
 
 import numpy as np
 
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.session import SYN_BYTES
 from flitlab.sim.engines.compiled.datagram.messages import add_busy_ticks
@@ -17,13 +17,13 @@ from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
-@inner
+@inline
 def has_odd_size(kind):
     """Tell whether packets of a kind have another size than data packets."""
     return kind & ODD_SIZE_BITS != 0
 
 
-@inner
+@inline
 def _size(const, kind):
     """Return the bytes of a packet of a kind in a queue."""
     if not has_odd_size(kind):
@@ -31,7 +31,7 @@ def _size(const, kind):
     return SYN_BYTES if kind == SYN else const.ack_bytes
 
 
-@inner
+@inline
 def _service(const, link_record, kind):
     """Return the service time of a packet of a kind on a link, in ticks."""
     return (
@@ -39,7 +39,7 @@ def _service(const, link_record, kind):
     )
 
 
-@inner
+@inline
 def _settle_queue(const, state, link_record, now):
     """Remove the packets that have left a link's queue by now, some of odd size, from its occupancy."""
     run, packet, served, occupied = (
@@ -68,7 +68,7 @@ def _settle_queue(const, state, link_record, now):
     )
 
 
-@inner
+@inline
 def _occupied(const, state, link_record, now):
     """Return the bytes in a link's queue, with the packet in service."""
     if link_record.odd_size_packets == 0:
@@ -79,7 +79,7 @@ def _occupied(const, state, link_record, now):
     return link_record.occupied_bytes
 
 
-@inner
+@inline
 def _add_odd_size(const, link_record, packet, odd, size, occupied, departs_at):
     """Account for a packet of odd size, or for any packet in a queue that has one.
 
@@ -99,7 +99,7 @@ def _add_odd_size(const, link_record, packet, odd, size, occupied, departs_at):
             link_record.first_departure = departs_at
 
 
-@inner
+@inline
 def _drop(const, state, link, packet):
     """Drop a packet at a link's queue."""
     state.link[link].drops += 1
@@ -109,7 +109,7 @@ def _drop(const, state, link, packet):
     free_record(state, packet)
 
 
-@inner
+@inline
 def append_packet(const, state, link, packet, departs_at):
     """Append a packet to a link.
 
@@ -129,7 +129,7 @@ def append_packet(const, state, link, packet, departs_at):
     link_record.last_packet = packet
 
 
-@inner
+@inline
 def accept(const, state, link, packet, now):
     """Accept a packet into the queue of a link, or drop it.
 
@@ -165,13 +165,13 @@ def accept(const, state, link, packet, now):
     add_busy_ticks(state.program, link, service)
 
 
-@inner
+@inline
 def is_internal(const, link):
     """Tell whether a link ends at another queue, not at a host."""
     return link < const.eject or const.feeders <= link < const.links
 
 
-@inner
+@inline
 def take_first_packet(const, state, link, now):
     """Remove the first packet, which arrives now, from a link, and schedule the arrival of the next."""
     link_record = state.link[link]
@@ -188,7 +188,7 @@ def take_first_packet(const, state, link, now):
     return packet
 
 
-@inner
+@inline
 def _left_queue_at(link_record, now):
     """Return the tick at which the first packet on a link leaves the queue."""
     return whole_tick(link_record.left, now)

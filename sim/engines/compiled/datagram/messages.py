@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.models.application.messages import packets_of
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent, size
@@ -68,7 +68,7 @@ def make_datagram_program(session: Session) -> DatagramProgram | None:
     )
 
 
-@inner
+@inline
 def add_message(program, unsent, message, flow):
     """Add a message to a connection.
 
@@ -93,7 +93,7 @@ def add_message(program, unsent, message, flow):
     program.last[flow] = message
 
 
-@inner
+@inline
 def record_sent_packet(program, const, state, flow, now):
     """Record that a subflow has taken the next packet of a connection; it is on the link from the next tick on.
 
@@ -114,7 +114,7 @@ def record_sent_packet(program, const, state, flow, now):
         record_sent(program.ranks, message, now + 1)
 
 
-@inner
+@inline
 def record_received(program, const, state, flow, now):
     """Record that the receiver of a connection has got a distinct packet.
 
@@ -133,7 +133,7 @@ def record_received(program, const, state, flow, now):
         program.next_to_deliver[flow] = message
 
 
-@inner
+@inline
 def _is_delivered(program, const, state, flow, message):
     """Tell whether a message has been delivered, with all before it on its connection."""
     if program.enqueued_packets[flow] - state.unsent[flow] < program.end[message]:
@@ -145,7 +145,7 @@ def _is_delivered(program, const, state, flow, message):
     return incomplete == 0
 
 
-@inner
+@inline
 def add_busy_ticks(program, link, ticks):
     """Count the service time of an accepted packet.
 

@@ -7,7 +7,7 @@ their first packets at the beginning of the tick, and then what these refer to.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.datagram.links import is_internal
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
@@ -19,7 +19,7 @@ PREFETCH_DISTANCE, NEAR_PREFETCH_DISTANCE = 6, 2
 """Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
 
 
-@inner
+@inline
 def _prefetch_link(const, state, link):
     """Prefetch the record of a link."""
     prefetch(state.link, link)
@@ -27,7 +27,7 @@ def _prefetch_link(const, state, link):
         prefetch_line(state.link, link, 1)
 
 
-@inner
+@inline
 def prefetch_links(const, state, tick):
     """Prefetch the links with an arrival in a later tick."""
     link = np.int64(state.bucket[tick & const.mask])
@@ -36,13 +36,13 @@ def prefetch_links(const, state, tick):
         link = np.int64(state.next_in_bucket[link])
 
 
-@inner
+@inline
 def prefetch_packet(state, link):
     """Prefetch the first packet of a link."""
     prefetch(state.packet, np.int64(state.link[link].first_packet))
 
 
-@inner
+@inline
 def prefetch_arrival(const, state, link):
     """Prefetch what the arrival of the first packet of a link touches."""
     record = state.packet[np.int64(state.link[link].first_packet)]
@@ -58,7 +58,7 @@ def prefetch_arrival(const, state, link):
         prefetch(state.reorder_bits, subflow)
 
 
-@inner
+@inline
 def prefetch_queue(const, state, link):
     """Prefetch the last packet of the next link of a link's first packet, or the path of its subflow."""
     record = state.packet[np.int64(state.link[link].first_packet)]

@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.application.messages import CTS
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.transport.newreno import DEADLINE, OPEN, STATE, UNA, resume
 from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
 from flitlab.sim.engines.compiled.datagram.hosts import pace, send_on, set_timer
@@ -12,7 +12,7 @@ from flitlab.sim.engines.compiled.datagram.messages import add_message
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 
 
-@inner
+@inline
 def run_program(program, const, state, now):
     """Process the program's events of a tick, and add the messages of its outbox to their connections."""
     if program is not None and next_event(program.ranks) <= now:
@@ -26,7 +26,7 @@ def run_program(program, const, state, now):
         totals[OUTBOX] = 0
 
 
-@routine
+@device_function
 def _resume_connection(const, state, flow, now):
     """Let the subflows of a connection send what their windows allow."""
     for subflow in range(const.first[flow], const.first[flow + 1]):

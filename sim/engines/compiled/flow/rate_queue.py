@@ -8,13 +8,13 @@ there is a lower bound; with hundreds of channels, only blocks that may have the
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.flow.state import KEYS, QUEUE, QUEUED
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, index_of, minimum
 
 
-@inner
+@inline
 def _set_queue_key(state, index, key):
     """Write a key to a position of the queue."""
     state.keys[index] = key
@@ -22,7 +22,7 @@ def _set_queue_key(state, index, key):
     state.block_minimum[block] = min(state.block_minimum[block], key)
 
 
-@inner
+@inline
 def schedule_channel(state, channel, rate):
     """Schedule a channel for when a rate is reached."""
     index = state.channel[channel, QUEUED]
@@ -34,13 +34,13 @@ def schedule_channel(state, channel, rate):
     _set_queue_key(state, index, np.float64(rate).view(np.int64))  # same order as the rates, which are not negative
 
 
-@inner
+@inline
 def scheduled_rate(state, channel):
     """Return the rate for which a channel is scheduled."""
     return np.int64(state.keys[state.channel[channel, QUEUED]]).view(np.float64)
 
 
-@inner
+@inline
 def cancel_channel(state, channel):
     """Remove a channel from the queue."""
     index, last = state.channel[channel, QUEUED], state.totals[QUEUE] - 1
@@ -53,7 +53,7 @@ def cancel_channel(state, channel):
     state.keys[last] = NO_KEY
 
 
-@inner
+@inline
 def _search(keys, begin, end):
     """Return the smallest key from ``begin`` to ``end`` - 1, and the start of the vector that has it."""
     smallest_key, vector_start = np.int64(NO_KEY), begin
@@ -64,7 +64,7 @@ def _search(keys, begin, end):
     return smallest_key, vector_start
 
 
-@inner
+@inline
 def next_channel(state):
     """Return the channel with the lowest scheduled rate."""
     size, block, vector_start = state.totals[QUEUE], -1, 0

@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.application.messages import DATA, packets_of, total_flits
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats
-from flitlab.models.jit import inner, kernel, routine
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, ProgramStatus
@@ -76,7 +76,7 @@ MIN_RATE = 1e-30
 """Least rate, against division by 0."""
 
 
-@inner
+@inline
 def _start_message(network, path, ranks, host, state, send, now):
     """Start the message of a send.
 
@@ -105,7 +105,7 @@ def _start_message(network, path, ranks, host, state, send, now):
     return shortage
 
 
-@inner
+@inline
 def _uses_failed_channel(state, message):
     """Tell whether a message uses a failed channel."""
     for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
@@ -114,7 +114,7 @@ def _uses_failed_channel(state, message):
     return False
 
 
-@inner
+@inline
 def _reroute_message(network, path, ranks, host, state, message, now):
     """Re-route the rest of a message.
 
@@ -174,7 +174,7 @@ def _reroute_all(network, path, ranks, host, state):
     return SUFFICIENT
 
 
-@inner
+@inline
 def _finish_sending(ranks, state, message, now):
     """Process the last flit of a message leaving its source."""
     record_sent(ranks, state.message[message, SEND], now)
@@ -184,7 +184,7 @@ def _finish_sending(ranks, state, message, now):
     set_key(state.agenda, message, now + state.message[message, LATENCY])
 
 
-@inner
+@inline
 def _deliver(ranks, state, message, now):
     """Deliver a message to its receiver, and free its record."""
     record_arrival(ranks, state.message[message, SEND], now)
@@ -194,7 +194,7 @@ def _deliver(ranks, state, message, now):
     free_message(state, message)
 
 
-@inner
+@inline
 def _change_rate(state, message, now):
     """Apply the fair rate of a message from now on."""
     rate = round_rate(state.rate[message])
@@ -218,13 +218,13 @@ def _update_rates(state):
     state.totals[TOUCHED] = 0
 
 
-@inner
+@inline
 def _next_time(ranks, state):
     """Return the time of the next event."""
     return min(next_event(ranks), smallest(state.agenda))
 
 
-@inner
+@inline
 def _process_instant(ranks, state, now):
     """Process all ends of transmission, deliveries and program events of an instant."""
     state.totals[NOW] = now
@@ -239,7 +239,7 @@ def _process_instant(ranks, state, now):
     state.totals[PENDING] = 0
 
 
-@inner
+@inline
 def _start_messages(network, path, ranks, host, state):
     """Start the messages of the outbox.
 
@@ -277,7 +277,7 @@ def _advance(network, path, ranks, host, state, until):
         _update_rates(state)
 
 
-@routine
+@device_function
 def _add_in_flight(state, now, carried):
     """Add the flits that messages in flight have sent to ``carried``, float64 [channels]."""
     for message in range(state.totals[RECORDS]):

@@ -14,7 +14,7 @@ rates.
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.sim.engines.compiled.flow.rate_queue import cancel_channel, next_channel, schedule_channel, scheduled_rate
 from flitlab.sim.engines.compiled.flow.state import (
@@ -45,7 +45,7 @@ RATE_TOLERANCE = 1e-12
 _ROUNDING = 1.0 - 1e-9  # tolerance of repeated sums in different orders
 
 
-@inner
+@inline
 def _note_change(state, channel, rate):
     """Schedule a channel, which is full or queued, that has changed for rates above ``rate``, in flits/tick."""
     state.channel[channel, STALE] = 1
@@ -53,14 +53,14 @@ def _note_change(state, channel, rate):
         schedule_channel(state, channel, rate)
 
 
-@inner
+@inline
 def release_load(state, channel):
     """Record that a channel has less load at all rates above some rate below its level."""
     if state.channel[channel, QUEUED] >= 0 or state.level[channel, LEVEL] < np.inf:
         _note_change(state, channel, state.level[channel, LEVEL])
 
 
-@inner
+@inline
 def touch(state, message):
     """Record that the rate of a message may change at this instant."""
     if state.message[message, TOUCHED_AT] != state.totals[INSTANTS]:
@@ -69,7 +69,7 @@ def touch(state, message):
         state.totals[TOUCHED] += 1
 
 
-@inner
+@inline
 def _mark_suspect(state, channel):
     """Record that a channel that was not full may be overloaded."""
     if not state.channel[channel, IS_SUSPECT]:
@@ -78,7 +78,7 @@ def _mark_suspect(state, channel):
         state.totals[SUSPECTS] += 1
 
 
-@inner
+@inline
 def _reschedule(state, channel):
     """Schedule a full channel, whose load has changed, for the rate at which it may be full again.
 
@@ -100,7 +100,7 @@ def _reschedule(state, channel):
         )
 
 
-@inner
+@inline
 def _limit_message(state, channel, message, rate):
     """Limit a message to the rate at which a channel is full."""
     old, bottleneck = state.rate[message], state.message[message, BOTTLENECK]
@@ -128,7 +128,7 @@ def _limit_message(state, channel, message, rate):
             _mark_suspect(state, other)
 
 
-@inner
+@inline
 def start_flow(state, message, channel):
     """Start a message, which has joined its channels, at the rate of others that its host's channel limits."""
     state.level[channel, LEVEL] = min(state.level[channel, LEVEL], state.level[channel, CAPACITY])
@@ -136,7 +136,7 @@ def start_flow(state, message, channel):
     _reschedule(state, channel)
 
 
-@inner
+@inline
 def resize(state, channel, capacity, never_full_share):
     """Change the capacity of a channel.
 
@@ -154,14 +154,14 @@ def resize(state, channel, capacity, never_full_share):
         _mark_suspect(state, channel)
 
 
-@inner
+@inline
 def _blocks(state, channel):
     """Return begin and end of the blocks of a channel's members."""
     first, used = np.int64(state.channel[channel, MEMBERS]), np.int64(state.channel[channel, USED])
     return first, first + (used + (RATES_PER_VECTOR - 1) & -RATES_PER_VECTOR)
 
 
-@inner
+@inline
 def _raise_members(state, channel, full):
     """Raise the messages that a channel has limited, up to the rate at which it is full."""
     level = state.level[channel, LEVEL]
@@ -180,7 +180,7 @@ def _raise_members(state, channel, full):
                 _note_change(state, channel, level)
 
 
-@inner
+@inline
 def _limit_faster(state, channel, rate):
     """Let a channel, which is full at a rate, limit all faster messages."""
     state.level[channel, LEVEL] = rate
@@ -192,7 +192,7 @@ def _limit_faster(state, channel, rate):
             fast &= fast - np.uint64(1)
 
 
-@inner
+@inline
 def _saturation_rate(state, channel, rate):
     """Return the rate, at least ``rate``, at which a channel is full if those that it limits rise; or inf."""
     first, end = _blocks(state, channel)
@@ -208,7 +208,7 @@ def _saturation_rate(state, channel, rate):
             return rate
 
 
-@inner
+@inline
 def _has_faster_member(state, channel, rate):
     """Tell whether a member of a channel is faster than a rate."""
     first, end = _blocks(state, channel)
@@ -218,7 +218,7 @@ def _has_faster_member(state, channel, rate):
     return fast != 0
 
 
-@inner
+@inline
 def _process_channel(state, channel):
     """Process the channel with the lowest scheduled rate, or reschedule it."""
     rate, level = scheduled_rate(state, channel), state.level[channel, LEVEL]
@@ -243,7 +243,7 @@ def _process_channel(state, channel):
         _limit_faster(state, channel, rate)
 
 
-@inner
+@inline
 def _check_suspect(state, channel):
     """Schedule a channel that is not full if it is overloaded."""
     first, end = _blocks(state, channel)
@@ -253,7 +253,7 @@ def _check_suspect(state, channel):
         _note_change(state, channel, state.level[channel, CAPACITY] / state.level[channel, TOTAL_SHARE] * _ROUNDING)
 
 
-@routine
+@device_function
 def update_shares(state):
     """Update the fair rates of all messages; those that may have changed are in ``state.touched``."""
     while True:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, Ints32
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, make_tournament
 from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
@@ -165,7 +165,7 @@ def doubled_state(state: FlowState, full: int) -> FlowState:
     return state._replace(amounts=state.message.view(np.float64), agenda=enlarged(state.agenda, len(state.message)))
 
 
-@inner
+@inline
 def _size_of(count):
     """Return the exponent of the smallest block for ``count`` entries."""
     size = 0
@@ -174,7 +174,7 @@ def _size_of(count):
     return size
 
 
-@inner
+@inline
 def _allocate_block(links, blocks, size):
     """Allocate a block of 2**size records, and return its first one; links: int32, of the records."""
     first = blocks[size]
@@ -186,14 +186,14 @@ def _allocate_block(links, blocks, size):
     return first
 
 
-@inner
+@inline
 def _free_block(links, blocks, size, first):
     """Free a block of 2**size records."""
     links[first] = blocks[size]
     blocks[size] = first
 
 
-@inner
+@inline
 def find_shortage(state, path, count):
     """Return which array lacks capacity for a message on ``count`` channels; SUFFICIENT if none does."""
     if state.totals[FIRST_FREE] < 0 and state.totals[RECORDS] == len(state.message):
@@ -208,7 +208,7 @@ def find_shortage(state, path, count):
     return MEMBERS_FULL if members_needed > len(state.member) else SUFFICIENT
 
 
-@inner
+@inline
 def new_message(state):
     """Allocate the record of a message."""
     message = state.totals[FIRST_FREE]
@@ -220,14 +220,14 @@ def new_message(state):
     return message
 
 
-@inner
+@inline
 def free_message(state, message):
     """Free the record of a message."""
     state.message[message, BLOCK] = state.totals[FIRST_FREE]
     state.totals[FIRST_FREE] = message
 
 
-@inner
+@inline
 def _move_member(state, old, new):
     """Move a member to an unused position."""
     state.member[new] = state.member[old]
@@ -237,7 +237,7 @@ def _move_member(state, old, new):
     state.member_share[old] = 0.0
 
 
-@inner
+@inline
 def _double_members(state, channel):
     """Double the capacity for members of a channel."""
     old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
@@ -249,7 +249,7 @@ def _double_members(state, channel):
     state.channel[channel, SIZE] = 2 * size
 
 
-@inner
+@inline
 def join_channels(state, message, path, count):
     """Make a message a member of its channels; its rate has yet to be computed.
 
@@ -278,7 +278,7 @@ def join_channels(state, message, path, count):
         state.member_share[index] = path.share[channel]
 
 
-@inner
+@inline
 def leave_channels(state, message):
     """Remove a message, all of whose flits are sent, from its channels."""
     block, count = state.message[message, BLOCK], state.message[message, COUNT]

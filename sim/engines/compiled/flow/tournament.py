@@ -10,7 +10,7 @@ items with equal keys is arbitrary.
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import aligned
 from flitlab.sim.engines.compiled.simd import index_of, minimum_with
 
@@ -64,19 +64,19 @@ def enlarged(tree: Ints, items: int) -> Ints:
     return copy
 
 
-@inner
+@inline
 def smallest(tree):
     """Return the smallest key, ``NO_KEY`` if no item has one."""
     return tree[_TOP]
 
 
-@inner
+@inline
 def key_of(tree, item):
     """Return the key of an item."""
     return tree[tree[_FIRST] + item]
 
 
-@inner
+@inline
 def set_key(tree, item, key):
     """Set the key of an item.
 
@@ -99,7 +99,7 @@ def set_key(tree, item, key):
     tree[_TOP] = key
 
 
-@inner
+@inline
 def first(tree):
     """Return an item with the smallest key."""
     key, index, items = tree[_TOP], _TOP, tree[_FIRST]

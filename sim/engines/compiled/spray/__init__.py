@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, njit, routine
+from flitlab.models.jit import device_function, inline, njit
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import Execution, ProgramStatus
@@ -72,7 +72,7 @@ _PREFETCH_DISTANCE, _NEAR_PREFETCH_DISTANCE = 6, 2
 """Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
 
 
-@inner
+@inline
 def _choose_link(const, routing, state, switch, packet, now):
     """Choose the next link of a packet at a switch that routes by the lengths of its queues."""
     record, switches, first, end = (
@@ -94,7 +94,7 @@ def _choose_link(const, routing, state, switch, packet, now):
     )  # fmt: skip
 
 
-@inner
+@inline
 def _arrive(const, routing, state, i, now):
     """Process the arrival of the first packet of the i-th link of the tick."""
     link = state.members[i] & _LOW
@@ -114,7 +114,7 @@ def _arrive(const, routing, state, i, now):
     accept(const, state, next_link, packet, now)
 
 
-@routine
+@device_function
 def _expire_timer(const, state, key, now):
     """Process an expired timer."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
@@ -130,7 +130,7 @@ def _expire_timer(const, state, key, now):
         begin_flow(const, state, host, index, kind == PACE_TIMER, now)
 
 
-@routine
+@device_function
 def _settle_all(const, state, now):
     """Settle all links and interfaces: account for what their servers have done up to and in a tick."""
     for link in range(const.links):

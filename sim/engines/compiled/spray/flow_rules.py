@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of a flow, where a run has one transport or several."""
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 
 
-@inner
+@inline
 def rules_of(const, flow):
     """Return the rules of a flow's transport."""
     return _select_rules(const.transport_rules, const.kind, const.rules, flow)
 
 
-@inner
+@inline
 def _select_rules(others, kind, rules, flow):
     """Return the rules of a flow; others: those of every transport, None where all flows have ``rules``."""
     if others is None:  # known at compile time

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
     claim,
@@ -96,7 +96,7 @@ _LOW, _32, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(32), np.int64(-1)
 _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.timers_set``
 
 
-@inner
+@inline
 def set_timer(const, state, tick, kind, index):
     """Set a timer of a flow or a host; timers of a tick expire by kind and then index.
 
@@ -109,7 +109,7 @@ def set_timer(const, state, tick, kind, index):
     push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
 
 
-@inner
+@inline
 def settle_nic(const, state, host, now):
     """Settle a network interface: account for what it has done up to and in this tick."""
     link_record = state.link[const.inject + host]
@@ -119,7 +119,7 @@ def settle_nic(const, state, host, now):
         _serve(const, state, host, ended)
 
 
-@inner
+@inline
 def _serve(const, state, host, tick):
     """Let an idle network interface start a packet; of ten control packets, each lets data go first."""
     link = const.inject + host
@@ -140,7 +140,7 @@ def _serve(const, state, host, tick):
             set_timer(const, state, link_record[SERVICE_END], SETTLE_TIMER, host)
 
 
-@inner
+@inline
 def _next_data(const, state, host, tick):
     """Let the next flow in turn send, if one may; returns its packet, or NONE."""
     nic = state.nic[host]
@@ -167,7 +167,7 @@ def _next_data(const, state, host, tick):
     return NONE
 
 
-@inner
+@inline
 def _join_turns(const, state, host, flow):
     """Append a flow to the round robin of its host if it may send and is not in it."""
     if state.next_in_turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
@@ -181,7 +181,7 @@ def _join_turns(const, state, host, flow):
         nic[WAITING] += 1
 
 
-@inner
+@inline
 def _request_turn(const, state, host, flow, now):
     """Let a flow send, at its turn, what it may."""
     _join_turns(const, state, host, flow)
@@ -189,7 +189,7 @@ def _request_turn(const, state, host, flow, now):
         _serve(const, state, host, now)
 
 
-@inner
+@inline
 def _send_control(const, state, host, packet, now):
     """Let a host send a control packet."""
     link_record = state.link[const.inject + host]
@@ -198,7 +198,7 @@ def _send_control(const, state, host, packet, now):
         _serve(const, state, host, now)
 
 
-@inner
+@inline
 def _make_packet(const, state, flow, kind, size, entropy, number):
     """Create a packet of a flow."""
     packet = allocate_record(state)
@@ -209,7 +209,7 @@ def _make_packet(const, state, flow, kind, size, entropy, number):
     return packet
 
 
-@inner
+@inline
 def _start_timeout(const, state, flow, tick):
     """Set the timeout of a sender that has none."""
     rules = rules_of(const, flow)
@@ -218,7 +218,7 @@ def _start_timeout(const, state, flow, tick):
         set_timer(const, state, tick + rules.timeout, TIMEOUT_TIMER, flow)
 
 
-@inner
+@inline
 def deliver(const, state, host, packet, now):
     """Deliver a packet to a host, whose interface is settled.
 
@@ -233,7 +233,7 @@ def deliver(const, state, host, packet, now):
         _receive(const, state, host, packet, now)
 
 
-@inner
+@inline
 def _receive(const, state, host, packet, now):
     """Receive data or a request; its record becomes that of the response."""
     record = state.packet[packet]
@@ -277,7 +277,7 @@ def _receive(const, state, host, packet, now):
         _send_control(const, state, host, packet, now)
 
 
-@inner
+@inline
 def _trace(const, state, flow, number, now):
     """Record the arrival of an untrimmed data packet, if traced."""
     if len(state.trace):
@@ -288,7 +288,7 @@ def _trace(const, state, flow, number, now):
             state.growth_needed[TRACE] = 1
 
 
-@inner
+@inline
 def _process_response(const, state, host, packet, now):
     """Process an ACK, a NACK or a pull at its sender."""
     record, senders = state.packet[packet], state.senders
@@ -312,7 +312,7 @@ def _process_response(const, state, host, packet, now):
     _request_turn(const, state, host, flow, now)
 
 
-@inner
+@inline
 def check_timeout(const, state, host, flow, now):
     """Handle the timer of a flow, whose interface is settled.
 
@@ -337,7 +337,7 @@ def check_timeout(const, state, host, flow, now):
         set_timer(const, state, max(tick, now + 1), TIMEOUT_TIMER, flow)
 
 
-@inner
+@inline
 def _await_probe(const, state, flow, now):
     """Set the probe timer of a sender, if it is due and not set."""
     if state.timers_set[flow] & _PROBE == 0:
@@ -347,7 +347,7 @@ def _await_probe(const, state, flow, now):
             set_timer(const, state, tick, PROBE_TIMER, flow)
 
 
-@inner
+@inline
 def check_probe(const, state, host, flow, now):
     """Let a sender, whose interface is settled, send a probe if it is time.
 
@@ -365,7 +365,7 @@ def check_probe(const, state, host, flow, now):
     _await_probe(const, state, flow, now)
 
 
-@inner
+@inline
 def begin_flow(const, state, host, flow, paced, now):
     """Start a flow or, where the clock gives it credit, continue it.
 
@@ -383,7 +383,7 @@ def begin_flow(const, state, host, flow, paced, now):
         set_timer(const, state, now + rules.gap, PACE_TIMER, flow)
 
 
-@inner
+@inline
 def pull(const, state, host, now):
     """Let the pacer of a host, whose interface is settled, grant credit."""
     flow = next_pull(const.rules, state.receivers, state.pacers, host, now)

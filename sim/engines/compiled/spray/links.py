@@ -7,7 +7,7 @@ that arrival is the only event of a packet on a link, and a link schedules one a
 
 import numpy as np
 
-from flitlab.models.jit import inner, njit
+from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
@@ -51,19 +51,19 @@ from flitlab.sim.engines.compiled.spray.state import (
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
 
-@inner
+@inline
 def is_untrimmed(kind):
     """Tell whether a packet of a kind is data that was not trimmed."""
     return kind & (KINDS | TRIMMED_FLAG) == DATA
 
 
-@inner
+@inline
 def is_response(kind):
     """Tell whether a packet of a kind goes from the destination of its flow to the source."""
     return kind & KINDS != DATA and kind & KINDS != REQUEST
 
 
-@inner
+@inline
 def append(state, link_record, fifo, packet):
     """Append a packet to a list of a link: IN_FLIGHT, CONTROL_FIFO or DATA_FIFO.
 
@@ -84,7 +84,7 @@ def append(state, link_record, fifo, packet):
     link_record[fifo + 1] = packet
 
 
-@inner
+@inline
 def take_first(state, link_record, fifo):
     """Remove the first packet from a list of a link, which is not empty."""
     packet = link_record[fifo]
@@ -92,7 +92,7 @@ def take_first(state, link_record, fifo):
     return packet
 
 
-@inner
+@inline
 def _take_last(state, link_record):
     """Remove the last packet from the data FIFO of a link, which is not empty."""
     packet = link_record[DATA_FIFO + 1]
@@ -105,7 +105,7 @@ def _take_last(state, link_record):
     return packet
 
 
-@inner
+@inline
 def start_service(const, state, link, packet, tick):
     """Let the idle server of a link start a packet.
 
@@ -127,7 +127,7 @@ def start_service(const, state, link, packet, tick):
         schedule_arrival(const, state, link, tick + service + fixed[DELAY])
 
 
-@inner
+@inline
 def end_service(state, link_record):
     """End the service of a link's packet, which is in flight then, and return it."""
     packet = link_record[SERVING]
@@ -137,7 +137,7 @@ def end_service(state, link_record):
     return packet
 
 
-@inner
+@inline
 def settle(const, state, link, now):
     """Settle the server of a switch's output: account for what it has done up to and in this tick."""
     link_record = state.link[link]
@@ -153,7 +153,7 @@ def settle(const, state, link, now):
         _start_next(const, state, link, ended)
 
 
-@inner
+@inline
 def _start_next(const, state, link, tick):
     """Let the idle server of a switch's output start the next packet."""
     link_record = state.link[link]
@@ -167,7 +167,7 @@ def _start_next(const, state, link, tick):
         start_service(const, state, link, take_first(state, link_record, DATA_FIFO), tick)
 
 
-@inner
+@inline
 def _mark(const, state, link, record):
     """Mark a packet (ECN) if it leaves a long queue behind; between the thresholds at random."""
     link_record, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
@@ -179,7 +179,7 @@ def _mark(const, state, link, record):
         link_record[MARKED] += 1
 
 
-@inner
+@inline
 def take_first_in_flight(const, state, link, now):
     """Remove the packet that arrives now from a settled link, and schedule the next arrival."""
     link_record = state.link[link]
@@ -192,14 +192,14 @@ def take_first_in_flight(const, state, link, now):
     return packet
 
 
-@inner
+@inline
 def _drop(state, link, packet):
     """Drop a packet at a link."""
     state.dropped[link, DROPS] += 1
     free_record(state, packet)
 
 
-@inner
+@inline
 def accept(const, state, link, packet, now):
     """Accept a packet into the queue of a switch's output, or trim or drop one if the queue is full.
 
@@ -265,7 +265,7 @@ def break_link(const, state, link, now):
     fixed[CAPACITY] = NO_CAPACITY
 
 
-@inner
+@inline
 def _cancel_arrival(const, state, link, now):
     """Cancel the scheduled arrival of a link's first packet, if there is one."""
     link_record, delay = state.link[link], const.fixed[link, DELAY]

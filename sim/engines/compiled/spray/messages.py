@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from flitlab.models.application.messages import CTS, RTS
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.layout import COMPLETE, PACKETS
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent
@@ -32,7 +32,7 @@ def make_spray_program(session: SpraySession) -> SprayProgram | None:
     )  # fmt: skip
 
 
-@inner
+@inline
 def flow_of(program, send):
     """Return the flow of a send's message in its present stage."""
     stage = program.ranks.stage[send]
@@ -41,7 +41,7 @@ def flow_of(program, send):
     return program.consent[send] if stage == CTS else program.data[send]
 
 
-@inner
+@inline
 def record_first_send(program, state, flow, number, now):
     """Record the first transmission of a packet; a message has left in the tick after its last one.
 
@@ -58,7 +58,7 @@ def record_first_send(program, state, flow, number, now):
         record_sent(program.ranks, program.send[flow], now + 1)
 
 
-@inner
+@inline
 def record_received(program, state, flow, now):
     """Record an untrimmed packet, the only one that its host receives in this tick.
 

@@ -6,7 +6,7 @@ All links with an arrival are known at the beginning of the tick; prefetching is
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.layout import FIRST
 from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, spray_route
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
@@ -36,20 +36,20 @@ _SEQ_LINES, _GOT_LINES = 5, 3
 """Cache lines of a sender and of a receiver that a packet touches."""
 
 
-@inner
+@inline
 def _link_of(state, i):
     """Return the i-th link of the tick."""
     return state.members[i] & _LOW
 
 
-@inner
+@inline
 def _packet_of(state, link):
     """Return the packet that arrives from a link, which may not be settled yet."""
     packet = state.link[link, IN_FLIGHT]
     return state.link[link, SERVING] if packet == NONE else packet
 
 
-@inner
+@inline
 def prefetch_packet(state, i):
     """Prefetch the packet that arrives from the i-th link of the tick."""
     link = _link_of(state, i)
@@ -57,7 +57,7 @@ def prefetch_packet(state, i):
     prefetch_line(state.link, link, 1)
 
 
-@inner
+@inline
 def prefetch_arrival(const, routing, state, i):
     """Prefetch the next link of the packet that arrives from the i-th link, or at a host its flow.
 
@@ -100,7 +100,7 @@ def prefetch_arrival(const, routing, state, i):
         prefetch(const.fixed, next_link)
 
 
-@inner
+@inline
 def _prefetch_sender(state, flow):
     """Prefetch the record of a sender."""
     for link_record in range(_SEQ_LINES):
@@ -108,7 +108,7 @@ def _prefetch_sender(state, flow):
     prefetch(state.senders.win, flow)
 
 
-@inner
+@inline
 def prefetch_queues(const, state, i):
     """Prefetch the packets that are next in the queues of the i-th link and of its packet's next link."""
     link = _link_of(state, i)
@@ -122,7 +122,7 @@ def prefetch_queues(const, state, i):
         prefetch(state.senders.sent, state.senders.seq[np.int64(record[FLOW]), FIRST] + np.int64(record[NUMBER]))
 
 
-@inner
+@inline
 def _prefetch_queue(state, link):
     """Prefetch the packets of a link that are touched when it is settled or accepts a packet."""
     link_record = state.link[link]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in mode spray: the events of their ranks, at the end of a tick."""
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.spray.layout import PACED
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
 from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
@@ -9,7 +9,7 @@ from flitlab.sim.engines.compiled.spray.hosts import begin_flow, settle_nic
 from flitlab.sim.engines.compiled.spray.messages import flow_of
 
 
-@inner
+@inline
 def run_program(program, const, state, now):
     """Process the program's events of a tick, and start the messages of its outbox."""
     if program is not None and next_event(program.ranks) <= now:

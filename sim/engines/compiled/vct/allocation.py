@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import GRANTS
@@ -31,7 +31,7 @@ from flitlab.sim.engines.compiled.vct.state import INLINE_REQUESTS
 _GRANTABLE, _NOT_ELIGIBLE, _NO_CREDIT = np.int64(0), np.int64(1), np.int64(2)
 
 
-@inner
+@inline
 def grant(const, state, packet, vc, output, out_vc, tick):
     """Grant an output to the head packet of an input VC.
 
@@ -92,7 +92,7 @@ def grant(const, state, packet, vc, output, out_vc, tick):
     schedule_event(state.arriving, packet, ready_at)
 
 
-@inner
+@inline
 def allocate_output(const, state, output, tick):
     """Grant a free output to the oldest request that is eligible and has credits.
 
@@ -108,7 +108,7 @@ def allocate_output(const, state, output, tick):
     grant(const, state, np.int64(state.vc[vc].head_packet), vc, output, out_vc, tick)
 
 
-@inner
+@inline
 def _first_grantable(const, state, output, tick):
     """Find the oldest request that can be granted: (its index, the VC granted).
 
@@ -130,7 +130,7 @@ def _first_grantable(const, state, output, tick):
     return NONE, NONE
 
 
-@inner
+@inline
 def _evaluate_request(const, state, output, i, ejects, tick):
     """Tell whether request ``i`` of an output can be granted; if not, schedule the output for when it may.
 
@@ -151,7 +151,7 @@ def _evaluate_request(const, state, output, i, ejects, tick):
     return _NO_CREDIT, NONE
 
 
-@inner
+@inline
 def allocate_outputs(const, state, outputs, count, tick):
     """Allocate the first ``count`` of ``outputs``, in batches whose records are prefetched.
 
@@ -169,7 +169,7 @@ def allocate_outputs(const, state, outputs, count, tick):
             allocate_output(const, state, np.int64(outputs[i]), tick)
 
 
-@routine
+@device_function
 def prefetch_requests(const, state, outputs, tick):
     """Prefetch the records that the oldest requests of some outputs need.
 

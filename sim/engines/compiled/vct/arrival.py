@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.port_sets import set_offset
 from flitlab.models.rules.route import at_destination, leg_target, next_port
@@ -33,7 +33,7 @@ from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_out
 from flitlab.sim.engines.compiled.vct.ugal import choose_route, queue_estimate
 
 
-@inner
+@inline
 def _route_packet(const, state, packet, tick):
     """Choose the output of a packet that has arrived; NONE if the output is chosen in every tick (adaptive)."""
     record = state.pool.packet[packet]
@@ -53,7 +53,7 @@ def _route_packet(const, state, packet, tick):
         record.output = const.net.ports.out_base[switch] + port
 
 
-@inner
+@inline
 def _join_vc(const, state, packet, tick):
     """Append a packet, whose header has been read, to its input VC.
 
@@ -73,7 +73,7 @@ def _join_vc(const, state, packet, tick):
         state.vc[vc].last_packet = packet
 
 
-@inner
+@inline
 def _inject(const, state, host, tick):
     """Start a host's oldest packet if possible; else schedule the host for when that may change."""
     host_record = state.host[host]
@@ -102,13 +102,13 @@ def _inject(const, state, host, tick):
     schedule(state.host_wheel, host, min(max(host_record.created_at, tick + flits), tick + state.host_wheel.mask))
 
 
-@inner
+@inline
 def schedule_host(const, state, host, tick):
     """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)
 
 
-@inner
+@inline
 def receive_packets(const, state, tick):
     """Route the packets whose headers have been read by ``tick``, and append them to their input VCs.
 
@@ -133,7 +133,7 @@ def receive_packets(const, state, tick):
         block, count = release_block(arriving, block), BLOCK_ENTRIES
 
 
-@inner
+@inline
 def _prefetch_outputs(const, state, packet):
     """Prefetch the records of the outputs that a packet will request."""
     output = np.int64(state.pool.packet[packet].output)
@@ -147,7 +147,7 @@ def _prefetch_outputs(const, state, packet):
             ports &= ports - np.uint64(1)
 
 
-@inner
+@inline
 def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
     """Re-route all packets of a bucket, with progressive routing, before the first joins its VC.
 
@@ -165,13 +165,13 @@ def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
         block, count = next_block(state.arriving, block), BLOCK_ENTRIES
 
 
-@inner
+@inline
 def _current_switch(state, packet):
     """Return the switch at which a packet has arrived."""
     return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
-@routine
+@device_function
 def _prefetch_routes(net, routes, arriving, pool, vc, block):
     """Prefetch the records, and the table entries, by which the packets of a full block are routed.
 
@@ -189,7 +189,7 @@ def _prefetch_routes(net, routes, arriving, pool, vc, block):
             prefetch(routes.ports.bytes, set_offset(routes.ports, toward, switch))
 
 
-@routine
+@device_function
 def _prefetch_buckets(arriving, pool, outputs, block, tick):
     """Prefetch the words of the timing wheel that the packets of a full block will set.
 
@@ -201,7 +201,7 @@ def _prefetch_buckets(arriving, pool, outputs, block, tick):
             prefetch_bucket(outputs, output, tick)
 
 
-@inner
+@inline
 def inject_packets(const, state, tick):
     """Inject packets at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.members)
@@ -216,7 +216,7 @@ def inject_packets(const, state, tick):
     state.counters.scalars[EVENTS] += count
 
 
-@routine
+@device_function
 def _prefetch_hosts(net, vc_bits, records, free, outputs, hosts):
     """Prefetch the records of hosts, their arrival rates and the free flits of their injection channels.
 

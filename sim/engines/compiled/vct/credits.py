@@ -8,7 +8,7 @@ number of outputs + a host. A VC is given by its number in its input.
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.vc import is_reserved_for_others, vc_score
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
@@ -29,19 +29,19 @@ _FREE_FLITS_MASK, _AWAITED = np.uint32(0x7FFFFFFF), np.uint32(1 << 31)
 _FLITS_SHIFT, _INDEX_MASK = 32, 0xFFFFFFFF
 
 
-@inner
+@inline
 def _credit_index(const, upstream, vc):
     """Return the index in ``free_flits`` of a VC behind an upstream."""
     return np.uint64((upstream << const.vc_bits) + vc)
 
 
-@inner
+@inline
 def free_flits(const, state, upstream, vc):
     """Return the free flits of a VC, int64, as its upstream counts them."""
     return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS_MASK)
 
 
-@inner
+@inline
 def consume_credits(const, state, upstream, vc, flits):
     """Take ``flits`` credits of a VC.
 
@@ -53,7 +53,7 @@ def consume_credits(const, state, upstream, vc, flits):
     state.free_flits[_credit_index(const, upstream, vc)] -= np.uint32(flits)
 
 
-@inner
+@inline
 def await_credits(const, state, upstream, first_vc, end_vc):
     """Have an upstream scheduled when credits return to one of the VCs ``first_vc`` to ``end_vc`` - 1.
 
@@ -65,7 +65,7 @@ def await_credits(const, state, upstream, first_vc, end_vc):
         state.free_flits[_credit_index(const, upstream, vc)] |= _AWAITED
 
 
-@inner
+@inline
 def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
     """Select the VC with the best score among ``first_vc`` to ``end_vc`` - 1 behind an upstream.
 
@@ -98,7 +98,7 @@ def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
     return best_vc, best_score
 
 
-@inner
+@inline
 def credits_in_use(const, state, output):
     """Return the downstream credits in use behind an output, in flits."""
     flits_in_use = ZERO
@@ -107,7 +107,7 @@ def credits_in_use(const, state, output):
     return flits_in_use
 
 
-@inner
+@inline
 def return_credits(state, index, usable_at, flits):
     """Send credits to an upstream.
 
@@ -130,7 +130,7 @@ def credit_indices(returns: Ints) -> Ints:
     return returns & _INDEX_MASK
 
 
-@inner
+@inline
 def collect_credits(const, state, tick):
     """Add the credits that are usable from ``tick`` on, and schedule each upstream that awaits them."""
     _collect_credits(
@@ -144,7 +144,7 @@ def collect_credits(const, state, tick):
     )
 
 
-@inner
+@inline
 def collect_skipped_credits(program, const, state, first, until):
     """Collect the credits of ticks that are not simulated, from ``first`` to ``until`` - 1.
 
@@ -159,7 +159,7 @@ def collect_skipped_credits(program, const, state, first, until):
         collect_credits(const, state, tick)
 
 
-@routine
+@device_function
 def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, host_wheel, tick):
     """Carry out :func:`collect_credits`; arguments are those fields of a run's constants and state."""
     block, count = take_bucket(returning_credits, tick)

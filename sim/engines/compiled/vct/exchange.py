@@ -7,7 +7,7 @@ partition that feeds it, stores where to send them.
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
 from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.mailbox import (
@@ -31,13 +31,13 @@ PREFETCH_DISTANCE = 6
 """Entries of a mailbox by which prefetching is ahead: they are in the cache of another processor."""
 
 
-@inner
+@inline
 def is_remote(state, vc):
     """Tell whether the upstream of an input VC, or for a remote copy the VC, is in another partition."""
     return unlikely(state.mailboxes.partitions > 1 and state.remote_partition[vc] > 0)
 
 
-@inner
+@inline
 def send_credits(state, vc, usable_at, flits):
     """Return credits of an input VC to the partition that feeds it.
 
@@ -50,7 +50,7 @@ def send_credits(state, vc, usable_at, flits):
     _send_control(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits)
 
 
-@inner
+@inline
 def _send_control(state, remote_partition, subject, tick, flits):
     """Append (subject, tick, flits) to the mailbox of partition ``remote_partition`` - 1."""
     control = state.mailboxes.control
@@ -60,7 +60,7 @@ def _send_control(state, remote_partition, subject, tick, flits):
     control[entry, 2] = flits
 
 
-@inner
+@inline
 def send_completion(program, state, packet, tick):
     """Announce the delivery of a message's last packet if its sender waits in another partition.
 
@@ -79,7 +79,7 @@ def send_completion(program, state, packet, tick):
             _send_control(state, remote_partition, send, tick, np.int64(0))
 
 
-@inner
+@inline
 def send_packet(state, packet, remote_vc, ready_at):
     """Send a packet to another partition.
 
@@ -97,7 +97,7 @@ def send_packet(state, packet, remote_vc, ready_at):
     free_record(state.pool, packet)
 
 
-@routine
+@device_function
 def exchange_mailboxes(const, state, tick, until):
     """Wait at the barrier after a lookahead window that ends at ``tick``, and read all mailboxes.
 
@@ -122,7 +122,7 @@ def exchange_mailboxes(const, state, tick, until):
     return tick
 
 
-@inner
+@inline
 def _publish_status(program, state):
     """Publish whether this partition has packets, and the next event of its program."""
     if program is None:
@@ -133,7 +133,7 @@ def _publish_status(program, state):
     publish_next_event(state.mailboxes, np.int64(active), next_event(program.ranks))
 
 
-@inner
+@inline
 def _next_window(program, state, tick, until):
     """Return the tick of the next window: that of the next event if no partition has packets."""
     if program is None:
@@ -141,7 +141,7 @@ def _next_window(program, state, tick, until):
     return max(tick, min(until, earliest_event(state.mailboxes)))
 
 
-@inner
+@inline
 def _receive_control(program, state, entry):
     """Read a control entry: returned credits, or the completion of a message."""
     subject, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
@@ -152,7 +152,7 @@ def _receive_control(program, state, entry):
         _record_completion(program, subject, tick)
 
 
-@inner
+@inline
 def _record_completion(program, send, tick):
     """Record that the message of a send will have been delivered at ``tick``."""
     if program is None:
@@ -160,7 +160,7 @@ def _record_completion(program, send, tick):
     record_remote_delivery(program.ranks, send, tick)
 
 
-@inner
+@inline
 def _receive_packet(state, entry):
     """Move a packet from a mailbox into the calendar of arrivals."""
     packets = state.mailboxes.packets

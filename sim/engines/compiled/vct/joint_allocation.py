@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.polarized import detour
@@ -34,7 +34,7 @@ from flitlab.sim.engines.compiled.vct.state import COST, OUT_VC
 _ONE = np.uint64(1)
 
 
-@inner
+@inline
 def _first_eligible(const, state, output, index, tick):
     """Return the index of the first eligible request of an output, from ``index`` on.
 
@@ -49,7 +49,7 @@ def _first_eligible(const, state, output, index, tick):
     return index
 
 
-@inner
+@inline
 def _cached_credits_in_use(const, state, output, tick):
     """Return the downstream credits in use behind an output, in flits: counted once a tick, grants added."""
     if state.credits_in_use_cache[output, 1] != tick:
@@ -60,14 +60,14 @@ def _cached_credits_in_use(const, state, output, tick):
     return state.credits_in_use_cache[output, 0]
 
 
-@inner
+@inline
 def _routing_draw(const, state, packet):
     """Return the random word of a packet's routing decision at its switch."""
     record = state.pool.packet[packet]
     return route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
 
 
-@inner
+@inline
 def _least_cost_output(const, state, packet, switch, tick):
     """Find the allowed output of least cost for a polarized packet; ties are drawn.
 
@@ -94,7 +94,7 @@ def _least_cost_output(const, state, packet, switch, tick):
     return base + drawn_tie(ties, _routing_draw(const, state, packet))
 
 
-@inner
+@inline
 def _record_candidate(const, state, index, output, next_vc, score, tick):
     """Record that an output can grant a VC to the visited head packet, and its cost.
 
@@ -105,7 +105,7 @@ def _record_candidate(const, state, index, output, next_vc, score, tick):
     state.candidate[index, COST] = channel_cost(_cached_credits_in_use(const, state, output, tick), last_resort)
 
 
-@inner
+@inline
 def _schedule_retry(const, state, outputs, candidates, tick):
     """Schedule the candidate outputs of a head packet for ``tick``, and for when credits return."""
     while candidates:
@@ -115,7 +115,7 @@ def _schedule_retry(const, state, outputs, candidates, tick):
         await_credits(const, state, output, np.int64(0), const.vcs)
 
 
-@routine
+@device_function
 def _select_output(const, state, outputs, candidates, age, since, tick):
     """Select one of the candidate outputs of an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
 
@@ -167,7 +167,7 @@ def _select_output(const, state, outputs, candidates, age, since, tick):
     return drawn_tie(ties, draw)
 
 
-@inner
+@inline
 def _allocate_switch(const, state, outputs, count, tick):
     """Allocate ``count`` outputs of one switch: visit head packets in order of age, across outputs.
 
@@ -252,7 +252,7 @@ def _allocate_switch(const, state, outputs, count, tick):
             schedule(state.output_wheel, output, request_age(const, state, output, cursor[k]) >> 32)
 
 
-@inner
+@inline
 def allocate_jointly(const, state, outputs, count, tick):
     """Allocate the first ``count`` of ``outputs``.
 

@@ -9,7 +9,7 @@ the output's cache line, the others in ``VctState.requests`` behind all outputs.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
@@ -31,19 +31,19 @@ _VC_MASK, _COUNT_MASK = 0xFFFFFFFF, 0xFF
 _ONE = np.uint64(1)
 
 
-@inner
+@inline
 def downstream_input(state, output):
     """Return the input at the end of an output; NONE if the output ejects."""
     return np.int64(state.output[output].downstream_input)
 
 
-@inner
+@inline
 def channel_of(state, output):
     """Return the channel of an output; NONE if the output ejects."""
     return np.int64(state.output[output].channel)
 
 
-@inner
+@inline
 def allowed_vc_range(const, state, packet, output):
     """Return the VCs of the downstream input that the VC policy allows a packet: (first, one past the last).
 
@@ -74,7 +74,7 @@ def allowed_vc_range(const, state, packet, output):
     )
 
 
-@inner
+@inline
 def allowed_ports(const, state, packet, switch):
     """Return the ports that an adaptive packet may take at a switch, uint64, a bit each."""
     record = state.pool.packet[packet]
@@ -83,7 +83,7 @@ def allowed_ports(const, state, packet, switch):
     return usable_ports(const.routes, route, hop, switch, dst_switch)
 
 
-@inner
+@inline
 def _pack_request(const, state, packet, output):
     """Pack the request of a packet for an output; a request for an ejection channel has no VC."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_SHIFT
@@ -93,7 +93,7 @@ def _pack_request(const, state, packet, output):
     return flits | ((end_vc - first_vc) << _VC_COUNT_SHIFT) | first_vc
 
 
-@inner
+@inline
 def select_requested_vc(const, state, output, request):
     """Select the VC for a packed request.
 
@@ -103,20 +103,20 @@ def select_requested_vc(const, state, output, request):
     return select_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, requested_flits(request))
 
 
-@inner
+@inline
 def requested_vcs(request):
     """Unpack the VCs of a request: (first, one past the last)."""
     first_vc = request & _VC_MASK
     return first_vc, first_vc + ((request >> _VC_COUNT_SHIFT) & _COUNT_MASK)
 
 
-@inner
+@inline
 def requested_flits(request):
     """Unpack the length of the packet of a request, in flits."""
     return request >> _FLITS_SHIFT
 
 
-@inner
+@inline
 def request_index(const, output, i):
     """Return the index in ``VctState.requests`` of the age key of request ``i`` of an output.
 
@@ -129,19 +129,19 @@ def request_index(const, output, i):
     return np.uint64((inline_index if i < INLINE_REQUESTS else overflow_index) + 2 * i)
 
 
-@inner
+@inline
 def request_age(const, state, output, i):
     """Read the age key of request ``i`` of an output."""
     return state.requests[request_index(const, output, i)]
 
 
-@inner
+@inline
 def request_at(const, state, output, i):
     """Read the packed request ``i`` of an output."""
     return state.requests[request_index(const, output, i) + _ONE]
 
 
-@inner
+@inline
 def _write_request(const, state, output, i, age, request):
     """Write request ``i`` of an output."""
     index = request_index(const, output, i)
@@ -149,13 +149,13 @@ def _write_request(const, state, output, i, age, request):
     state.requests[index + _ONE] = request
 
 
-@inner
+@inline
 def eligible_tick(const, state, age):
     """Return the tick from which on the head packet with an age key may be granted."""
     return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.oldest_first else age >> 32
 
 
-@inner
+@inline
 def precedes(const, state, age, other_age):
     """Tell whether one age key comes before another."""
     if const.oldest_first and age >> 32 == other_age >> 32:
@@ -164,7 +164,7 @@ def precedes(const, state, age, other_age):
     return age < other_age
 
 
-@inner
+@inline
 def add_request(const, state, packet, output, eligible_at, age):
     """Insert the request of a head packet, in order of age, and schedule the output.
 
@@ -185,7 +185,7 @@ def add_request(const, state, packet, output, eligible_at, age):
     schedule(state.output_wheel, output, max(eligible_at, np.int64(state.output[output].busy_until)))
 
 
-@inner
+@inline
 def remove_request(const, state, output, i):
     """Remove request ``i`` of an output."""
     count = np.int64(state.output[output].requests_waiting) - 1
@@ -197,7 +197,7 @@ def remove_request(const, state, output, i):
         i += 1
 
 
-@inner
+@inline
 def withdraw_request(const, state, output, age):
     """Remove the request with an age key from an output."""
     for i in range(np.int64(state.output[output].requests_waiting)):
@@ -206,7 +206,7 @@ def withdraw_request(const, state, output, age):
             return
 
 
-@inner
+@inline
 def count_preceding(const, state, output, age):
     """Count the requests of an output that come before an age key."""
     i = 0
@@ -217,7 +217,7 @@ def count_preceding(const, state, output, age):
     return i
 
 
-@inner
+@inline
 def request_outputs(const, state, vc, packet, eligible_at):
     """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
 

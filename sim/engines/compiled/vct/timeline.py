@@ -7,7 +7,7 @@ Events apply between two calls of the kernel, which has no code for them: a fail
 import numpy as np
 
 from flitlab.models.arrays import Bools
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.tables import ADAPTIVE
@@ -70,7 +70,7 @@ def _drop_in_switches(const, state, failed_switches, outputs, dropped_flits):
             state.output[output].requests_waiting = 0
 
 
-@inner
+@inline
 def _withdraw_from_dead(const, state, vc, packet, dead_output):
     """Withdraw the requests of a head packet if one is for a dead output, and tell whether one is.
 

@@ -7,13 +7,13 @@ that branch.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled import records, ugal
 from flitlab.sim.engines.compiled.vct.credits import credits_in_use
 from flitlab.sim.engines.compiled.vct.requests import downstream_input, request_age
 
 
-@inner
+@inline
 def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 
@@ -36,7 +36,7 @@ def queue_estimate(const, state, switch, port, tick):
     return flits, np.int64(const.net.ports.in_switch[downstream_input(state, output)])
 
 
-@inner
+@inline
 def choose_route(congestion_aware, const, state, packet, tick):
     """Choose the route of a packet at injection.
 

@@ -8,7 +8,7 @@ its participants, almost without mispredicted branches, which would dominate the
 
 import numpy as np
 
-from flitlab.models.jit import inner, kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.sim.engines.compiled.messages import next_active_tick
 from flitlab.sim.engines.compiled.records import NONE, log_is_full, run_program
 from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
@@ -26,7 +26,7 @@ def count_grants(state: WormholeState) -> int:
     return int(state.vc["flits_sent"].sum(dtype=np.int64))
 
 
-@inner
+@inline
 def _count_flits(const, state):
     """Update the counters of channels."""
     for output in range(U(len(state.vc_set))):

@@ -7,21 +7,21 @@ time: each iteration of VC allocation, the count of crossbar requests, each iter
 which no bid is made. Where most requests are uncontended, bids are skipped.
 """
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.wormhole.state import ONE, VC_BITS, U
 
 TIME_SHIFT = U(VC_BITS)
 """Bits below the time: enough for the number of an input VC."""
 
 
-@inner
+@inline
 def time_of(const, tick, step):
     """Return the time of a step of a tick."""
     iterations = U(const.iterations)
     return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
 
 
-@inner
+@inline
 def add_request(record, time):
     """Count one more request for a resource."""
     record.best_bid = time + ONE + U(U(record.best_bid) >= time)

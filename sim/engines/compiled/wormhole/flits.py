@@ -7,7 +7,7 @@ them before, and return them after.
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.route import ON_ESCAPE
 from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
 from flitlab.sim.engines.base import EVENTS, GRANTS
@@ -40,25 +40,25 @@ _NONE = U(NONE)
 _32 = U(32)
 
 
-@inner
+@inline
 def flit_index(const, vc, flit_number):
     """Return the index in ``WormholeState.flits`` of flit ``flit_number`` of a VC, in its ring buffer."""
     return (flit_number & const.buffer_mask) * const.input_vcs + vc
 
 
-@inner
+@inline
 def free_credits(state, vc):
     """Return the flits that may be sent into a VC, int64."""
     return np.int64(state.vc[vc].credits)
 
 
-@inner
+@inline
 def request_of(vc, vc_record):
     """Make the request of an input VC for the output of its packet."""
     return U(vc_record.output) << OUTPUT_SHIFT | vc
 
 
-@inner
+@inline
 def unblock(state, vc, reason, ready_end):
     """Clear a reason why the front flit of a VC cannot be sent; if it was the last, add the VC to the ready list.
 
@@ -79,7 +79,7 @@ def unblock(state, vc, reason, ready_end):
     return ready_end + U(before == reason)
 
 
-@inner
+@inline
 def receive_flits(const, state, tick, ready_end, new_heads):
     """Put the flits that arrive at switches in this tick into the buffers of their VCs.
 
@@ -114,7 +114,7 @@ def receive_flits(const, state, tick, ready_end, new_heads):
     return ready_end, new_heads
 
 
-@inner
+@inline
 def eject_flits(const, state, tick):
     """Receive the flits that arrive at hosts in this tick."""
     for queue_index in range(const.switch_queues_end - ONE, const.host_queues_end):
@@ -127,7 +127,7 @@ def eject_flits(const, state, tick):
                 records.deliver_packet(const, state, np.int64(flit >> PACKET_SHIFT), tick)
 
 
-@inner
+@inline
 def _notify_upstream(const, state, vc, tick, ready_end):
     """Notify the upstream of an input VC of a returned credit."""
     holder, upstream = U(state.vc[vc].holder), U(state.vc[vc].upstream)
@@ -140,7 +140,7 @@ def _notify_upstream(const, state, vc, tick, ready_end):
     return ready_end
 
 
-@inner
+@inline
 def collect_credits(const, state, tick, ready_end):
     """Collect the credits that return in this tick, and notify upstreams that lack credits."""
     notify_limit = (
@@ -161,7 +161,7 @@ def collect_credits(const, state, tick, ready_end):
     return ready_end
 
 
-@inner
+@inline
 def read_headers(const, state, tick, ready_end):
     """Unblock packets whose header delay ends in this tick."""
     first, end = due_entries(const, state, HEADERS, tick)
@@ -171,7 +171,7 @@ def read_headers(const, state, tick, ready_end):
     return ready_end
 
 
-@inner
+@inline
 def _count_hop(const, state, flit, next_vc):
     """Count the hop of a head flit that is sent, unless it goes to a host."""
     record = state.pool.packet[flit >> PACKET_SHIFT]
@@ -181,7 +181,7 @@ def _count_hop(const, state, flit, next_vc):
     state.counters.scalars[GRANTS] += 1
 
 
-@inner
+@inline
 def _release_vc(const, state, vc_record, output, next_vc):
     """Release the VC of a packet whose tail is sent, and have the packets that wait for one retried."""
     state.vc[next_vc].holder = _NONE
@@ -192,7 +192,7 @@ def _release_vc(const, state, vc_record, output, next_vc):
         set_bit(state.to_retry, wait_queue, True)
 
 
-@inner
+@inline
 def prefetch_send(const, state, request):
     """Prefetch what sending the front flit of an input VC touches."""
     vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
@@ -207,7 +207,7 @@ def prefetch_send(const, state, request):
     prefetch(state.pool.packet, np.int64((flit >> PACKET_SHIFT) * head))
 
 
-@inner
+@inline
 def send_flit(const, state, request, queue, ready_end, new_heads):
     """Send the front flit of an input VC, which nothing blocks; a sendable next flit joins the list of the next tick.
 

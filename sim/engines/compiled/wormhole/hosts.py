@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.base import EVENTS
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT, inject_packet
@@ -15,7 +15,7 @@ from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_SHIFT,
 from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
-@inner
+@inline
 def _next_injection_vc(const, state, host):
     """Return the next injection VC with credits, after the one used last; NONE if none has any."""
     vc, first = U(state.injecting[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
@@ -26,7 +26,7 @@ def _next_injection_vc(const, state, host):
     return U(NONE)
 
 
-@inner
+@inline
 def _set_target(const, state, packet):
     """Store in a packet's record the switch and the output that eject it."""
     record = state.pool.packet[packet]
@@ -35,7 +35,7 @@ def _set_target(const, state, packet):
     record.output = const.net.ports.eject[dst_host]
 
 
-@inner
+@inline
 def _inject_flit(const, state, host, tick):
     """Inject a flit of a host if possible; a returning credit schedules the host again."""
     injecting, flit = state.injecting[host], U(0)
@@ -71,13 +71,13 @@ def _inject_flit(const, state, host, tick):
     schedule(state.host_wheel, host, next_tick)
 
 
-@inner
+@inline
 def schedule_host(const, state, host, tick):
     """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)
 
 
-@inner
+@inline
 def inject_flits(const, state, tick):
     """Inject flits at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.active_hosts)

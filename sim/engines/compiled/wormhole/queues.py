@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delay queues, one for each length of delay, and bitmaps as work lists."""
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
@@ -9,7 +9,7 @@ _SIX, _LOW = U(6), U(63)
 _32, _LOW32 = U(32), U(0xFFFFFFFF)
 
 
-@inner
+@inline
 def push(state, queue_index, flit, vc):
     """Push (flit or 0, VC) into a delay queue, to leave it after the queue's delay.
 
@@ -25,27 +25,27 @@ def push(state, queue_index, flit, vc):
     queue.end = end + ONE
 
 
-@inner
+@inline
 def _slot(const, queue_index, tick):
     """Return the index in ``state.due`` of the entries that leave a queue at a tick."""
     return (queue_index << const.due_bits) | (U(tick) & ((ONE << const.due_bits) - ONE))
 
 
-@inner
+@inline
 def due_entries(const, state, queue_index, tick):
     """Return the entries that leave a queue at a tick: (first index, end)."""
     entries = state.due[_slot(const, queue_index, tick)]
     return entries >> _32, entries & _LOW32
 
 
-@inner
+@inline
 def flit_and_vc(state, index):
     """Read an entry of a queue: (flit, VC)."""
     entry = state.entries[index]
     return entry >> _32, entry & _LOW32
 
 
-@inner
+@inline
 def close_tick(const, state, tick):
     """Close all queues for a tick: later entries belong to the next one."""
     for queue_index in range(U(len(state.queue))):
@@ -57,7 +57,7 @@ def close_tick(const, state, tick):
         queue.end = begin
 
 
-@inner
+@inline
 def set_bit(bitmap, member, condition):
     """Set a member's bit in a bitmap if a condition holds.
 
@@ -70,7 +70,7 @@ def set_bit(bitmap, member, condition):
     bitmap[member >> _SIX] |= U(condition) << (member & _LOW)
 
 
-@inner
+@inline
 def drain_bitmap(bitmap, members):
     """Clear a bitmap, list its members ascending, and return their number.
 

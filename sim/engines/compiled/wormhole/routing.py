@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.models.rules.route import at_destination, next_port, usable_ports
 from flitlab.models.rules.tables import ANY, RISING
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
@@ -11,19 +11,19 @@ from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole.state import MULTIPLE_PORTS, ONE, PACKET_SHIFT, U
 
 
-@inner
+@inline
 def front_flit(state, vc):
     """Return the flit at the front of an input VC."""
     return U(state.vc[vc].front_flit)
 
 
-@inner
+@inline
 def front_packet(state, vc):
     """Return the packet at the front of an input VC."""
     return front_flit(state, vc) >> PACKET_SHIFT
 
 
-@inner
+@inline
 def output_of(const, state, vc, packet):
     """Return the output of the packet at the front of an input VC, if routing is not adaptive."""
     record = state.pool.packet[packet]
@@ -44,7 +44,7 @@ def output_of(const, state, vc, packet):
     return first_output + U(port)
 
 
-@inner
+@inline
 def allowed_vcs_at(const, state, vc, packet, output):
     """Return the VCs of an output that the VC policy allows a packet, uint64, a bit each.
 
@@ -71,7 +71,7 @@ def allowed_vcs_at(const, state, vc, packet, output):
     return (~U(0) >> (U(64) - U(high - low))) << U(low)
 
 
-@inner
+@inline
 def allowed_outputs(const, state, vc, packet):
     """Return the outputs that an adaptive packet may take: (first, uint64 bits from it on)."""
     record = state.pool.packet[packet]

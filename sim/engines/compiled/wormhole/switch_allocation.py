@@ -8,7 +8,7 @@ requests as contended ones would give the same grants.)
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
@@ -30,14 +30,14 @@ _VC_TURN_MASK, _PORT_TURN_MASK, _INPUT_TURN_MASK = U(0xFF), U(0xFFFF), U(0xFFFFF
 _PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
 
 
-@inner
+@inline
 def _unpack_request(const, request):
     """Unpack a request: (input VC, crossbar input, output)."""
     vc = request & VC_MASK
     return vc, vc * const.crossbar_factor >> CROSSBAR_SHIFT, request >> OUTPUT_SHIFT
 
 
-@inner
+@inline
 def _prefetch_request(const, state, i):
     """Prefetch the output and input records of the request ``FAR_PREFETCH_DISTANCE`` entries behind ``i``."""
     _, crossbar_input, output = _unpack_request(const, state.ready[i + FAR_PREFETCH_DISTANCE])
@@ -45,7 +45,7 @@ def _prefetch_request(const, state, i):
     prefetch(state.crossbar_input, np.int64(crossbar_input))
 
 
-@inner
+@inline
 def _add_requests(const, state, first, end, time):
     """Count the requests of a part of ``state.ready`` at their outputs and inputs."""
     for i in range(first, end):
@@ -56,7 +56,7 @@ def _add_requests(const, state, first, end, time):
         add_request(state.crossbar_input[crossbar_input], time)
 
 
-@inner
+@inline
 def _make_offers(const, state, first, contended, time):
     """Let every output offer itself to the contended input with the best bid."""
     for i in range(contended):
@@ -73,7 +73,7 @@ def _make_offers(const, state, first, contended, time):
         output_record.best_bid = max(output_record.best_bid, bid)
 
 
-@inner
+@inline
 def _accept_offers(const, state, first, contended, time):
     """Let every input accept one offer, for one of its VCs."""
     for i in range(contended):
@@ -91,7 +91,7 @@ def _accept_offers(const, state, first, contended, time):
         input_record.best_bid = max(input_record.best_bid, bid)
 
 
-@inner
+@inline
 def _separate_matched(const, state, first, contended, closed_bid):
     """Move the matched requests among the contended ones to the third part of ``state.ready``.
 
@@ -115,7 +115,7 @@ def _separate_matched(const, state, first, contended, closed_bid):
     return remaining, matched
 
 
-@inner
+@inline
 def _match_contended(const, state, first, contended, tick, iteration):
     """Match the contended requests once more; returns what :func:`_separate_matched` does."""
     iterations = U(const.iterations)
@@ -125,7 +125,7 @@ def _match_contended(const, state, first, contended, tick, iteration):
     return _separate_matched(const, state, first, contended, time_of(const, tick, iterations + iterations + ONE))
 
 
-@inner
+@inline
 def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads):
     """Send the front flits of a part of ``state.ready_end``; contended requests move to its beginning.
 
@@ -162,7 +162,7 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_
     return ready_end, new_heads, contended
 
 
-@inner
+@inline
 def _return_credit(credit_queue, state, vc, credit):
     """Return the credit of a flit that leaves an input VC.
 
@@ -176,7 +176,7 @@ def _return_credit(credit_queue, state, vc, credit):
     return credit
 
 
-@inner
+@inline
 def allocate_all(const, state, tick, first, end, ready_end, sparse):
     """Match the requests in ``state.ready_end`` from ``first`` to ``end`` - 1 with outputs, and send their flits.
 

@@ -3,12 +3,12 @@
 
 import numpy as np
 
-from flitlab.models.jit import inner
+from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.wormhole.flits import free_credits
 from flitlab.sim.engines.compiled.wormhole.state import ONE, U
 
 
-@inner
+@inline
 def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 

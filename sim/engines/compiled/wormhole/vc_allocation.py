@@ -6,7 +6,7 @@ Packets without a VC wait in a queue: one for each output, or for each switch if
 
 import numpy as np
 
-from flitlab.models.jit import inner, routine
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest, popcount
@@ -47,7 +47,7 @@ _PACKET_SHIFT = _HEAD_SHIFT + PACKET_SHIFT
 _TURN_MASK = (ONE << TIME_SHIFT) - ONE
 
 
-@inner
+@inline
 def _route_head(const, state, vc, head):
     """Route the packet at the front of an input VC, and start the reading of its header.
 
@@ -66,7 +66,7 @@ def _route_head(const, state, vc, head):
     return output
 
 
-@inner
+@inline
 def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
     """Grant a VC of an output to the packet at the front of an input VC.
 
@@ -88,7 +88,7 @@ def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
     return ready_end + U(blocked == U(0))
 
 
-@inner
+@inline
 def _join_wait_queue(state, vc, wait_queue):
     """Append an input VC to a wait queue."""
     vc_set = state.vc_set[wait_queue]
@@ -100,7 +100,7 @@ def _join_wait_queue(state, vc, wait_queue):
     vc_set.last_waiting = vc
 
 
-@inner
+@inline
 def _drain_wait_queues(state, count):
     """Move the wait queues in ``state.to_retry`` to ``state.contenders``, and return its new length.
 
@@ -118,13 +118,13 @@ def _drain_wait_queues(state, count):
     return count
 
 
-@inner
+@inline
 def _bid_for_vc(state, vc, next_vc, time):
     """Make an input VC's bid for an output VC: the last grantee has the lowest priority."""
     return time | ((U(state.vc[next_vc].last_requester) - vc) & _TURN_MASK)
 
 
-@inner
+@inline
 def _bid_for_vcs(const, state, vc, output, time):
     """Bid for all allowed VCs of an output: every free one offers itself to the highest bid."""
     vc_set = state.vc_set[output]
@@ -134,7 +134,7 @@ def _bid_for_vcs(const, state, vc, output, time):
         state.best_offer[first + k] = max(state.best_offer[first + k], bid)
 
 
-@inner
+@inline
 def _prefetch_routing(const, state, i):
     """Prefetch what routing needs of the entries behind ``i`` in ``state.new_heads``."""
     prefetch(state.pool.packet, np.int64(state.new_heads[i + FAR_PREFETCH_DISTANCE] >> _PACKET_SHIFT))
@@ -144,7 +144,7 @@ def _prefetch_routing(const, state, i):
         prefetch(const.single_port, np.int64(U(const.switch[following & VC_MASK]) * U(const.net.switches) + target))
 
 
-@inner
+@inline
 def _add_requests(const, state, new_heads, time):
     """Append the first ``new_heads`` entries to ``state.contenders``, and count all requests for VCs.
 
@@ -163,7 +163,7 @@ def _add_requests(const, state, new_heads, time):
     return count + new_heads
 
 
-@inner
+@inline
 def _offered_vcs(const, state, vc, allowed, first, time):
     """Return the VCs of an output that offer themselves to an input VC, a bit each.
 
@@ -175,7 +175,7 @@ def _offered_vcs(const, state, vc, allowed, first, time):
     return best & allowed  # offers of other VCs are stale
 
 
-@inner
+@inline
 def _accept_offers(const, state, count, time, rotate_priority, ready_end):
     """Let input VCs accept offers: (requests that remain in ``state.contenders``, the new ``ready_end``).
 
@@ -218,7 +218,7 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
     return remaining, ready_end
 
 
-@inner
+@inline
 def _match_requests(const, state, new_heads, ready_end, tick):
     """Match requests with the free VCs of their outputs; returns the new ``ready_end`` (see :func:`_grant_vc`)."""
     state.contenders[-1] = _drain_wait_queues(state, U(state.contenders[-1]))
@@ -230,7 +230,7 @@ def _match_requests(const, state, new_heads, ready_end, tick):
     return ready_end
 
 
-@routine
+@device_function
 def _best_vc(const, state, vc, packet, output):
     """Return the free VC of an output with the best score for an adaptive packet (ties: the lowest), and the score.
 
@@ -248,7 +248,7 @@ def _best_vc(const, state, vc, packet, output):
     return best, best_score
 
 
-@inner
+@inline
 def _channel_cost(const, state, output, score):
     """Return the cost of an output for a packet (see :mod:`flitlab.models.rules.adaptive`); score: of its VC.
 
@@ -262,7 +262,7 @@ def _channel_cost(const, state, output, score):
     return channel_cost(flits, const.reserved_vcs > 0 and is_reserved(score))
 
 
-@routine
+@device_function
 def _choose_output(const, state, vc):
     """Choose (output, VC) for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`); NONE: no VC."""
     packet = front_packet(state, vc)
@@ -293,7 +293,7 @@ def _choose_output(const, state, vc):
     return output, _best_vc(const, state, vc, packet, output)[0]
 
 
-@inner
+@inline
 def _allocate_adaptive(const, state, new_heads, ready_end):
     """Let adaptive packets take the VC that they choose, waiting packets first, oldest first.
 
@@ -318,7 +318,7 @@ def _allocate_adaptive(const, state, new_heads, ready_end):
     return ready_end
 
 
-@inner
+@inline
 def _sort_new_heads(const, state, new_heads):
     """Sort the first ``new_heads`` entries by input VC: the order of visits, and of records in memory.
 
@@ -331,7 +331,7 @@ def _sort_new_heads(const, state, new_heads):
         state.new_heads[i] = front_flit(state, vc) << _HEAD_SHIFT | vc
 
 
-@inner
+@inline
 def allocate_all(const, state, new_heads, ready_end, tick):
     """Allocate free VCs to waiting packets and to new head packets.
 
