@@ -75,7 +75,7 @@ def routes_for(spec: RoutingSpec, topology: Topology, traffic: Traffic | None) -
     """
     if not needs_solver(spec):
         return spec.build(topology)
-    return planned_routes(spec, topology, spec.demand_looked_at(topology, traffic))
+    return planned_routes(spec, topology, spec.validated_demand(topology, traffic))
 
 
 def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Routes:
@@ -95,7 +95,7 @@ def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Ro
     SpecError
         The routing cannot serve it.
     """
-    routes = spec.looked_at(spec.planned, topology, demand, weigh)
+    routes = spec.validated(spec.planned, topology, demand, weigh)
     promises = _leg_promises(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
     return replace(routes, notes=routes.notes | promises)
 

@@ -28,7 +28,7 @@ class Latency:
 
     hop_ticks: [switches, switches] sparse, ticks of the fastest channel between two switches. ends: least ticks of both
     host channels. flit: ticks of one flit on the fastest channel. last: ticks for which a host's channel is busy with
-    one flit beyond that delay, at least -1. pace: the capacity of a channel that moves one flit per tick (one byte
+    one flit beyond that delay, at least -1. flits_per_tick: the capacity of a channel that moves one flit per tick (one byte
     where ticks are those of bytes).
     """
 
@@ -36,27 +36,31 @@ class Latency:
     ends: Fraction
     flit: Fraction
     last: Fraction
-    pace: Fraction
+    flits_per_tick: Fraction
 
     @classmethod
-    def of(cls, topology: Topology, discipline: SwitchingMode, flit: int = 1) -> "Latency":
+    def of(cls, topology: Topology, switching_mode: SwitchingMode, flit: int = 1) -> "Latency":
         """The delays of a switching mode on a topology.
 
         Parameters
         ----------
         topology : Topology
             The network.
-        discipline : SwitchingMode
+        switching_mode : SwitchingMode
             The switching mode.
         flit : int
             Ticks of a flit on the fastest channel; of datagrams, bytes of a packet.
         """
-        between, ends = discipline.crossing(topology)
+        between, ends = switching_mode.crossing(topology)
         hop_ticks = quickest_channels(topology, between + topology.delay)
         ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
-        last = discipline.sending(topology, np.array([float(flit)]))[0]
+        last = switching_mode.serialization_ticks(topology, np.array([float(flit)]))[0]
         return cls(
-            hop_ticks, Fraction(ends), Fraction(flit), Fraction(float(last)), Fraction(discipline.pace(topology))
+            hop_ticks,
+            Fraction(ends),
+            Fraction(flit),
+            Fraction(float(last)),
+            Fraction(switching_mode.flits_per_tick(topology)),
         )
 
     def longest(self, network: CollectiveNetwork, sources: Bools, targets: Bools) -> Fraction:

@@ -111,7 +111,7 @@ class PlannedSpec(RoutingSpec):
             return self.demand(topology, traffic)
         with unchanged(topology, self.demand, traffic):
             demand = self.demand(topology, traffic)
-        return validate_traffic(topology, demand, copy=True, by="demand")
+        return validate_traffic(topology, demand, copy=True, method="demand")
 
     def planned(self, topology: Topology, demand: Traffic, weigh: Weigh) -> Routes:
         """The routes for a demand.

@@ -165,7 +165,7 @@ def _readable(annotation: Any) -> str:
         inner = _readable(parts[0])
         return f"list of ({inner})" if " | " in inner else f"list of {inner}"
     if origin is not None:
-        return NAMES.get(origin, origin.__name__)
+        return NAMES.get(origin, str(origin.__name__))
     return NAMES.get(annotation, str(getattr(annotation, "__name__", annotation)))
 
 
