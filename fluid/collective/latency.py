@@ -26,10 +26,10 @@ MAX_SOURCES = 1024
 class Latency:
     """Delays of an empty network.
 
-    hop_ticks: [switches, switches] sparse, ticks of the fastest channel between two switches. ends: least ticks of both
-    host channels. flit: ticks of one flit on the fastest channel. last: ticks for which a host's channel is busy with
-    one flit beyond that delay, at least -1. flits_per_tick: the capacity of a channel that moves one flit per tick (one byte
-    where ticks are those of bytes).
+    hop_ticks: [switches, switches] sparse, ticks of the fastest channel between two switches. ends: least ticks of
+    both host channels. flit: ticks of one flit on the fastest channel. last: ticks for which a host's channel is busy
+    with one flit beyond that delay, at least -1. flits_per_tick: the capacity of a channel that moves one flit per
+    tick (one byte where ticks are those of bytes).
     """
 
     hop_ticks: sparse.csr_array
