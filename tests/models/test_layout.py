@@ -170,7 +170,10 @@ def test_constants_of_a_user_replace_some(tmp_path):
     assert load(str(file)).cable == load().cable
     dumped = make("metric", kind="cost", constants=str(file)).model_dump(mode="json")
     assert dumped["constants"]["floor"]["overhead"] == 0
-    assert make("metric", **dumped).chosen == make("metric", kind="cost", constants=str(file)).chosen
+    assert (
+        make("metric", **dumped).effective_constants
+        == make("metric", kind="cost", constants=str(file)).effective_constants
+    )
 
 
 @pytest.mark.parametrize(

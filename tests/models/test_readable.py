@@ -39,7 +39,7 @@ def test_a_demand_stands_in_the_configuration():
     ("category", "keys", "key", "problem"),
     [
         ("topology", {"kind": "file"}, "path", "is missing"),
-        ("topology", {"kind": "file", "path": "a", "text": "0 1"}, "text", "beside path"),
+        ("topology", {"kind": "file", "path": "a", "text": "0 1"}, "text", "combined with path"),
         ("topology", {"kind": "file", "text": "0 1 x"}, "text", "text:1: capacity 'x' is not a number"),
         (
             "traffic",
