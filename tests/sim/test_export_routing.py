@@ -133,7 +133,7 @@ def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
     for row in rows_of(out / "next_hops.csv"):
         of.setdefault((row["target"], row["switch"]), []).append(float(row["weight"]))
     assert len(of) == 12 * 11 and all(sum(weights) == pytest.approx(1) for weights in of.values())
-    for routing, text in (({"kind": "minimal", "select": "adaptive"}, "waits"), ({"kind": "deflection"}, "any free")):
+    for routing, text in (({"kind": "minimal", "select": "adaptive"}, "queues"), ({"kind": "deflection"}, "any free")):
         assert export(routing=routing)[0] == 2
         assert text in capsys.readouterr().err
     assert export(routing={"sweep": [{"kind": "minimal"}, {"kind": "optimal"}]})[0] == 2

@@ -227,7 +227,7 @@ def test_an_interrupted_row_ends_it_and_keeps_the_page(rows, monkeypatch, capsys
 
     monkeypatch.setattr(row_run, "run_row", run_row)
     assert reproduce(rows) == 130
-    assert set(record()) == {"abc-f1"} and "goes on" in capsys.readouterr().err
+    assert set(record()) == {"abc-f1"} and "resumes" in capsys.readouterr().err
     assert "## abc-f1" in page()
 
 
