@@ -119,7 +119,7 @@ def sentence(budget: LossBudget, name: str = "") -> str:
     reached = f"{_percent(switch)}{_within(switch)} of what any routing could carry"
     largest = max(losses, key=lambda row: number(row, "percent"))
     if number(largest, "low") <= 0:
-        return f"{name or 'It'} carries {reached}; no loss differs significantly from 0."
+        return f"{name or 'It'} carries {reached}; its largest loss does not differ significantly from 0."
     remedy = _remedy(budget, largest)
     cause = describe_loss(largest["part"])
     return (
