@@ -97,7 +97,7 @@ MODES = {
 def test_sets_of_kernels_are_told_apart_as_numba_tells_them(monkeypatch):
     """Numba compiles a kernel anew where the types of constants and state are others."""
     topology, found, called = build("imase", n=8, degree=3), [], []
-    for name in ("_advance", "_advance_together"):
+    for name in ("_advance", "_advance_joint"):
         monkeypatch.setattr(vct, name, lambda *given, name=name: called.append(name) or given[-1])
     for mode, selects in MODES.items():
         for select in selects:

@@ -67,7 +67,7 @@ def mistakes(text: str, *sets: str) -> list[str]:
         ("application={kind: bt, ranks: 3}", "application.ranks = 3: "),
         ("application={kind: bts}", "application.kind = bts: unknown application; choices: "),
         ("placement={kind: random, sed: 1}", "placement.sed = 1: unknown key; choices: "),
-        ("traffic={kind: uniform}", "traffic: is not for experiment: application: its program says"),
+        ("traffic={kind: uniform}", "traffic: is not for experiment: application: its program defines the traffic"),
         ("loads=[0.1]", "loads = [0.1]: is not for experiment: application"),
         ("transport={kind: tcp}", "transport: is not for mode flow, but for modes datagram and spray"),
         ("routing={kind: deflection}", "routing: deflection is adaptive: mode flow needs an oblivious routing"),

@@ -204,7 +204,7 @@ def test_a_background_beyond_the_host_channels_is_refused():
     on = build("torus", dims=[2, 2])
     twice = replace(table_traffic("matrix", on, np.ones((4, 4)), hose=False))
     assert twice.rate.max() == 4
-    with pytest.raises(SpecError, match="more than a host's channel"):
+    with pytest.raises(SpecError, match="exceeds the rate of a host's channel"):
         from flitlab.models.traffic import background
 
         with pytest.MonkeyPatch.context() as patch:

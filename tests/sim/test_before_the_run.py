@@ -218,7 +218,7 @@ def test_every_starter_is_right_and_runs(folder, capsys, kind):
     assert cases and read(f"{kind}.yaml").name == kind
     assert main(["quick", f"{kind}.yaml", "--quick", "--jobs", "1", "--set", "seeds=[1]"]) == 0
     assert main(["new", kind]) == 2
-    assert "is there already" in capsys.readouterr().err and Path(f"{kind}.yaml").read_text() == text
+    assert "exists already" in capsys.readouterr().err and Path(f"{kind}.yaml").read_text() == text
 
 
 def test_a_starter_runs_to_the_end(folder):

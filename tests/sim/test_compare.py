@@ -165,7 +165,7 @@ def test_welch_by_hand():
     assert differ(Estimate((1.0,)), Estimate((2.0, 3.0))) is None
     half = 3.182446 * math.sqrt(5 / 3) / 2
     assert Estimate(a, 0.1).half == pytest.approx(half + 0.1)
-    assert Estimate((3.0,), alone=0.2).half == 0.2 and math.isnan(Estimate((3.0,)).half)
+    assert Estimate((3.0,), single_half=0.2).half == 0.2 and math.isnan(Estimate((3.0,)).half)
 
 
 def test_welch_as_in_scipy():

@@ -398,7 +398,9 @@ def test_escape_needs_buffers_for_whole_packets(mistakes, tmp_path):
     text = GOOD + "switching: {mode: wormhole, vcs: 2, buffer_flits: 3}\n"
     sets = ["topology={kind: mesh, dims: [3, 3]}", "routing={kind: minimal, select: adaptive, vc_policy: escape}"]
     found = mistakes(text, [*sets, "traffic.packet_flits=4"])
-    assert len(found) == 1 and "switching.buffer_flits = 3: must hold a whole packet, 4 flits; vc_policy" in found[0]
+    assert (
+        len(found) == 1 and "switching.buffer_flits = 3: must hold a whole packet, 4 flits; with vc_policy" in found[0]
+    )
     plain = ["routing={kind: dor}", sets[0], "traffic.packet_flits=4"]  # without escape channels, wormhole needs less
     assert read(tmp_path / "c.yaml", plain).cases
     study = read(tmp_path / "c.yaml", [*sets, "traffic.packet_flits=3"])

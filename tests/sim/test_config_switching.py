@@ -180,12 +180,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.switching.switching_mode import Discipline, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.sim.engines.table import runs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toy(Discipline):
+class Toy(SwitchingMode):
     """A toy."""
 
     mode: ClassVar[str] = "toy"
@@ -199,7 +199,7 @@ class Toy(Discipline):
 class ToySpec(SwitchingSpec):
     """A toy that takes one packet a slot."""
 
-    discipline: ClassVar[type[Toy]] = Toy
+    switching_mode: ClassVar[type[Toy]] = Toy
     beside: ClassVar[tuple[str, ...]] = ("transport",)
     mode: Literal["toy"]
     slots: int

@@ -186,10 +186,11 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     assert found["host_throughput_mcf"] == pytest.approx(5 / 9) and row["host_throughput"] > 1.3 * 5 / 9
     rows = [{"scenario": "x", **{name: str(value) for name, value in (row | found).items()}}]
     text = sentence(Run(rows, [], [], {}), [])
-    assert "worst-served pair: this scenario reaches 50\xa0%" in text and "1.38" in text
+    assert "50\xa0% of its maximum concurrent flow to the worst-served pair" in text
+    assert f"x delivers {100 * row['host_throughput']:.0f}\xa0% of the NIC rate to hosts on average" in text
     rows[0]["mmf_drawn"] = "0.8"
     text = sentence(Run(rows, [], [], {}), [])
-    assert f"max-min fair rates over the same paths: this scenario reaches {sum(got) / 6 / 0.8:.2f}." in text
+    assert "(max-min fair over the same paths: 80\xa0%)" in text
     assert mcf_columns(case, {"row": row}, {}) == {}
 
 

@@ -145,7 +145,7 @@ def test_next_hops_of_equal_weight_and_what_has_none(export, capsys, tmp_path):
 
 def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, capsys):
     monkeypatch.setattr("flitlab.models.routing.optimal.MAX_LISTED_PATHS", 0)
-    monkeypatch.setattr("flitlab.fluid.weights.NEAR", 9)
+    monkeypatch.setattr("flitlab.fluid.weights.NEAR_OPTIMAL", 9)
     uniform = {"kind": "uniform", "packet_flits": 4}
     code, out = export(traffic=uniform)
     assert code == 0 and {path.name for path in out.iterdir()} == {"next_hops.csv", "routing.json"}
@@ -163,4 +163,4 @@ def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, c
                 carried[there] += carried[v] * weight
     assert min(1 / load.max(), 1) == pytest.approx(case.routes.notes["theta"], rel=1e-9)
     assert export(traffic=uniform, routing={"kind": "optimal", "select": "adaptive"})[0] == 2
-    assert "routing.select = adaptive: adaptive draws paths" in capsys.readouterr().err
+    assert "routing.select = adaptive: adaptive needs whole paths" in capsys.readouterr().err

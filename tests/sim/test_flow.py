@@ -329,7 +329,7 @@ def test_shares_are_those_of_the_split_ceiling():
 @pytest.mark.parametrize("routing", [{"kind": "minimal", "select": "adaptive"}, {"kind": "ugal"}], ids=str)
 def test_routing_by_congestion_is_refused(engine_name, routing):
     case = flows(build("torus", dims=[3, 3]), message_flows(9, [(0, 1, 8)]), routing=routing)
-    with pytest.raises(ValueError, match="mode 'flow' takes a routing that draws its ways"):
+    with pytest.raises(ValueError, match="depends on congestion, which mode 'flow' does not model"):
         start(engine_name, case, 1.0, 1)
 
 

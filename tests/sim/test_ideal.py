@@ -90,7 +90,7 @@ def test_nothing_is_carried_beyond_the_split():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ("routing: {kind: deflection}", "none deflects"),
+        ("routing: {kind: deflection}", "a switch of mode ideal never deflects"),
         ("switching: {mode: ideal, vcs: 4}", "vcs"),
         ("switching: {mode: ideal, buffer_flits: 8}", "buffer_flits"),
         ("switching: {mode: ideal, credit_ticks: 2}", "credit_ticks"),

@@ -47,7 +47,7 @@ def test_compiled_functions_are_recognized():
 
 def test_parts_of_a_state_are_built_by_keyword():
     names = named_tuples()
-    assert {"Net", "Pool", "Tally", "Program", "Ranks", "Wheel", "Talk", "VctState", "DatagramConstants"} <= names
+    assert {"Net", "Pool", "RunCounters", "Program", "Ranks", "TimingWheel", "VctState", "DatagramConstants"} <= names
     wrong = [
         f"{file.name}:{node.lineno}: {ast.unparse(node.func)}"
         for file, tree in trees()

@@ -244,7 +244,7 @@ DENSE = build("rrg", n=24, degree=6, hosts=2, seed=1)
 @pytest.fixture
 def never_listed(monkeypatch):
     monkeypatch.setattr("flitlab.models.routing.optimal.MAX_LISTED_PATHS", 0)
-    monkeypatch.setattr("flitlab.fluid.weights.NEAR", 9)  # small graphs need longer paths as well
+    monkeypatch.setattr("flitlab.fluid.weights.NEAR_OPTIMAL", 9)  # small graphs need longer paths as well
 
 
 def hop_loads(topology, demand, routes) -> np.ndarray:

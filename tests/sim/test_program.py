@@ -239,7 +239,7 @@ def test_damaged_folders_are_refused(tmp_path, damage, says):
 
 
 def test_other_folders_are_left_alone(tmp_path):
-    with pytest.raises(SpecError, match="is there already"):
+    with pytest.raises(SpecError, match="exists, and is no program"):
         (tmp_path / "full.program").mkdir()
         write_program(tampered(), tmp_path / "full.program")
     with pytest.raises(SpecError, match=r"ends in \.program"):

@@ -27,7 +27,7 @@ def test_quiet_where_nobody_looks(capsys):
 
 
 def test_a_log_has_a_line_each_minute(capsys):
-    with Heartbeat(4, all_cases=0.02) as beats:
+    with Heartbeat(4, every=0.02) as beats:
         time.sleep(0.1)
         beats.advance()
         time.sleep(0.1)

@@ -89,7 +89,7 @@ REJECTED = {
     ),
     "only optional algorithms": (
         COLLECTIVE.replace("ALGORITHM", "{sweep: [{kind: trees, optional: true}]}"),
-        "c.yaml:3: collective.algorithm.sweep[0].kind = trees: no scenario is left: trees is left out: trees is no "
+        "c.yaml:3: collective.algorithm.sweep[0].kind = trees: no scenario is left: trees is left out: trees is not an "
         "algorithm of all_to_all; choices: bruck, ",
     ),
     "only one optional algorithm": (

@@ -146,7 +146,9 @@ def test_a_changed_configuration_is_named_and_what_is_valid_is_kept(ran, capsys)
     kept = sorted(Path("run/points").iterdir())
     assert run("--set", "loads=[0.3, 0.6]", "--set", "engine=reference", "--set", "switching.vcs=4") == 0
     err = capsys.readouterr().err
-    assert "run: the configuration has changed: loads ([0.1, 0.3] -> [0.3, 0.6]); results that it asks for" in err
+    assert (
+        "run: the configuration has changed: loads ([0.1, 0.3] -> [0.3, 0.6]); stored results of it are reused" in err
+    )
     assert "2 of 4 points are in run already" in err
     assert {row["load"] for row in tables("run")["results.csv"]} == {"0.3", "0.6"}
     assert set(kept) < set(Path("run/points").iterdir())
@@ -164,7 +166,7 @@ def test_many_changes_are_counted(ran, capsys):
     changes = ["topology={kind: torus, dims: [3, 3]}", "traffic.packet_flits=3", "seeds=[2]", "measure.ticks=70"]
     assert run(*sets(*changes, "routing={kind: minimal}", "loads=[0.2]")) == 0
     (line,) = (line for line in capsys.readouterr().err.splitlines() if "has changed" in line)
-    assert "topology.kind (imase -> torus)" in line and " more; results that it asks for" in line
+    assert "topology.kind (imase -> torus)" in line and " more; stored results of it are reused" in line
 
 
 def test_tables_figures_and_page_of_another_configuration_are_gone(config, capsys):

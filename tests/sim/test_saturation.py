@@ -530,7 +530,7 @@ def test_precision_that_was_not_reached_is_said(study, tmp_path):
         ("{at: [0.1]}", "loads: must have one of saturation and adaptive"),
         ("{adaptive: {points: 3}}", "loads.adaptive.points = 3: must be greater than or equal to 4"),
         ("{saturation: {}, at: [2]}", "loads.at[0] = 2: must be less than or equal to 1"),
-        ("{from: 0.1, to: 0.2, step: 0.1, saturation: {}}", "loads: a range besides a search must be under at"),
+        ("{from: 0.1, to: 0.2, step: 0.1, saturation: {}}", "loads: a range beside a search must be under at"),
     ],
 )  # fmt: skip
 def test_mistakes(study, loads, line):

@@ -140,7 +140,7 @@ def test_shards_of_another_configuration_are_refused(config, capsys):
     assert worker("1/2", "parts") == 0
     capsys.readouterr()
     assert worker("2/2", "parts", "--set", "loads=[0.2]") == 2
-    assert "holds another configuration" in capsys.readouterr().err
+    assert "has another configuration" in capsys.readouterr().err
     assert worker("1/2", "other", "--set", "loads=[0.2]") == 0
     assert main(["merge", "parts", "other"]) == 2
     assert main(["merge", "nowhere"]) == 2 and main(["merge", config]) == 2

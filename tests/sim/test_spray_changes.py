@@ -167,7 +167,7 @@ def test_a_link_that_slows_has_the_queue_and_the_marks_of_one_that_was_always_sl
             continue  # the only path of some pair crosses the link: products of bandwidth and delay differ
         compared += 1
         (change,) = happening(now, routes, routing, [event]).changes
-        for field in ("ratio", "room", "low", "high"):
+        for field in ("ratio", "queue_bytes", "low", "high"):
             np.testing.assert_array_equal(getattr(change.settings, field), getattr(then, field)[change.other])
     assert compared > 10
 

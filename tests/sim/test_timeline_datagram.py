@@ -190,7 +190,7 @@ FAIL = {"at_tick": 10, "fail": {"links": [[0, 1]]}}
     [
         ([{"at_tick": 10, "fail": {"links": [[0, 2]]}}], "timeline[0].fail.links[0]", "switch 0 has none to switch 2"),
         ([{"at_tick": 10, "fail": {"links": 9}}], "timeline[0].fail.links", "there are only 4"),
-        ([{"at_tick": 10, "fail": {}}], "timeline[0].fail", "needs links or switches"),
+        ([{"at_tick": 10, "fail": {}}], "timeline[0].fail", "lists neither links nor switches"),
         ([FAIL, FAIL | {"at_tick": 9}], "timeline[1]", "times must not decrease"),
         ([FAIL, FAIL], "timeline[1].fail.links[0]", "has failed already"),
         ([{"at_tick": 1, "restore": {"links": [[0, 1]]}}], "timeline[0].restore.links[0]", "has not failed"),

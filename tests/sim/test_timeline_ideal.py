@@ -130,9 +130,9 @@ def test_a_point_counts_what_is_lost(tmp_path):
     ("change", "expected"),
     [
         ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow needs another mode than ideal"),
-        ("loads={saturation: {}}", "timeline: is not for loads that are searched for"),
+        ("loads={saturation: {}}", "timeline: is not for a search, which needs a static network"),
         ("timeline[0].at_tick=3001", "timeline"),
-        ("routing={kind: polarized}", "timeline.*polarized computes its next hops from the whole network"),
+        ("routing={kind: polarized}", "timeline.*polarized computes next hops from the whole network"),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path, change, expected):

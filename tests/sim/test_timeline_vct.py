@@ -270,7 +270,7 @@ def test_more_than_the_certificate_of_an_epoch_allows_fails_the_run(tmp_path, mo
     ("change", "expected"),
     [
         ("measure.ticks=1500", "timeline: 2 links return at tick 2000, after the end of the run, 1,500 ticks"),
-        ("loads={saturation: {}}", "timeline: is not for loads that are searched for"),
+        ("loads={saturation: {}}", "timeline: is not for a search, which needs a static network"),
         ("timeline[0].at_tick=null", r"timeline\[0\]: an event needs exactly one of at_us and at_tick"),
         ("timeline=[{at_us: 1, fail: {links: 1}}]", r"timeline\[0\].at_us = 1: needs switching.flit_ns"),
         ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow needs another mode than vct"),

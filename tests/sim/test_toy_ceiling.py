@@ -77,7 +77,7 @@ def test_it_is_a_line_in_the_figure_rows_in_the_table_and_in_the_report(toy):
 def test_it_is_what_saturation_is_compared_with_where_nothing_else_is_known(toy):
     changes = ["--set", "ceilings=[one_hop]", "--set", "loads=[0.4, 1.0]"]
     assert main([toy, "--out", "out", "--jobs", "1", *changes]) == 0
-    assert "Of the load that channels could carry if all ways were one hop long" in next(
+    assert "of the load that channels could carry if all paths were one hop long" in next(
         Path("out").rglob("*.html")
     ).read_text("utf-8")
 
@@ -117,7 +117,7 @@ def test_the_reference_describes_it(toy, monkeypatch):
     assert "## one_hop" not in components("ceiling")
     read(toy)
     page = components("ceiling")
-    assert "## one_hop\n\n`ceilings: [one_hop]`" in page and "| `usable` | float | `1.0` |" in page
+    assert "## one_hop\n\n`ceilings: [one_hop]`" in page and "| `usable` | float (0, 1] | `1.0` |" in page
 
 
 @pytest.mark.parametrize(

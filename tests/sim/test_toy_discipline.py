@@ -135,10 +135,10 @@ NOBODY = '''
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 from flitlab.models.registry import register
-from flitlab.models.switching.switching_mode import Discipline, SwitchingSpec
+from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 
 @dataclass(frozen=True)
-class Nobody(Discipline):
+class Nobody(SwitchingMode):
     mode: ClassVar[str] = "nobody"
     def zero_load_latency(self, topology, hops, flits):
         return 1
@@ -146,7 +146,7 @@ class Nobody(Discipline):
 @register("switching", "nobody")
 class NobodySpec(SwitchingSpec):
     """A discipline that no engine runs."""
-    discipline: ClassVar = Nobody
+    switching_mode: ClassVar = Nobody
     mode: Literal["nobody"]
     def build(self, setting):
         return BUILT
@@ -157,7 +157,7 @@ class NobodySpec(SwitchingSpec):
     ("built", "problem"),
     [
         ("Nobody()", "switching: no engine runs mode 'nobody'"),
-        ("None", "build() must return a Discipline, not NoneType"),
+        ("None", "build() must return a SwitchingMode, not NoneType"),
     ],
 )
 def test_a_discipline_that_cannot_run_is_refused_before_anything_does(built, problem, tmp_path, monkeypatch):

@@ -459,7 +459,7 @@ def test_merge_builds_the_study_of_the_resolved_configuration(home, capsys):
     capsys.readouterr()
     rewritten(run / "config.resolved.yaml", lambda value: value.update(loads=[0.1]))
     assert main(["merge", str(run)]) == 2
-    assert "manifest.json is not of the configuration in config.resolved.yaml" in capsys.readouterr().err
+    assert "manifest.json does not match config.resolved.yaml" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -104,4 +104,4 @@ def test_datagrams_are_refused_with_the_reason(tmp_path, capsys):
 
 def test_limits_hold_for_hosts_and_channels():
     with pytest.raises(ValueError, match="channels are too many"):
-        view._refuse_large(scenario(build("rrg", hosts=1, n=100, degree=9)), 0.1, 10)
+        view._reject_large(scenario(build("rrg", hosts=1, n=100, degree=9)), 0.1, 10)

@@ -22,7 +22,7 @@ class OneHop(CeilingSpec):
     """
 
     label = "one channel per flit"
-    share = "Of the load that channels could carry if all ways were one hop long"
+    share = "Of the load that channels could carry if all paths were one hop long"
     quick = True
     growth = 1.0
 
