@@ -204,7 +204,7 @@ class ToySpec(SwitchingSpec):
     mode: Literal["toy"]
     slots: int
 
-    def refusals(self, topology, routes, flits):
+    def errors(self, topology, routes, flits):
         if self.slots > topology.switches:
             yield SpecError("are more than switches", key="switching.slots")
 
