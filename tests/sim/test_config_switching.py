@@ -200,7 +200,7 @@ class ToySpec(SwitchingSpec):
     """A toy that takes one packet a slot."""
 
     switching_mode: ClassVar[type[Toy]] = Toy
-    beside: ClassVar[tuple[str, ...]] = ("transport",)
+    related_keys: ClassVar[tuple[str, ...]] = ("transport",)
     mode: Literal["toy"]
     slots: int
 
