@@ -223,11 +223,8 @@ def test_a_damaged_point_is_found_and_run_again(config, whole, capsys, damage):
     capsys.readouterr()
     assert run(config) == 0
     err = capsys.readouterr().err
-    assert (
-        f"{victim} does not match its digest" in err
-        or (f"{victim} is" in err
-        and "moved to run/points/quarantine" in err
-        and "11 of 12 points" in err)
+    assert f"{victim} does not match its digest" in err or (
+        f"{victim} is" in err and "moved to run/points/quarantine" in err and "11 of 12 points" in err
     )
     assert Path("run/points/quarantine", victim.name).read_bytes() == damaged
     assert tables("run") == whole
