@@ -51,7 +51,7 @@ def whole(value: Any) -> Any:
 class Parameters(BaseModel):
     """Parameters of one component as they stand in a YAML file; unknown keys are rejected."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="constants", use_attribute_docstrings=True)
 
 
 class Spec(Parameters):

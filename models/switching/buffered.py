@@ -212,14 +212,23 @@ class BufferedSpec(CreditedSpec):
     """
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
+    """Virtual channels of every network and injection channel."""
     buffer_flits: BufferSize | None = None
+    """Input buffer of each VC. null: two packets of the greatest length."""
     allocator: Literal["age", "oldest", "islip"] | None = None
+    """Switch allocation. null: age in vct, islip in wormhole. oldest: by creation."""
     input_speedup: Literal[1, "vcs"] = 1
+    """Packets (wormhole: flits) that an input sends to the crossbar at once; vcs: one per VC."""
     allow_deadlock: bool = False
+    """Run without a certificate of deadlock freedom."""
     credit_path: Literal["reverse", "own"] = "reverse"
+    """Channel whose delay credits take: the reverse channel, or their own as in BookSim2."""
     hold_packets: BufferSize | None = None
+    """Packets in a switch from which on its hosts wait, under hot-potato routing."""
     slotted: bool = False
+    """Packets start in slots of their length, under hot-potato routing."""
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
+    """Iterations of iSLIP per tick."""
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors in the keys of buffers, and capacities other than one flit per tick.

@@ -222,9 +222,13 @@ class LinkFailuresKeys(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     links: Amount
+    """Number or share of the links that fail."""
     at_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """When they fail."""
     reroute_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Delay until flows take new paths."""
     seed: Annotated[int, Field(ge=0)] = 1
+    """Seed of the draw."""
 
 
 @register("switching", "datagram")
@@ -240,13 +244,21 @@ class DatagramSpec(SwitchingSpec):
 
     mode: Literal["datagram"]
     packet_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65535)] = 1000
+    """Size of a data packet."""
     nic_mbps: Annotated[float, Field(ge=1e-6, le=1e7)] = 64.0
+    """Rate of a channel of capacity 1."""
     link_us: Annotated[float, Field(ge=0, le=1e6)] = 100.0
+    """Propagation delay of every link."""
     queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 100
+    """Capacity of a queue."""
     queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**9)] | None = None
+    """Capacity of a queue in bytes, instead of packets."""
     random_drop: bool = True
+    """Drop early at random in nearly full queues; false: drop-tail."""
     feeder_packets: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
+    """Capacity of the private queue of each subflow before the network. 0: none."""
     link_failures: LinkFailuresKeys | None = None
+    """Links that fail during the run."""
 
     @property
     def queues(self) -> Queues:

@@ -125,6 +125,7 @@ class FlowSpec(CreditedSpec):
 
     mode: Literal["flow"]
     duplex: Literal["full", "half", "half_hosts"] = "full"
+    """half: both directions of a link share its capacity; half_hosts: those of hosts, too."""
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors: infinite host capacity, adaptive routes, and delays that are no ticks.

@@ -264,15 +264,25 @@ class SpraySpec(SwitchingSpec):
 
     mode: Literal["spray"]
     mtu_bytes: Annotated[int, BeforeValidator(whole), Field(ge=65, le=65535)] = 4150
+    """Size of a full packet, header included."""
     header_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=65534)] = 64
+    """Header of a packet, and size of a trimmed one."""
     nic_mbps: Annotated[float, Field(ge=1e-6, le=1e7)] = 100_000.0
+    """Rate of a channel of capacity 1."""
     link_us: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    """Propagation delay of every link."""
     switch_ns: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    """Delay of a switch."""
     queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    """Capacity of a data queue. null: one bandwidth-delay product."""
     queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**10)] | None = None
+    """The same in bytes."""
     ecn: Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], AfterValidator(_ascending)] | None = None
+    """Queue lengths where marking starts, and where all is marked; up to 1: shares of the capacity. [packet]"""
     trim: bool = True
+    """Trim packets in full queues; false: drop them."""
     at_switch: Literal["ecmp", "round_robin", "adaptive", "flowlet", "ecmp_adaptive"] = "ecmp"
+    """How a switch chooses among next hops."""
 
     @property
     def fabric(self) -> Fabric:

@@ -109,16 +109,27 @@ class TimedSpec(SwitchingSpec):
     """
 
     flit_ns: DelayNs | None = None
+    """Time of a flit on a channel of capacity 1; needed for delays in ns."""
     header_ticks: Annotated[int, BeforeValidator(whole), Field(ge=0, le=LONGEST_DELAY)] | None = None
+    """From the arrival of a head flit until its packet may request an output. null: 0."""
     header_ns: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """The same in nanoseconds."""
     switch_ticks: Delay | None = None
+    """From the grant of an output to the first flit on its channel. null: 1."""
     switch_ns: DelayNs | None = None
+    """The same in nanoseconds."""
     link_ticks: Delay | None = None
+    """Propagation delay of a channel between switches, beside the delay of the topology. null: 1."""
     link_ns: DelayNs | None = None
+    """The same in nanoseconds."""
     injection_ticks: Delay | None = None
+    """Delay of the injection channel of a host. null: 1."""
     injection_ns: DelayNs | None = None
+    """The same in nanoseconds."""
     ejection_ticks: Delay | None = None
+    """Delay of the ejection channel of a host. null: 1."""
     ejection_ns: DelayNs | None = None
+    """The same in nanoseconds."""
 
     @property
     def tick_ns(self) -> float | None:
@@ -170,7 +181,9 @@ class CreditedSpec(TimedSpec):
     """Keys of the switching modes with credits."""
 
     credit_ticks: Delay | None = None
+    """Delay of a credit, beside the delay of the channel over which it returns. null: 1."""
     credit_ns: DelayNs | None = None
+    """The same in nanoseconds."""
 
 
 def ticks_of(ns: float, flit_ns: float) -> int:

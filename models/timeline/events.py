@@ -22,11 +22,14 @@ class Parts(BaseModel):
     its links.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
     links: Links = []
+    """Pairs of switches; or a share or number of links, drawn from ``seed``."""
     switches: list[Name] = []
+    """Numbers or labels of switches, each with all its links."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the draw."""
 
 
 class Event(BaseModel):
@@ -37,15 +40,22 @@ class Event(BaseModel):
     time; ``.inf``: never. By default the routing learns of failures and returns at once, and of slow links never.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
     at_us: Annotated[Time, Field(allow_inf_nan=False)] | None = None
+    """Time of the event."""
     at_tick: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = None
+    """Time of the event in ticks, instead. [tick]"""
     fail: Parts | None = None
+    """Links and switches that stop working."""
     restore: Parts | None = None
+    """Links and switches that are as built again."""
     slow: Parts | None = None
+    """Links that run at ``factor`` of their rate."""
     factor: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Share of the rate as built."""
     reroute_after: Time | None = None
+    """Delay until the routing learns of it, in the unit of its time. null: 0, of slow links .inf."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

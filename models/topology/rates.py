@@ -25,12 +25,16 @@ class CapacityOf(BaseModel):
     that, so that a slow link may fail.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     links: Links
+    """Pairs of switches; or a share or number of links, drawn from ``seed``."""
     factor: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Factor of their capacity."""
     directed: bool = False
+    """Only from the first switch to the second."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the draw."""
 
     def apply_to(self, topology: Topology) -> Topology:
         """Return the topology with these capacities; ``notes["capacity_of"]`` has the number of channels and the

@@ -18,7 +18,7 @@ import pytest
 
 from flitlab.models.registry import names
 from flitlab.sim.cli import main
-from flitlab.sim.cli.components import keys_in
+from flitlab.sim.cli.components import keys_in, parameters
 from flitlab.sim.cli.topology import parse_spec
 from flitlab.sim.config.build import Builder
 from flitlab.sim.config.draft import Draft
@@ -246,12 +246,10 @@ def test_show_of_a_section_has_type_unit_default_and_meaning(capsys):
 
 def test_every_key_of_a_section_has_a_meaning():
     sectioned = [(path, key) for path, model in sections() for key in keys_in(model, "")]
-    missing = [f"{path}.{key.key}" for path, key in sectioned if not key.meaning and not path.startswith(FOREIGN)]
+    missing = [f"{path}.{key.key}" for path, key in sectioned if not key.meaning]
     assert len(sectioned) > 100 and not missing
-
-
-FOREIGN = ("timeline", "capacity_of")
-"""Sections whose models belong to ``models/``."""
+    modes = [(mode, key) for mode in names("switching") for key in parameters("switching", mode)]
+    assert len(modes) > 50 and not [key.key for _, key in modes if not key.meaning]
 
 
 def test_topology(config, capsys, tmp_path):
