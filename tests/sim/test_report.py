@@ -479,3 +479,34 @@ def test_figures_at_paper_sizes(run, tmp_path, size, width):
     assert box is not None and float(box[1]) / 72 == pytest.approx(width, abs=0.01)
     assert re.search(rb'width="([\d.]+)pt"', svg)[1] == box[1]
     assert b"CreationDate" not in pdf and b"/Type3" not in pdf
+
+
+def collective(topology: str, algorithm: str, size: int, time_ns: float, efficiency: float) -> dict[str, str]:
+    row = {"scenario": f"{topology}, {algorithm}, {size}", "topology": topology, "algorithm": algorithm}
+    return row | {"size_bytes": str(size), "time_ns": str(time_ns), "efficiency": str(efficiency)}
+
+
+def test_the_answer_names_the_fastest_algorithm_its_time_and_its_share_of_the_bound():
+    rows = [
+        collective("torus", "ring", 2**20, 828_000.0, 0.25), collective("torus", "bucket", 2**20, 207_600.0, 0.994),
+        collective("torus", "ring", 4096, 1.0, 1.0), collective("kautz", "ring", 2**20, 520_800.0, 0.9941),
+    ]  # fmt: skip
+    manifest = {"experiment": "collective", "columns": ["topology", "collective.size_bytes", "collective.algorithm"]}
+    assert answer.sentence(Run([], [], [], manifest, tables={"collectives": rows}), []) == (
+        "torus: bucket is fastest, 207.6 µs for 1 MiB, 99\xa0% of the speed that any algorithm could reach; "
+        "kautz: ring is fastest, 520.8 µs for 1 MiB, 99\xa0% of the speed that any algorithm could reach."
+    )
+
+
+def test_the_answer_about_flows_has_completion_times_of_the_best_and_the_worst():
+    rows = [
+        {"scenario": f"spread={name}", "host_throughput": "0.5", "fct_ms_mean": mean, "slowdown_mean": "2",
+         "fct_ms_max": last, "fct_ms_bound": "0.2"}
+        for name, mean, last in (("reps", "0.15", "0.25"), ("oblivious", "0.2", "0.4"))
+    ]  # fmt: skip
+    assert answer.sentence(Run(rows, [], [], {}), []) == (
+        "reps completes flows in 0.15 ms on average, 2 times their uncontended time, the last after 0.25 ms (80\xa0% "
+        "of the speed that any routing could reach), the best of 2; oblivious completes flows in 0.2 ms on average, 2 "
+        "times their uncontended time, the last after 0.4 ms (50\xa0% of the speed that any routing could reach), "
+        "the worst."
+    )

@@ -187,14 +187,14 @@ def _of_collectives(run: Run) -> str:
         largest = max((number(row, "size_bytes") for row in rows), default=0.0)
         of_largest = [row for row in rows if number(row, "size_bytes") == largest]
         if of_largest:
-            fastest[panel] = min(of_largest, key=lambda row: number(row, "makespan_ns"))
+            fastest[panel] = min(of_largest, key=lambda row: number(row, "time_ns"))
     if len(fastest) > FEW:
         share = {panel: number(row, "efficiency") for panel, row in fastest.items()}
         fastest = {
             panel: fastest[panel] for panel in (max(share, key=share.__getitem__), min(share, key=share.__getitem__))
         }
     clauses = [
-        f"{f'{panel}: ' if panel else ''}{row.get('algorithm')} is fastest, {number(row, 'makespan_ns') / 1e3:.4g} µs "
+        f"{f'{panel}: ' if panel else ''}{row.get('algorithm')} is fastest, {number(row, 'time_ns') / 1e3:.4g} µs "
         f"for {_bytes(number(row, 'size_bytes'))}, {percent(number(row, 'efficiency'))} of the speed that any "
         "algorithm could reach"
         for panel, row in fastest.items()
