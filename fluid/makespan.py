@@ -113,17 +113,17 @@ class _Work:
     @classmethod
     def of(cls, scenario: Scenario[SwitchingMode, Workload]) -> "_Work":
         """The costs of a scenario with a workload."""
-        workload, discipline, topology = scenario.work, scenario.switching, scenario.topology
+        workload, switching_mode, topology = scenario.work, scenario.switching, scenario.topology
         program, messages, host = workload.program, workload.messages, workload.host
         tick = messages.tick_ns
         hold, latency, request, consent, leaving = (scratch(program.operations, float) for _ in range(5))
         hold[:] = messages.overhead
-        exact = discipline.exact
+        exact = switching_mode.exact
         for part in program.blocks():
             calc = program.kind[part] == CALC
             work = program.amount[part][calc]
             hold[part][calc] = work * float(1 / tick) if exact else -(-work * tick.denominator // tick.numerator)
-        unit = discipline.weight(messages)
+        unit = switching_mode.weight(messages)
         control = total_flits(np.zeros(1, np.int64), messages)
         between = empty_latencies(scenario)
         count = sum(map(len, program.sends()))
@@ -139,11 +139,11 @@ class _Work:
                 (request, forward, control),
                 (consent, backward, control),
             ):
-                into[send] = np.where(crosses, first + discipline.serialization_ticks(topology, size * unit), 1.0)
+                into[send] = np.where(crosses, first + switching_mode.serialization_ticks(topology, size * unit), 1.0)
             if messages.confirmed:
                 leaving[send] = latency[send]
-            elif not messages.buffered and discipline.send_ends_at_injection:
-                leaving[send] = np.where(crosses, discipline.serialization_ticks(topology, length) + 1, 0.0)
+            elif not messages.buffered and switching_mode.send_ends_at_injection:
+                leaving[send] = np.where(crosses, switching_mode.serialization_ticks(topology, length) + 1, 0.0)
             block = slice(count, count + int(crosses.sum()))
             for array, values in ((sends, send), (source, ends[0]), (target, ends[1]), (flits, length * unit)):
                 array[block] = values[crosses]

@@ -38,14 +38,14 @@ class Rounds:
         return sum(map(self._round, builder.rounds()))
 
     def _round(self, round_messages: Round) -> float:
-        work, discipline = self.scenario.work, self.scenario.switching
+        work, switching_mode = self.scenario.work, self.scenario.switching
         calculated = float(round_messages.ns / work.messages.tick_ns)
         ends = work.host[round_messages.source], work.host[round_messages.target]
         crosses = ends[0] != ends[1]
         if not crosses.any():
             return calculated
         source, target = (end[crosses] for end in ends)
-        flits = total_flits(round_messages.size[crosses], work.messages) * discipline.weight(work.messages)
+        flits = total_flits(round_messages.size[crosses], work.messages) * switching_mode.weight(work.messages)
         key = np.concatenate([source, target, flits]).astype(np.int64).tobytes()
         if key not in self._known:
             demand = sparse.coo_array((flits.astype(float), (source, target)), (self.scenario.topology.hosts,) * 2)

@@ -76,7 +76,7 @@ class Scenario(Generic[D, W]):
     def counted(self) -> Counted:
         """The unit in which a run is measured: ``packets``, ``flows`` or ``programs``."""
         kind = PROGRAMS if isinstance(self.work, Workload) else self.switching.counts
-        assert kind is not None  # a discipline that counts nothing runs programs
+        assert kind is not None  # a switching mode that counts nothing runs programs
         return kind
 
     def at(self, load: float) -> "tuple[Scenario[D, W], float]":

@@ -63,7 +63,7 @@ def free_max_min(topology: Topology, traffic: Traffic) -> tuple[Flows, Rates]:
             lp.add(flow, np.append(new.channel[own], ends.indices[slice(*ends.indptr[flow : flow + 2])]))
         return len(gaining) > 0
 
-    # no way leads around the host channels; of other links nothing is certain
+    # no path leads around the host channels; of other links nothing is certain
     rate, _ = raised(lp, flows.capacity, ends, more)
     return flows, Rates(rate, flows.weight)
 

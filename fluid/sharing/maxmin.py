@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Max-min fairness (MMF), weighted by demand: nobody can get more without somebody poorer getting less.
+"""Max-min fairness (MMF), weighted by demand: no rate can grow without reducing a smaller one.
 
 Sources: Bertsekas, Gallager, Data Networks, 1992, section 6.5 (one path a flow); Nace, Doan, Klopfenstein, Bashllari,
 Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020 (several), as stated by Faizian et al.,
@@ -121,7 +121,7 @@ def raised(
     Raise the common level as far as it goes, fix the flows that cannot follow, and again with the others. A flow
     whose constraint (rate >= weight * level) has a positive dual has that rate in every optimum, by
     complementary slackness. A saturated flow may have the dual 0 in the optimum found. Many of those are seen at once:
-    flows with no way around a link (``confined`` [flows, links]) that such flows alone fill. For any other the level
+    flows without a path around a link (``confined`` [flows, links]) that such flows alone fill. For any other the level
     does not rise in the next LP; some dual is positive in each, since they add up to 1.
     more: whether some path would raise the level further; it adds them.
     """

@@ -24,7 +24,7 @@ from flitlab.models.transport.sizes import SizesSpec
 
 Counted = Literal["packets", "flows", "programs"]
 PACKETS, FLOWS, PROGRAMS = get_args(Counted)
-"""What a run is measured by: packets that hosts draw, or flows of a transport, as the discipline counts them; or, where
+"""What a run is measured by: packets that hosts draw, or flows of a transport, as the mode counts them; or, where
 hosts run one, a program."""
 
 Certify = Callable[[Topology, Routes, int, bool], Certified]

@@ -16,7 +16,7 @@ class PluginError(Exception):
 
 
 UNTRUSTED = "is code, and is imported only with --trust-plugins (in Python trust_plugins=True) or if --plugin names it"
-"""Why a plugin that a folder or a claim names is not imported: somebody else may have written it."""
+"""Why a plugin that a folder or a claim names is not imported: a third party may have written it."""
 
 
 def load_plugins(document: ConfigDocument, base: Path, trusted: bool = True) -> None:

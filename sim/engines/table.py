@@ -71,7 +71,7 @@ def runs(
 
     Parameters
     ----------
-    switching_mode : type of Discipline
+    switching_mode : type of SwitchingMode
         The switching mode.
     single_thread_reason : callable, optional
         Returns '' for scenarios whose run takes ``threads`` in the compiled engine; by default none does.

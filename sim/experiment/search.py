@@ -102,7 +102,7 @@ class Search:
         return value
 
     def ready(self) -> tuple[int, int] | None:
-        """A (value, draw) whose solution is wanted and not under way; None if there is none now."""
+        """A (value, draw) that needs a solution and is not in flight; None if there is none."""
         self._go_on()
         if self.question is None:
             return None

@@ -407,7 +407,7 @@ def _least(instance: Instance, method: str, gap: float) -> Ceiling:
 def _latency_hints(latency: Quantity, least: float, claim: Claim) -> tuple[str, ...]:
     """Mistaken units that would each make a latency possible."""
     value, unit = latency.value, latency.unit
-    times = [(2.0, "of one way instead of both"), (1000.0, "of a unit a thousand times larger")]
+    times = [(2.0, "of one direction instead of both"), (1000.0, "of a unit a thousand times larger")]
     hints = [
         f"times {factor:g} ({what}) it would be possible: {unit.about(value * factor)}"
         for factor, what in times if value * factor >= least

@@ -38,7 +38,7 @@ BEGUN, NOT_BEGUN, NOT_OPENED = "begun", "not begun", "not opened"
 """``state`` of flows.csv: of a flow or subflow at the end of the run."""
 
 Sample = tuple[Counters, Ints]
-"""Counters of a run, and the data packets of each subflow that are under way."""
+"""Counters of a run, and the data packets of each subflow in flight."""
 
 
 class Window(NamedTuple):

@@ -174,7 +174,7 @@ class DatagramLink:
             rest = rest_ticks(departs - free, before, ratio, packet.size)
             free += rest if index == 0 else self._service_ticks(packet.size)
             self.counts[base.QUEUE_TICKS] += free - departs
-            packet.dropped = True  # its alarm rings for nobody: what goes on is the same packet with another alarm
+            packet.dropped = True  # its timer has no effect: its retransmission has another timer
             self._send(replace(packet, dropped=False), free)
         if queued:
             self.busy += free - self.free_at

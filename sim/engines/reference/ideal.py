@@ -168,8 +168,8 @@ class IdealChanges(Changes):
         that wait for a failed output, or for one that leads nowhere, choose again.
         """
         network, now = self.network, self.clock.now
-        discipline, topology = network.scenario.switching, network.scenario.topology
-        network.routes = discipline.tables_after(network.routes, topology, change.step.routes)
+        switching_mode, topology = network.scenario.switching, network.scenario.topology
+        network.routes = switching_mode.tables_after(network.routes, topology, change.step.routes)
         if network.routes.form == VIA:
             for packet in network.sent():
                 packet.route = int(MINIMAL_ROUTE)

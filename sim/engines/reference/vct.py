@@ -213,7 +213,7 @@ class VctSwitch(Allocator):
             if output.free_at > now:
                 self.schedule_at(output.free_at)
                 continue
-            next_vc = select_vc(vcs, packet.flits, vc_score)  # without room, returning credits wake this switch
+            next_vc = select_vc(vcs, packet.flits, vc_score)  # without space, returning credits schedule this switch
             if next_vc is not None:
                 offers[output] = next_vc
         output = self._choose(vc, offers, vc_score, now) if len(packet.outlets) > 1 else next(iter(offers), None)
@@ -384,7 +384,7 @@ class VctNetwork(Network[Vct]):
                 return True
             if waits(vc):
                 return vc not in blocked
-            return vc.credits < vc.size  # a packet is on its way to its front
+            return vc.credits < vc.size  # a packet is in flight to its front
 
         while True:
             freed = {

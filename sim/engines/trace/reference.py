@@ -116,7 +116,7 @@ class WormholeWatch(ReferenceWatch):
         ejecting = not in_flight and head not in vc.flits
         at_front = bool(vc.flits) and vc.flits[0] == head
         left = self.trail if ejecting else self.trail[:-1]
-        # a VC belongs to nobody at the end of the tick in which a tail leaves it
+        # a VC is free at the end of the tick in which a tail leaves it
         while self.tails < len(left) and left[self.tails].outlet is None:
             self.tails += 1
         return sight._replace(

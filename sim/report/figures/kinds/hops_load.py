@@ -17,7 +17,7 @@ def hops_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
     """Mean number of hops (channels between switches) over accepted traffic.
 
     Routings of shortest paths keep a level line; deflections and detours show as a rise. A mean over delivered
-    packets alone falls past saturation where short ways are served first.
+    packets alone falls past saturation where short paths are served first.
     """
     marks.draw_curves(ax, run.rows, look, column("accepted", units.rate), column("hops_mean"))
     traffic_axis(ax, run, units, look, "accepted", ceilings=False)

@@ -19,7 +19,7 @@ SLOWDOWNS = {"slowdown_mean": ("mean", "-"), "slowdown_p99": ("99 %", DASHES[1])
 def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     """Slowdown of finite flows over the load: completion time over that of the flow alone, mean and 99th percentile.
 
-    1 is a flow that nobody disturbs. The mean is over flows, short and long alike; results.csv has them by size, too.
+    1 is an uncontended flow. The mean is over flows, short and long alike; results.csv has them by size, too.
     """
     if not any(row.get("slowdown_mean") for row in run.rows):
         return []
