@@ -120,7 +120,7 @@ def return_credits(state, index, usable_at, flits):
     schedule_event(state.returning_credits, np.int64(index) | np.int64(flits) << _FLITS_SHIFT, usable_at)
 
 
-def credit_indices(returns: Ints) -> Ints:
+def unpack_credit_indices(returns: Ints) -> Ints:
     """Return the indices in ``free_flits`` of returning credits.
 
     Parameters

@@ -10,7 +10,7 @@ from flitlab.models.rules.tables import ADAPTIVE
 from flitlab.models.rules.vc import is_reserved_for_others
 from flitlab.sim.engines.compiled.calendar_queue import list_events
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.vct.credits import credit_indices, free_flits
+from flitlab.sim.engines.compiled.vct.credits import free_flits, unpack_credit_indices
 from flitlab.sim.engines.compiled.vct.requests import allowed_ports, allowed_vc_range
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
@@ -18,7 +18,7 @@ from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
     """Tell whether some head packet can never move, between ticks."""
     returning = np.zeros(len(state.free_flits), bool)
-    returning[credit_indices(list_events(state.returning_credits)[0])] = True
+    returning[unpack_credit_indices(list_events(state.returning_credits)[0])] = True
     return bool(_has_deadlock(const, state, returning))
 
 

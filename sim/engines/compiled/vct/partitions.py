@@ -45,7 +45,7 @@ class _PartitionMap(NamedTuple):
     cut_outputs: Ints
 
 
-def _map_partitions(const: VctConstants, partitions: int) -> _PartitionMap:
+def _partition_switches(const: VctConstants, partitions: int) -> _PartitionMap:
     """Partition the switches, in their order, into parts with about equally many outputs.
 
     Topologies number neighbours in a grid, a group or a pod consecutively.
@@ -77,7 +77,7 @@ def make_partitions(
     -------
     (constants of all partitions, merged state, state of each partition). Shared arrays are those of the merged state.
     """
-    partition_map = _map_partitions(const, partitions)
+    partition_map = _partition_switches(const, partitions)
     vc, remote_partition = _add_remote_copies(const, merged.vc, partition_map)
     shared_state = merged._replace(vc=vc[: len(merged.vc)], remote_partition=remote_partition[: len(merged.vc)])
     mailboxes = _make_mailboxes(const, partition_map, partitions, lookahead(scenario))

@@ -84,7 +84,7 @@ def allowed_ports(const, state, packet, switch):
 
 
 @inline
-def _pack_request(const, state, packet, output):
+def _pack_vcs_and_flits(const, state, packet, output):
     """Pack the request of a packet for an output; a request for an ejection channel has no VC."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_SHIFT
     if downstream_input(state, output) == NONE:
@@ -181,7 +181,7 @@ def add_request(const, state, packet, output, eligible_at, age):
             const, state, output, i, request_age(const, state, output, i - 1), request_at(const, state, output, i - 1)
         )
         i -= 1
-    _write_request(const, state, output, i, age, _pack_request(const, state, packet, output))
+    _write_request(const, state, output, i, age, _pack_vcs_and_flits(const, state, packet, output))
     schedule(state.output_wheel, output, max(eligible_at, np.int64(state.output[output].busy_until)))
 
 
