@@ -348,10 +348,24 @@ def _max_pairs(traffic: Traffic) -> int:
 
 
 def check_numbers(topology: Topology, traffic: Traffic) -> None:
-    """Raise :class:`FluidError` for invalid capacities and demands: negative, not finite, all zero, or over too wide a
-    range.
+    """Raise :class:`FluidError` for capacities and demands on which no ceiling can be certified.
 
-    A demand with a background is rejected, too: it does not grow as a whole.
+    Capacities of channels must be positive and finite; demands must be finite, not negative and not all 0. The largest
+    capacity, and the largest demand, may be at most ``MAX_RANGE`` times the least (positive) one; demands are entries
+    of the matrix for ``TABLE``, rates of hosts for other laws. A demand with a background is rejected, too: it does not
+    grow as a whole.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network; its host capacity is not checked.
+    traffic : Traffic
+        The demand on it.
+
+    Raises
+    ------
+    FluidError
+        One of these is violated; where a single channel or pair of hosts is at fault, the message names the first.
     """
     if traffic.background is not None:
         raise FluidError("a demand with a fixed background does not grow as a whole")

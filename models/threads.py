@@ -32,7 +32,22 @@ def set_thread_limit(limit: int) -> int:
 
 
 def parallel_map(call: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[T]:
-    """Yield the result of a call for each task, in the order of the tasks; few results are buffered."""
+    """Yield the results of a call for all tasks, in the order of the tasks; the calls run on :func:`threads` threads.
+
+    ``tasks`` is read in the thread of the caller, at most 2 * threads + 1 tasks ahead of the results, so few results
+    are buffered. Nothing runs before the first result is requested. With one thread each call runs in the thread of the
+    caller when its result is requested.
+
+    Parameters
+    ----------
+    call: function of a task; several run at once, so they share no state that they write. It is parallel as far as it
+        releases the GIL, as compiled code does.
+    tasks: any number, also without end.
+
+    Raises
+    ------
+    What a call raises, in place of its result; tasks that were submitted before are completed first.
+    """
     number = threads()
     if number == 1:
         yield from map(call, tasks)

@@ -111,7 +111,29 @@ def all_gather(network: CollectiveNetwork) -> CollectiveCut:
 
 
 def reduce_scatter(network: CollectiveNetwork) -> CollectiveCut:
-    """The cut of a reduce-scatter: the results of ranks outside S need the data of ranks inside."""
+    """The cut that proves the longest time of a reduce-scatter: results of ranks outside S need data of ranks inside.
+
+    It is the cut of an all-gather (:func:`all_gather`) on the reversed network, seen from the other side.
+
+    Parameters
+    ----------
+    network : CollectiveNetwork
+        The network; ``amount`` are the units of the result that each rank receives.
+
+    Returns
+    -------
+    CollectiveCut
+        S has some rank. ``units``: the results of the ranks outside S, as many as must leave S. ``time``: the lower
+        bound, in units over a channel of capacity 1; 0 where nothing has to move.
+
+    Raises
+    ------
+    FluidError
+        The data of a rank cannot reach some rank that receives units.
+
+    Source: Dinkelbach, Management Science 13 (1967), doi:10.1287/mnsc.13.7.492; proof in docs/collectives.md, lower
+    bounds.
+    """
     return all_gather(network.reversed()).reversed()
 
 

@@ -62,14 +62,31 @@ def all_gather_trees(network: CollectiveNetwork, parts: int | None = None) -> Fo
 def broadcast_trees(network: CollectiveNetwork, root: int, parts: int | None = None) -> Forest:
     """Trees along which the vector of a rank reaches all others as early as any cut allows, like an all-gather.
 
+    With ``parts`` they are as early as trees with that many parts can be.
+
     Parameters
     ----------
     network : CollectiveNetwork
-        The network; its amounts are ignored. In the forest's network only the root has data: one unit, the vector.
+        The network; its amounts are ignored.
     root : int
-        The rank.
+        The rank, 0 .. ranks - 1 (not checked).
     parts : int or None
-        Number of parts; by default as many as the bound needs.
+        Number of parts of the vector, 1 or more; by default as many as the bound needs.
+
+    Returns
+    -------
+    Forest
+        Trees of the root only. In its network only the root has data: one unit, the vector. ``bound`` and ``reached``
+        are times in vectors over a channel of capacity 1.
+
+    Raises
+    ------
+    FluidError
+        The root cannot reach some rank, or the linear program for switches that only forward has no usable solution.
+    SplittingError
+        Trees with ``parts`` need a switch without ranks that forwards more than enters it.
+
+    Source: Edmonds 1973, Edge-disjoint branchings; for the packing see :mod:`flitlab.fluid.collective.packing`.
     """
     root_amount = (np.arange(network.ranks) == root).astype(np.int64)
     return all_gather_trees(replace(network, amount=root_amount, vertex_transitive=False), parts)

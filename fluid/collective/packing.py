@@ -56,21 +56,31 @@ class Bundle:
 
 
 def pack(vertices: int, tail: Ints, head: Ints, capacity: Ints, count: Ints) -> list[Bundle]:
-    """Spanning out-trees within arc capacities.
+    """Pack spanning out-trees of many roots into arc capacities.
 
     Parameters
     ----------
     vertices : int
         Number of vertices.
     tail, head, capacity : int64 [arcs]
-        Arcs, sorted by tail; parallel arcs are allowed. Products of capacities and counts must fit into int64.
+        Arcs, sorted by tail; parallel arcs are allowed. Products of capacities and counts must fit into int64. The
+        arrays are not changed.
     count : int64 [vertices]
-        Trees of each root.
+        Trees of each root, 0 or more.
+
+    Returns
+    -------
+    list of Bundle
+        Complete trees, sorted by root; the ``count`` of the bundles of a root add up to its entry of ``count``.
+        ``member`` has all vertices, ``arc`` the indices of given arcs, -1 at the root. An arc is in at most as many
+        trees as its capacity.
 
     Raises
     ------
     ValueError
         There are no such trees.
+
+    Source: Edmonds 1973; Frank 1978; Bérczi and Frank 2010; in bundles Zhao et al., arXiv:2402.06787.
     """
     packing, done = _Packing(vertices, tail, head, capacity.copy()), list[Bundle]()
     waiting = [Bundle.single(root, int(count[root])) for root in np.flatnonzero(count).tolist()]

@@ -66,9 +66,15 @@ def arrivals(program: Program) -> Ints:
 
 
 def together(programs: Mapping[str, Program]) -> Program:
-    """All programs as one, by job name: ranks and operations of each follow those of the previous one.
+    """All programs as one: ranks and operations of each job follow those of the previous one.
 
-    Steps carry the job's name, and none is synchronising, since ranks do not wait for other jobs.
+    A single program is returned unchanged. Of several, steps become ``job: step`` (except ``ARRIVAL``), and belong to
+    no iteration; none is synchronising, since ranks do not wait for other jobs. The notes are those of each job under
+    its name, where it has any. ``source`` is '', and ``simulated`` and ``iterations`` are 1.
+
+    Parameters
+    ----------
+    programs: the program of each job by its name, in this order; one or more.
     """
     if len(programs) == 1:
         return next(iter(programs.values()))

@@ -112,7 +112,7 @@ class WeightedSpec(RoutingSpec):
 def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
     """The channels on shortest paths, uint64 [t, v], a bit each, and the channels of the longest such path.
 
-    Serves at most 64 channels per switch.
+    Serves at most 64 channels per switch (not checked).
 
     Parameters
     ----------
@@ -123,7 +123,13 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
 
     Returns
     -------
-    The sets, and the longest path; -1: some pair of switches has no path.
+    (ports, longest). Bit i of ports[t, v] is the i-th channel out of v, for packets to t; ports[t, t] is 0. longest:
+    channels of the longest path; from 255 on the bound ``switches`` - 1; -1: some pair of switches has no path, and the
+    sets are incomplete.
+
+    Raises
+    ------
+    SpecError: weights are so large that the weight of a path could overflow (``key`` is ``weight``).
 
     Source: Dijkstra, Numerische Mathematik 1, 1959, doi:10.1007/BF01386390; for ``first``, src/networks/anynet.cpp of
     BookSim 2, github.com/booksim/booksim2.

@@ -11,16 +11,24 @@ from flitlab.models.traffic.validation import ROUNDING
 
 
 def with_background(traffic: Traffic, background: dict[str, Any]) -> Traffic:
-    """Add a background pattern of fixed load to a pattern that scales with the load.
+    """Return traffic that also has a background pattern, which offers a fixed load while ``traffic`` scales.
 
     Parameters
     ----------
-    traffic: the pattern that scales.
-    background: ``kind`` and parameters of the other pattern, and its fixed ``load``, above 0 and at most 1.
+    traffic: the pattern that scales; it is not changed. A background that it has is replaced.
+    background: ``kind`` and parameters of the other pattern, and its fixed ``load``, above 0 and at most 1, in flits
+        per tick of a host of rate 1.
+
+    Returns
+    -------
+    A copy of ``traffic`` on the same topology, whose ``background`` has the rates and weights of the other pattern
+    times ``load``.
 
     Raises
     ------
-    SpecError: the background is invalid; ``key`` begins with ``background``.
+    SpecError: ``load`` is missing or out of range, the pattern cannot be built, has a background of its own or several
+        alternates, or a host would send or receive more than the rate of its channel. ``key`` begins with
+        ``background``.
     """
     load = background.get("load")
     if load is None:

@@ -44,17 +44,19 @@ def linked(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, mem
 
 
 def halve_to_one(window: float, mss: float, memory: Floats) -> float:
-    """``back_off``: half of the outstanding bytes, at least one packet.
+    """``back_off`` of MPTCP: half of the outstanding bytes, at least one packet.
 
     Parameters
     ----------
     window: outstanding bytes.
     mss: bytes of a packet.
-    memory: float64 [MEMORY], state of the subflow.
+    memory: float64 [MEMORY], state of the subflow; not used.
 
     Returns
     -------
     Slow start threshold, bytes.
+
+    Source: RFC 5681, equation 4, with a lower limit of one packet instead of two.
     """
     return max(window / 2.0, mss)
 

@@ -300,7 +300,10 @@ def acknowledge(
 def time_out(r: Rules, s: Senders, i: Int, now: Int) -> None:
     """React to the expired timer of subflow i: sending restarts at the first missing packet.
 
-    If the timer has sent that packet before, the threshold is kept (RFC 5681, section 3.1).
+    The window becomes one packet. The timeout is doubled, without an upper limit, and the timer starts again (RFC 6298,
+    rules 5.5 and 5.6). The congestion control's ``back_off`` sets the threshold from the outstanding bytes, at most the
+    window (RFC 5681, equation 4); if the timer has expired before and nothing new has been acknowledged since, the
+    threshold is kept (RFC 5681, section 3.1).
 
     Parameters
     ----------

@@ -45,14 +45,22 @@ def ring_parts(comm: Communicator, bounds: np.ndarray) -> None:
 
 
 def bruck(comm: Communicator, size: int) -> None:
-    """ceil(log2 p) rounds: to the member 1, 2, 4, ... before, all data that it lacks.
+    """All-gather of Bruck et al.: in each round a member sends to the one 1, 2, 4, ... before it all that this lacks.
 
-    Source: Bruck et al. 1997, doi:10.1109/71.642949.
+    Among p members there are ceil(log2 p) rounds; that of distance d carries min(d, p - d) parts per message. They are
+    added to the present step of the communicator's builder.
 
     Parameters
     ----------
     comm: the communicator.
-    size: bytes.
+    size: bytes of the part of each member.
+
+    Raises
+    ------
+    SpecError: the program would have too many operations.
+    ValueError: the builder has no step to add rounds to.
+
+    Source: Bruck et al., IEEE Transactions on Parallel and Distributed Systems 8, 1997, doi:10.1109/71.642949.
     """
     for distance in distances(comm.size):
         count = min(distance, comm.size - distance)

@@ -39,7 +39,18 @@ def clique_links(switches: np.ndarray, axis: int) -> Ints:
 
 
 def hyperx_links(dims: list[int], multiplicity: list[int]) -> Ints:
-    """int64 [m, 2]: links of a HyperX, switches numbered with the last dimension fastest."""
+    """Return the links of a HyperX, int64 [m, 2]; switches are numbered with the last dimension fastest.
+
+    Any two switches that differ in coordinate i only are a row (u, v), u < v, multiplicity[i] times in succession. Rows
+    are ordered by dimension; m = P / 2 * sum K_i (S_i - 1) for P switches.
+
+    Parameters
+    ----------
+    dims: extents S_i, 1 or more.
+    multiplicity: parallel links K_i in each dimension, as many entries as ``dims`` (not checked).
+
+    Source: Ahn, Binkert, Davis, McLaren and Schreiber, SC 2009, doi:10.1145/1654059.1654101.
+    """
     place = np.arange(prod(dims)).reshape(dims)
     cliques = [np.repeat(clique_links(place, i), k, axis=0) for i, k in enumerate(multiplicity)]
     return np.concatenate([np.zeros((0, 2), np.int64), *cliques])

@@ -38,7 +38,18 @@ def lattice_dims(lattice: str, n: int) -> list[int] | None:
 
 
 def lattice_links(lattice: str, dims: list[int]) -> Ints:
-    """Return the links of the lattice, int64 [m, 2]; the last coordinate varies fastest in the switch numbers."""
+    """Return the links of a lattice, int64 [m, 2]; the last coordinate varies fastest in the switch numbers.
+
+    A row (u, v) leads from u to the next switch v along an axis, cyclically, each link once. In ``hextorus3d`` axis 1
+    (columns) has links from columns c to c + 1 only where row + c is even.
+
+    Parameters
+    ----------
+    lattice: a key of :data:`LATTICES`; not checked, other names give a torus.
+    dims: extents, as many as the lattice has: [n], [rows, columns] or [rows, columns, depth].
+
+    Source: Shin, Wong and Sirer, Small-world datacenters, SoCC 2011.
+    """
     switch = np.arange(prod(dims)).reshape(dims)
     links = []
     for axis in range(len(dims)):

@@ -19,22 +19,26 @@ def write_simgrid(
 
     Every channel is a link with a uni-directional route, so uni-directional networks keep their directions; SimGrid
     then routes along the fewest links. Parallel channels, of which its routing would use one, become one channel with
-    their total bandwidth and least delay. The default values are those of UNI, sections III and IV. An infinite host
-    capacity is written as a million.
+    their total bandwidth and least delay. A host capacity above a million, also an infinite one, is written as a
+    million. The default values are those of Koibuchi et al. (CLUSTER 2017), sections III and IV.
 
     Parameters
     ----------
     topology: the network.
-    path: the file.
-    gbps: bandwidth of capacity 1, in Gbit/s.
-    speed_gflops: speed of a host.
-    link_ns: latency of a channel and the switch at its end, without the channel's own delay.
-    host_ns: latency of a host's cable, without its own delay.
-    tick_ns: duration of a tick, the unit of delays.
+    path: the file; an existing one is replaced.
+    gbps: bandwidth of capacity 1, Gbit/s.
+    speed_gflops: speed of a host, Gflop/s.
+    link_ns: latency of a channel and the switch at its end, without the channel's own delay, ns.
+    host_ns: latency of a host's cable, without its own delay, ns.
+    tick_ns: duration of a tick, the unit of delays, ns.
 
     Returns
     -------
-    The features that the file does not keep.
+    The features that the file does not keep, in words; empty if it keeps all.
+
+    Raises
+    ------
+    OSError: the file cannot be written.
 
     Source: platform reference of SimGrid, https://simgrid.org/doc/latest/Platform.html.
     """

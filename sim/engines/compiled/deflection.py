@@ -516,7 +516,7 @@ def advance(const, state, now, until):
 
 
 def count_grants(state: DeflectionState) -> int:
-    """Return the number of packets granted so far."""
+    """Return the number of grants so far: a packet counts at every hop, and again when it is ejected."""
     return int(state.counters.scalars[GRANTS])
 
 

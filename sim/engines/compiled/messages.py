@@ -214,13 +214,16 @@ def record_injection(program, send, tick):
 
 @inline
 def record_delivery(program, send, tick):
-    """Record that a packet of a send's message is delivered at ``tick``.
+    """Record that a packet of a send's message is delivered at ``tick``; with the last one the message has arrived.
+
+    Called before the program's events of ``tick`` are processed
+    (:func:`~flitlab.sim.engines.compiled.records.run_program`), among which is then the arrival of the message.
 
     Parameters
     ----------
-    program: ``state.program``, or None.
-    send: the operation.
-    tick: int64.
+    program: ``state.program``; None, where hosts draw their packets: nothing is recorded.
+    send: integer, the operation that sends the message.
+    tick: int64, at which the tail of the packet reaches its host.
     """
     if program is None:
         return

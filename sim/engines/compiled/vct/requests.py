@@ -95,9 +95,17 @@ def _pack_vcs_and_flits(const, state, packet, output):
 
 @inline
 def select_requested_vc(const, state, output, request):
-    """Select the VC for a packed request.
+    """Select the downstream VC for a packed request, among those that the request allows.
 
-    Returns (VC, score), as :func:`~flitlab.sim.engines.compiled.vct.credits.select_vc` does.
+    Parameters
+    ----------
+    output: int64, the output that is requested; it does not eject.
+    request: int64, packed (:func:`request_at`): first VC, number of VCs, and flits of the packet.
+
+    Returns
+    -------
+    (VC, score), int64, as of :func:`~flitlab.sim.engines.compiled.vct.credits.select_vc`; the VC is NONE if none has
+    space.
     """
     first_vc, end_vc = requested_vcs(request)
     return select_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, requested_flits(request))
