@@ -89,8 +89,9 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
 
     It ends earlier where the longest windows cannot tell more. Loads at which they were too short to tell are left
     inside the bracket, which is then narrowed on either side of them. Where the lowest saturated load delivers less
-    than the highest carried one, throughput collapses, and both are confirmed. probing: whether it asks for probes.
-    Returns (highest load carried, lowest saturated).
+    than the highest carried one, throughput collapses, and both are confirmed; not in a budget, which has a ``width``,
+    since it compares switches by the same draws. probing: whether it asks for probes. Returns (highest load carried,
+    lowest saturated).
     """
     carried, over, shown = 0.0, top, 0.0  # shown: the resolution at the load carried
     finest = 0.0  # the resolution of the longest windows, once they were too short
@@ -122,8 +123,8 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
             carried, shown, unclear = load, reached, [one for one in unclear if one > load]
             held.add(load)
             finest = max(finest, reached if resolution is not None and reached > resolution else 0.0)
-    if probing and least < carried * (1 - ROUNDING):
-        return (yield from _confirm(held, saturated, max(tolerance * over, width)))
+    if probing and not width and least < carried * (1 - ROUNDING):
+        return (yield from _confirm(held, saturated, tolerance * over))
     return carried, over
 
 
