@@ -510,3 +510,15 @@ def test_the_answer_about_flows_has_completion_times_of_the_best_and_the_worst()
         "times their uncontended time, the last after 0.4 ms (50\xa0% of the speed that any routing could reach), "
         "the worst."
     )
+
+
+def test_a_scenario_that_is_not_saturated_is_not_worse_than_one_that_is(tmp_path):
+    """Its saturation point is only known to be above its highest load."""
+    rows = [point("minimal", x, 1, 0.4, None) for x in (0.1, 0.3, 0.5)]
+    rows += [point("deflection", x, 1, 0.6, None) for x in (0.1, 0.3)]
+    write_csv(tmp_path / "results.csv", rows, COLUMNS)
+    write_csv(tmp_path / "ceilings.csv", ceiling_rows([]), CEILINGS)
+    run = Run.read(tmp_path)
+    text = answer.sentence(run, answer.scenario_summaries(run))
+    assert text.startswith("1 of 2 scenarios is not saturated at the highest load, at least 5")
+    assert "best" not in text and "; minimal is, and reaches 7" in text

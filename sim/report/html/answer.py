@@ -146,11 +146,23 @@ def _of_sweep(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
     def load(name: str) -> str:
         return f" (saturation at {shares[name].value:.3g})" if math.isfinite(shares[name].value) else ""
 
-    return _best_and_worst(
-        run, {name: s.share for name, s in shares.items()},
-        lambda name: f"reaches {shares[name].efficiency} of {of}{load(name)}",
-        lambda name: f"reaches {shares[name].efficiency}{load(name)}",
-    )  # fmt: skip
+    saturated = {name: s.share for name, s in shares.items() if math.isfinite(s.value)}
+    if len(shares) == 1 or len(saturated) == len(shares):
+        return _best_and_worst(
+            run, {name: s.share for name, s in shares.items()},
+            lambda name: f"reaches {shares[name].efficiency} of {of}{load(name)}",
+            lambda name: f"reaches {shares[name].efficiency}{load(name)}",
+        )  # fmt: skip
+    open_shares = [s.share for name, s in shares.items() if name not in saturated]
+    verb = "is" if len(open_shares) == 1 else "are"
+    text = (
+        f"{len(open_shares)} of {len(shares)} scenarios {verb} not saturated at the highest load, at least "
+        f"{percent(min(open_shares))} of {of}"
+    )
+    if not saturated:
+        return f"{text}."
+    worst = min(saturated, key=saturated.__getitem__)
+    return f"{text}; {Names(run.scenarios)[worst]} is, and reaches {shares[worst].efficiency}{load(worst)}."
 
 
 def _of_programs(run: Run) -> str:
