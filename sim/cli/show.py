@@ -36,13 +36,16 @@ def run(options: argparse.Namespace) -> int:
         return _unknown("category", category, list(CATEGORIES))
     categories = [one for one in CATEGORIES if category in (None, one) and name in kinds(one)]
     keys = {path.replace("[]", ""): model for path, model in sections() if path}
-    if category is None and name in keys:
-        print(documented(keys[name]))
-        _print_parameters(name, keys_in(keys[name], ""))
-    elif not categories:
+    is_category, is_section = (category is None and name in known for known in (CATEGORIES, keys))
+    if not (categories or is_category or is_section):
         choices = [*keys] if category is None else []
         choices += [kind for one in CATEGORIES if category in (None, one) for kind in kinds(one)]
         return _unknown(category or "name", name, choices)
+    if is_category:
+        print(f"{name}: one of {', '.join(kinds(name))}")
+    if is_section:
+        print(documented(keys[name]))
+        _print_parameters(name, keys_in(keys[name], ""))
     for one in categories:
         _print(one, name)
     return 0

@@ -241,6 +241,8 @@ def test_show_of_a_section_has_type_unit_default_and_meaning(capsys):
     out = capsys.readouterr().out
     assert re.search(r"overhead_ns +float \[0, 1e\+12] +ns +0\.0 +Processor time of a send", out)
     assert main(["show", "loads.saturation"]) == 0 and "tolerance" in capsys.readouterr().out
+    assert main(["show", "routing"]) == 0 and "routing: one of allpath, " in (out := capsys.readouterr().out)
+    assert "path_draw" in out
     assert main(["show", "mesure"]) == 2 and "did you mean 'measure'" in capsys.readouterr().err
 
 
