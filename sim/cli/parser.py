@@ -123,7 +123,7 @@ def _list(parser: argparse.ArgumentParser) -> None:
 
 
 def _show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", help="category; optional if NAME is unique")
+    parser.add_argument("kind", help="category, optional if NAME is unique; or a section, such as measure")
     parser.add_argument("name", nargs="?", help="for instance imase")
     _plugin(parser)
 
