@@ -24,7 +24,7 @@ from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 
 RUNS = 3
@@ -73,9 +73,9 @@ def rows(runs: int) -> Iterator[Row]:
             what = make("application", kind="all_to_all", size_bytes=10_000, algorithm=algorithm).build(256)
             for protocol, limit in (("eager", EAGER), ("rendezvous", RENDEZVOUS)):
                 measured = [run(with_program(case, what, limit)) for _ in range(runs)]
-                rates = [counts[HOPS] / spent / 1e6 for spent, _, counts in measured]
+                rates = [counts[Scalar.HOPS] / spent / 1e6 for spent, _, counts in measured]
                 best, done, counts = min(measured, key=lambda result: result[0])
-                makespan = f"{done * float(FLIT_NS) / 1000:,.0f} us of {counts[DELIVERED_PACKETS]:,} packets"
+                makespan = f"{done * float(FLIT_NS) / 1000:,.0f} us of {counts[Scalar.DELIVERED_PACKETS]:,} packets"
                 note = f"{makespan} in {digits(best)} CPU-s"
                 yield Row(f"{mode}, all-to-all, {algorithm}, {protocol}", "M packet-hops/CPU-s", rates, note)
 

@@ -19,7 +19,7 @@ from flitlab.models.transport.flows import long_lived
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
-from flitlab.sim.engines.datagram.base import ACCEPTED
+from flitlab.sim.engines.transport.datagram import LinkCount
 
 RUNS = 3
 
@@ -45,10 +45,10 @@ def speed(what: Session, seconds: float) -> tuple[float, float]:
     """Million packet-hops per CPU-second, over all links and between switches, after a warm-up of the same length."""
     run, ticks = CompiledDatagrams(what), round(seconds / what.tick_s)
     run.advance(ticks)
-    before, began = run.counters().link[:, ACCEPTED], time.process_time()
+    before, began = run.counters().link[:, LinkCount.ACCEPTED], time.process_time()
     run.advance(2 * ticks)
     spent = time.process_time() - began
-    hops = run.counters().link[:, ACCEPTED] - before
+    hops = run.counters().link[:, LinkCount.ACCEPTED] - before
     return hops.sum() / spent / 1e6, hops[: what.topology.channels].sum() / spent / 1e6
 
 

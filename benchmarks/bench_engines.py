@@ -20,7 +20,7 @@ from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.vct import Vct
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import DELIVERED_FLITS, GRANTS, HOPS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 
 RUNS = 3
@@ -63,8 +63,8 @@ def speed(name: str, case: Scenario, load: float, seed: int, ticks: int) -> tupl
     spent = time.process_time() - began
     change = run.scalars() - before
     flits = case.source.flits[0]
-    accepted = change[DELIVERED_FLITS] / ticks / case.topology.hosts
-    return change[HOPS] * flits / spent / 1e6, spent / change[GRANTS] * 1e9, accepted
+    accepted = change[Scalar.DELIVERED_FLITS] / ticks / case.topology.hosts
+    return change[Scalar.HOPS] * flits / spent / 1e6, spent / change[Scalar.GRANTS] * 1e9, accepted
 
 
 def works() -> Iterator[tuple[str, Scenario, list[float], int]]:

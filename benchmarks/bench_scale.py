@@ -22,8 +22,8 @@ from bench_engines import scenario, worms
 from measured import Row, command, digits
 
 from flitlab.models.scenario import Scenario
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import GRANTS, HOPS
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 
 RUNS = 3
@@ -90,8 +90,8 @@ def measure(work: Work, runs: int) -> list[Row]:
         before, began = run.scalars(), time.process_time()
         run.advance(now := now + work.ticks)
         spent, change = time.process_time() - began, run.scalars() - before
-        rates.append(change[HOPS] * case.source.flits[0] / spent / 1e6)
-        grants.append(spent / change[GRANTS] * 1e9)
+        rates.append(change[Scalar.HOPS] * case.source.flits[0] / spent / 1e6)
+        grants.append(spent / change[Scalar.GRANTS] * 1e9)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return [
         Row(f"{work.name}, load {work.load}", "M flit-hops/CPU-s", rates, f"{digits(median(grants))} ns a grant"),

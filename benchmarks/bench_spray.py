@@ -21,7 +21,7 @@ from flitlab.models.registry import make
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.compiled.spray import CompiledSpray
-from flitlab.sim.engines.spray.base import ACCEPTED, FINISHED
+from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
 
 RUNS = 3
 
@@ -61,7 +61,10 @@ def rows(runs: int) -> Iterator[Row]:
         what = session(ports, size, transport)
         measured = [until_done(what) for _ in range(runs)]
         counters, spent = measured[0][0].counters(), statistics.median(seconds for _, seconds in measured)
-        hops, ended = int(counters.link[:, ACCEPTED].sum()), counters.flow[:, FINISHED].max() * float(what.tick_s)
+        hops, ended = (
+            int(counters.link[:, LinkCount.ACCEPTED].sum()),
+            counters.flow[:, FlowCount.FINISHED].max() * float(what.tick_s),
+        )
         note = f"{digits(spent)} CPU-s; the last message ends after {ended * 1e6:.0f} us"
         if what.topology.hosts > 4096:
             note += f"; {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2g} GiB"

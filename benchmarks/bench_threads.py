@@ -16,7 +16,7 @@ from bench_engines import scenario
 from measured import Row, command, digits
 
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import HOPS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 
 RUNS = 12
@@ -38,10 +38,10 @@ def rates(case: Scenario, load: float, ticks: int, slices: int) -> list[list[flo
     for _ in range(slices):
         now += ticks
         for run, rate in zip(runs, found, strict=True):
-            before, began = run.scalars()[HOPS], time.perf_counter()
+            before, began = run.scalars()[Scalar.HOPS], time.perf_counter()
             run.advance(now)
             spent = time.perf_counter() - began
-            rate.append((run.scalars()[HOPS] - before) * case.source.flits[0] / spent / 1e6)
+            rate.append((run.scalars()[Scalar.HOPS] - before) * case.source.flits[0] / spent / 1e6)
     np.testing.assert_array_equal(*(run.scalars() for run in runs))
     return found
 

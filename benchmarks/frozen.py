@@ -22,9 +22,10 @@ from typing import Any
 
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.cli.quick import short_study
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.json_schema import json_schema
-from flitlab.sim.config.study import Study, read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.runner import run
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +54,7 @@ def results_of(study: Study) -> Results:
     """Hashes of the tables of a run, ids of its points and its exit code."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        report = run(study, folder, 1)
+        report = run(study, folder)
         tables = {path.name: _hash(path) for path in sorted(folder.glob("*.csv"))}
         ids = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*.json"))
     return {"exit": report.exit_code, "tables": tables, "ids": hashlib.sha256("\n".join(ids).encode()).hexdigest()}

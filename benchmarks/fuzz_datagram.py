@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from flitlab.sim.engines.datagram.base import DROPPED, RESENT, TIMEOUTS
+from flitlab.sim.engines.transport.datagram import SubflowCount
 from tests.sim import datagram_cases, spray_cases
 from tests.sim.late_cases import check_program, late_session, late_spray
 from tests.sim.test_spray_engines import check as check_spray
@@ -32,7 +32,11 @@ def datagram(number: int, seen: Counter[str]) -> str:
     if number % 2:
         case, window = late_session(case, window, number)
     counts = datagram_cases.check(case, window).subflow.sum(axis=0)
-    for name, column in (("losses", DROPPED), ("packets sent again", RESENT), ("timeouts", TIMEOUTS)):
+    for name, column in (
+        ("losses", SubflowCount.DROPPED),
+        ("packets sent again", SubflowCount.RESENT),
+        ("timeouts", SubflowCount.TIMEOUTS),
+    ):
         seen[f"with {name}"] += bool(counts[column])
     seen["with failures"] += bool(case.changes)
     seen["with finite flows"] += bool(case.flows.packets.any())
@@ -53,8 +57,8 @@ def program(number: int, seen: Counter[str]) -> str:
     """Check a program over datagrams; its transport."""
     run = check_program("datagram", number)
     counts = run.counters().subflow.sum(axis=0)
-    seen["with losses"] += bool(counts[DROPPED])
-    seen["with timeouts"] += bool(counts[TIMEOUTS])
+    seen["with losses"] += bool(counts[SubflowCount.DROPPED])
+    seen["with timeouts"] += bool(counts[SubflowCount.TIMEOUTS])
     return str(run.session.transport.name.split("(")[0])
 
 

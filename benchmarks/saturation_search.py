@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.fluid.certified_limit import certified_limit
+from flitlab.fluid.split import certified_limit
 from flitlab.models.scenario import Scenario
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.saturation import bisect
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure

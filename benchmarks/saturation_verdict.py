@@ -19,7 +19,7 @@ from multiprocessing import get_context
 
 import numpy as np
 
-from flitlab.fluid.certified_limit import certified_limit
+from flitlab.fluid.split import certified_limit
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the figures of docs/gallery.md by the commands that the page gives.
 
-``python docs/gallery.py`` draws all, ``python docs/gallery.py accepted binds`` those two. They are written small enough
+``python docs/gallery.py`` draws all, ``python docs/gallery.py jobs cut`` those two. They are written small enough
 for a repository, into docs/figures/gallery/.
 """
 
@@ -47,42 +47,42 @@ THREE = [
     "--set", f"application={{{{sweep: [{PROGRAMS}]}}}}",
 ]  # fmt: skip
 
-PICTURES = {
-    "accepted": (["configs/quick.yaml", "--out", "{out}"], "figures/accepted_load.png"),
-    "saturation": (["configs/panels.yaml", "--out", "{out}"], "figures/saturation.png"),
-    "panels": (["configs/panels.yaml", "--out", "{out}"], "figures/latency_load.png"),
-    "binds": (["ceilings", "configs/quick.yaml", "--set", "routing={{kind: minimal}}", "--draw", "{out}.png"], ""),
-    "tcp": (["configs/jellyfish_mptcp_quick.yaml", "--out", "{out}"], "figures/throughput.png"),
-    "slowdown": (["configs/flow_completion_quick.yaml", "--out", "{out}"], "figures/slowdown.png"),
-    "offered": ([*TAILS, "--out", "{out}"], "figures/latency_offered.png"),
-    "percentiles": ([*TAILS, "--out", "{out}"], "figures/percentiles.png"),
-    "time_size": ([*BY_SIZE, "--out", "{out}"], "figures/time_size.png"),
-    "busbw_size": ([*BY_SIZE, "--out", "{out}"], "figures/busbw_size.png"),
-    "cut": ([*TWO_CLUSTERS, "--out", "{out}"], "figures/cut_1_two_cluster_all_gather.png"),
-    "performance": ([*THREE, "--out", "{out}"], "figures/performance.png"),
-    "steps": ([*THREE, "--out", "{out}"], "figures/steps.png"),
-    "utilisation": ([*THREE, "--out", "{out}"], "figures/utilisation.png"),
-    "timeline": ([*THREE, "--out", "{out}"], "figures/timeline.png"),
-    "jobs": (["configs/jobs_quick.yaml", "--out", "{out}"], "figures/jobs.png"),
-    "transports": ([*SIDE_BY_SIDE, "--out", "{out}"], "figures/transports.png"),
-    "throughput_time": (["configs/timeline_quick.yaml", "--out", "{out}"], "figures/throughput_time.png"),
+COMMANDS = {
+    "accepted_load": ["configs/quick.yaml", "--out", "{out}"],
+    "saturation": ["configs/panels.yaml", "--out", "{out}"],
+    "latency_load": ["configs/panels.yaml", "--out", "{out}"],
+    "bottleneck": ["ceilings", "configs/quick.yaml", "--set", "routing={{kind: minimal}}", "--draw", "{out}.png"],
+    "throughput": ["configs/jellyfish_mptcp_quick.yaml", "--out", "{out}"],
+    "slowdown": ["configs/flow_completion_quick.yaml", "--out", "{out}"],
+    "latency_offered": [*TAILS, "--out", "{out}"],
+    "percentiles": [*TAILS, "--out", "{out}"],
+    "time_size": [*BY_SIZE, "--out", "{out}"],
+    "busbw_size": [*BY_SIZE, "--out", "{out}"],
+    "cut": [*TWO_CLUSTERS, "--out", "{out}"],
+    "performance": [*THREE, "--out", "{out}"],
+    "steps": [*THREE, "--out", "{out}"],
+    "utilisation": [*THREE, "--out", "{out}"],
+    "timeline": [*THREE, "--out", "{out}"],
+    "jobs": ["configs/jobs_quick.yaml", "--out", "{out}"],
+    "transports": [*SIDE_BY_SIDE, "--out", "{out}"],
+    "throughput_time": ["configs/timeline_quick.yaml", "--out", "{out}"],
 }
-"""Name -> arguments of simrun, and the picture in the folder that they write ('': the picture itself)."""
+"""Kind of figure -> arguments of simrun that draw it."""
 
 
 def draw(name: str, folder: Path) -> None:
-    """Runs the command of a picture and takes what it drew."""
-    arguments, picture = PICTURES[name]
-    out = folder / next(other for other, (words, _) in PICTURES.items() if words == arguments)  # run once for several
+    """Runs the command of a figure and takes what it drew."""
+    arguments = COMMANDS[name]
+    out = folder / next(other for other, words in COMMANDS.items() if words == arguments)  # run once for several
     code = main([word.format(out=out) for word in arguments])
     assert code == 0, f"{name}: exit code {code}"
-    target = FIGURES / f"{name}.png"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(reduced(out / picture if picture else out.with_suffix(".png")))
+    picture = out.with_suffix(".png") if "--draw" in arguments else min(out.glob(f"figures/{name}*.png"))
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    (FIGURES / f"{name}.png").write_bytes(reduced(picture))
 
 
 if __name__ == "__main__":
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as scratch:
-        for name in sys.argv[1:] or PICTURES:
+        for name in sys.argv[1:] or COMMANDS:
             draw(name, Path(scratch))

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from flitlab.models.registry import make
 from flitlab.models.topology.distances import distances
-from flitlab.sim.report.figures.marks import MARKERS, OKABE_ITO
+from flitlab.sim.report.figures import marks
 
 ROOT = Path(__file__).parents[1]
 CONFIG, RUN = ROOT / "configs" / "new_results.yaml", ROOT / "runs" / "new_results_apart"
@@ -208,9 +208,9 @@ def panel(axes: Axes, found: list[Network]) -> None:
     for place, (demand, name) in enumerate(DEMANDS.items()):
         lines = [line for line, rows in enumerate(found) if demand in rows]
         ends = np.array([shares(found[line][demand]) for line in lines]).reshape(-1, 2)
-        heights, colour = np.array(lines) + 0.24 * (place - 1), OKABE_ITO[place]
+        heights, colour = np.array(lines) + 0.24 * (place - 1), marks.OKABE_ITO[place]
         axes.hlines(heights, ends[:, 0], ends[:, 1], color=colour, linewidth=5, alpha=0.45)
-        axes.plot(ends.mean(axis=1), heights, MARKERS[place], color=colour, markersize=3, label=name)
+        axes.plot(ends.mean(axis=1), heights, marks.MARKERS[place], color=colour, markersize=3, label=name)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(found)), [rows["longest_matching"]["network"] for rows in found], fontsize=8)
     axes.invert_yaxis()

@@ -20,9 +20,9 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parents[1]))  # what is documented is what lies here
 os.environ["COLUMNS"] = "100"  # for --help
 
-from docs.tables import parameter_table
-from flitlab.sim.cli.components import documentation, kinds, parameters
-from flitlab.sim.cli.parser import CATEGORIES, commands
+from docs.tables import parameter_table, with_columns
+from flitlab.sim.cli.components import LISTED, documentation, kinds, parameters
+from flitlab.sim.cli.parser import commands
 
 TITLES = {
     "topology": ("Topologies", "topology: {{kind: {}}}"),
@@ -63,25 +63,10 @@ SENTENCE = 60
 
 FIGURES = Path(__file__).with_name("figures")
 
-SHOWN = {
-    "latency_load": "gallery/panels.png", "accepted_load": "gallery/accepted.png",
-    "saturation": "gallery/saturation.png", "hops_load": "uniform_mddp_hops.png", "throughput": "gallery/tcp.png",
-    "slowdown": "gallery/slowdown.png", "bottleneck": "gallery/binds.png", "budget": "slim_fly_budget.png",
-    "completion": "spray_fabrics.png", "latency_offered": "gallery/offered.png",
-    **{
-        name: f"gallery/{name}.png"
-        for name in (
-            "percentiles", "throughput_time", "transports", "jobs", "performance", "steps", "utilisation", "timeline",
-            "busbw_size", "time_size", "cut",
-        )
-    },
-}  # fmt: skip
-"""Kind of figure -> a picture of it."""
-
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the generated pages."""
-    pages = {f"reference/{category}.md": components(category) for category in CATEGORIES}
+    pages = {f"reference/{category}.md": components(category) for category in LISTED}
     pages["reference/commands.md"] = command_line()
     for notebook in sorted((Path(config.docs_dir) / "notebooks").glob("*.ipynb")):
         pages[f"notebooks/{notebook.stem}.md"] = notebook_page(json.loads(notebook.read_text("utf-8")))
@@ -92,8 +77,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to notebooks lead to their pages, and lists are written as mkdocs reads them, which is not as others do."""
-    return "\n".join(lists_indented(markdown.replace(".ipynb)", ".md)").splitlines()))
+    """Links to notebooks lead to their pages, tables of columns are at their places, and lists are written as mkdocs
+    reads them, which is not as others do.
+    """
+    return "\n".join(lists_indented(with_columns(markdown).replace(".ipynb)", ".md)").splitlines()))
 
 
 def lists_indented(lines: list[str]) -> Iterator[str]:
@@ -132,10 +119,9 @@ def _whole(text: re.Match[str]) -> str:
 
 
 def picture(category: str, kind: str) -> str:
-    """What a kind of figure looks like, where the gallery or a page has one; '' where not."""
-    if category != "figure" or kind not in SHOWN or not (FIGURES / SHOWN[kind]).is_file():
-        return ""
-    return f"![{kind}](../figures/{SHOWN[kind]})\n\n"
+    """What a kind of figure looks like, where the gallery has a picture of its name; '' where not."""
+    file = f"gallery/{kind}.png"
+    return f"![{kind}](../figures/{file})\n\n" if category == "figure" and (FIGURES / file).is_file() else ""
 
 
 def components(category: str) -> str:

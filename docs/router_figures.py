@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import dependencies, find_cycle, width_of
-from flitlab.models.rules.tables import ANY, DATELINE_CROSSING
+from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.topology.graph import Topology
 
 FIGURES = Path(__file__).parent / "figures"
@@ -129,8 +129,8 @@ def dependency_cycle(path: Path) -> None:
     topology = make("topology", kind="torus", dims=[4]).build()  # type: ignore[attr-defined]
     figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
     draw_ring(axes[0], topology)
-    draw_dependencies(axes[1], topology, ANY, 1, "one VC: a cycle, deadlock is possible")
-    draw_dependencies(axes[2], topology, DATELINE_CROSSING, 2, "two VCs with a dateline at 3→0: no cycle")
+    draw_dependencies(axes[1], topology, VcPolicy.ANY, 1, "one VC: a cycle, deadlock is possible")
+    draw_dependencies(axes[2], topology, VcPolicy.DATELINE_CROSSING, 2, "two VCs with a dateline at 3→0: no cycle")
     for axis in axes:
         axis.set(xlim=(-1.35, 1.35), ylim=(-1.35, 1.35), aspect="equal")
         axis.axis("off")

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of columns and keys into the pages that have a place for them: ``python docs/tables.py``.
+"""The tables of columns and of keys in the pages.
 
-A place is what stands between ``<!-- columns of TABLE -->``, or ``<!-- keys of SECTION -->``, and ``<!-- end -->``.
+The site has a table of columns where a page says ``<!-- columns of TABLE -->``; it is kept in no file. ``python
+docs/tables.py`` writes the tables of keys, between ``<!-- keys of SECTION -->`` and ``<!-- end -->``.
 """
 
 import re
 from pathlib import Path
 
 from flitlab.sim.cli.components import Parameter, keys_in
-from flitlab.sim.config.keys import sections
+from flitlab.sim.config.schema import sections
 from flitlab.sim.measure.columns.registry import columns
 
 DOCS = Path(__file__).parent
-PAGES = ("results.md", "datagram.md", "applications.md", "configuration.md")
-PLACE = re.compile(r"(<!-- (columns|keys) of ([\w.]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGE = DOCS / "configuration.md"
+PLACE = re.compile(r"(<!-- keys of ([\w.]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def with_columns(text: str) -> str:
+    """A page with its tables of columns."""
+    return re.sub(r"<!-- columns of (\w+) -->", lambda place: table(place[1]), text)
 
 
 def table(name: str) -> str:
@@ -41,17 +47,10 @@ def _default(row: Parameter) -> str:
     return f"`{row.default}`" if row.default else "required"
 
 
-def written() -> dict[Path, str]:
-    """Every page, as it has to be."""
-    pages = {DOCS / name: (DOCS / name).read_text("utf-8") for name in PAGES}
-    return {path: PLACE.sub(_filled, text) for path, text in pages.items()}
-
-
-def _filled(place: re.Match[str]) -> str:
-    text = table(place[3]) if place[2] == "columns" else key_table(place[3])
-    return f"{place[1]}\n{text}\n{place[4]}"
+def written() -> str:
+    """The page of the keys, as it has to be."""
+    return PLACE.sub(lambda place: f"{place[1]}\n{key_table(place[2])}\n{place[3]}", PAGE.read_text("utf-8"))
 
 
 if __name__ == "__main__":
-    for path, text in written().items():
-        path.write_text(text, "utf-8")
+    PAGE.write_text(written(), "utf-8")

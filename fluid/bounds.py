@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from flitlab.fluid.certificate import Certificate, verify_upper
-from flitlab.fluid.cuts import Cut, one_node
-from flitlab.fluid.cuts.cut import CutNetwork
+from flitlab.fluid.cut import Cut, CutNetwork
+from flitlab.fluid.cuts import one_node
 from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
@@ -86,7 +86,7 @@ def moore_distances(switches: int, degree: int, directed: bool) -> Ints:
 def cuts(topology: Topology, traffic: Traffic) -> Bound:
     """The tightest cut around a single switch: capacity over demand, out of it or into it."""
     network = CutNetwork.of(topology, traffic)
-    side = one_node.search(network)
+    side = one_node(network)
     assert side is not None, "some switch has demand"
     return _of_cut(network.cut("cuts", side))
 

@@ -12,10 +12,6 @@ if TYPE_CHECKING:  # these import compilers, which reading a configuration does 
     import numpy as np
 
     from flitlab.fluid.certificate import Certificate
-    from flitlab.fluid.collective.evidence import Evidence
-    from flitlab.fluid.mcf.paths import Paths
-    from flitlab.fluid.worst import WorstDemand
-
 
 Method = Literal["auto", "exact", "approx"]
 """How a linear program is solved: ``exact`` to a gap of 1e-6, ``approx`` by a first-order method, ``auto`` chooses."""
@@ -40,8 +36,8 @@ class Ceiling:
     faster than ``lower``), ``ticks/flit`` (``collective``: the same, for units of a flit), or ``1`` for ratios.
     certificate: the prices that prove ``upper``, if prices do. channel_load: float64 [channels], flits/tick of the flow
     that reaches ``lower``; None if there is none. flow: that flow between switches, in any scale: float64 [destinations
-    with demand, channels], or paths for every commodity of :class:`~flitlab.fluid.graph.Demand`; of ``worst_case`` the
-    demand and prices that prove both ends, of ``collective`` the proof of a time. None where it was not kept.
+    with demand, channels], or paths for every commodity of :class:`~flitlab.fluid.graph.Demand`; of other kinds what
+    their saved proof is made of. None where it was not kept.
     """
 
     ceiling: str
@@ -54,7 +50,7 @@ class Ceiling:
     note: str = ""
     certificate: "Certificate | None" = None
     channel_load: "np.ndarray | None" = None
-    flow: "np.ndarray | Paths | WorstDemand | Evidence | None" = None
+    flow: object = None
 
     def _repr_html_(self) -> str:
         """HTML for notebooks: a table of the certified interval."""

@@ -11,7 +11,7 @@ import scipy
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, summed_pairs
+from flitlab.models.traffic.traffic import DestinationRule, Traffic, summed_pairs
 
 
 class Graph(NamedTuple):
@@ -182,12 +182,12 @@ class Product(NamedTuple):
     @classmethod
     def of_traffic(cls, traffic: Traffic) -> "Product | None":
         """The demand between different switches where all hosts receive the same; None for other traffic."""
-        if traffic.law not in (UNIFORM, UNIFORM_SELF):
+        if traffic.law not in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             return None
         topology = traffic.topology
         count = np.bincount(topology.host_switch, minlength=topology.switches).astype(float)
         rate = np.bincount(topology.host_switch, traffic.rate, topology.switches)
-        return cls(rate / (topology.hosts - (traffic.law == UNIFORM)), count, np.flatnonzero(count))
+        return cls(rate / (topology.hosts - (traffic.law == DestinationRule.UNIFORM)), count, np.flatnonzero(count))
 
     @property
     def size(self) -> int:

@@ -22,7 +22,7 @@ from flitlab.fluid.problem import Problem
 from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.order import Times, busiest, earliest
 from flitlab.models.application.phases import phases
-from flitlab.models.application.program import BLOCK, CALC, SEND, Program
+from flitlab.models.application.program import BLOCK, Op, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
@@ -120,7 +120,7 @@ class _Work:
         hold[:] = messages.overhead
         exact = switching_mode.exact
         for part in program.blocks():
-            calc = program.kind[part] == CALC
+            calc = program.kind[part] == Op.CALC
             work = program.amount[part][calc]
             hold[part][calc] = work * float(1 / tick) if exact else -(-work * tick.denominator // tick.numerator)
         unit = switching_mode.weight(messages)
@@ -226,7 +226,7 @@ class _Work:
         finish = earliest(within_steps, self.messages.rendezvous, *costs).finish
         longest = np.zeros(steps)
         np.maximum.at(longest, program.step, finish)
-        message = np.flatnonzero(program.kind == SEND)
+        message = np.flatnonzero(program.kind == Op.SEND)
         ends = program.step[message], program.step[program.partner[message]]
         across = ends[0] != ends[1]
         for end in ends:
@@ -314,7 +314,7 @@ def _busiest_by(program: Program, hold: np.ndarray, group: np.ndarray, groups: i
     Sends without a successor are ignored: they may run at another time than the operations around them.
     """
     counts = np.diff(program.after) > 0
-    counted = (hold > 0) & ((program.kind != SEND) | counts)
+    counted = (hold > 0) & ((program.kind != Op.SEND) | counts)
     processor = (group[counted].astype(np.int64) * program.ranks + program.rank[counted]) * program.cpus + program.cpu[
         counted
     ]

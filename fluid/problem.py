@@ -16,10 +16,10 @@ from flitlab.fluid.trees import dag_order
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.tables import DIGITS, VIA
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, host_names, switch_names
-from flitlab.models.traffic.traffic import TABLE, UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
 
 class FluidError(ValueError):
@@ -90,7 +90,10 @@ class Orbit:
                 amount = topology.switches * toward[source]
                 demand = Demand(np.zeros(1, np.int64), np.array([0, len(source)]), source, amount)
                 return cls(group.generator, _of_rows(group.generator, topology.capacity), demand, group)
-        if traffic.law not in (UNIFORM, UNIFORM_SELF) or traffic.rate.min() < traffic.rate.max():
+        if (
+            traffic.law not in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF)
+            or traffic.rate.min() < traffic.rate.max()
+        ):
             return None
         if topology.switches * topology.channels <= MAX_DENSE_FLOW:
             return None
@@ -120,7 +123,7 @@ def _of_rows(row: Ints, capacity: Floats) -> Floats:
 def _orbit_demand(traffic: Traffic, classes: Symmetries) -> Demand:
     """Uniform demand for the first switch with hosts of each class, times the size of the class."""
     hosts = traffic.topology.host_count
-    each = traffic.rate[0] / (traffic.topology.hosts - (traffic.law == UNIFORM))
+    each = traffic.rate[0] / (traffic.topology.hosts - (traffic.law == DestinationRule.UNIFORM))
     size, target = np.bincount(classes.switch), classes.switches
     target = np.sort(target[hosts[target] > 0])
     sources = [np.flatnonzero((hosts > 0) & (np.arange(len(hosts)) != t)) for t in target]
@@ -307,13 +310,13 @@ def _is_joined(graph: Graph) -> bool:
 
 def dags_of(topology: Topology, routes: Routes) -> Dags:
     """The next hops of routes that are no paths. Raises :class:`FluidError` for a cycle or a dead end."""
-    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
+    ports = minimal_ports(topology)[0] if routes.form == RouteForm.DIGITS else routes.ports
     order = dag_order(Graph.of(topology), ports)
     cyclic = np.flatnonzero(order[:, 0] < 0)
     if len(cyclic):
         name = switch_names(topology).label(cyclic[0])
         raise FluidError(f"the next hops toward switch {name} form a cycle or a dead end")
-    via = np.flatnonzero(topology.host_count) if routes.form == VIA else UNRESTRICTED.via
+    via = np.flatnonzero(topology.host_count) if routes.form == RouteForm.VIA else UNRESTRICTED.via
     threshold = UNRESTRICTED.threshold if routes.port_threshold is None else routes.port_threshold
     return Dags(ports, order, via, threshold=threshold)
 
@@ -342,7 +345,7 @@ def shortest_distances(graph: Graph, demand: Demand, z: Floats, allowed: "Dags |
 
 def _max_pairs(traffic: Traffic) -> int:
     """Upper bound on the pairs of switches with demand."""
-    if traffic.law in (UNIFORM, UNIFORM_SELF):
+    if traffic.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
         return int((traffic.topology.host_count > 0).sum()) ** 2
     return len(traffic.fixed) + len(traffic.column)
 
@@ -378,7 +381,7 @@ def check_numbers(topology: Topology, traffic: Traffic) -> None:
     if not rate.sum() > 0:
         raise FluidError("the demand matrix is zero: nothing to bound")
     check_capacities(topology)
-    entries = traffic.weight if traffic.law == TABLE else rate
+    entries = traffic.weight if traffic.law == DestinationRule.TABLE else rate
     _check_range("hosts have demands", entries[entries > 0])
 
 

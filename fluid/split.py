@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput of a routing's fixed split of traffic: by weights over next hops or over paths."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from flitlab.fluid.graph import Dags, Demand, Graph
-from flitlab.fluid.hosts import max_factor
-from flitlab.fluid.problem import Problem
+from flitlab.fluid.hosts import host_bound, max_factor
+from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Floats
+from flitlab.models.instance import Instance
 from flitlab.models.jit import njit
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import port_part
+from flitlab.models.rules.tables import Selection
+from flitlab.models.table_cache import cached_while_referenced
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -135,3 +139,22 @@ def _by_legs(topology: Topology, demand: np.ndarray) -> Floats:
     """float64 [switches, switches]: the demand of both legs if all traffic goes over the switch of a random host."""
     share = topology.host_count / topology.hosts
     return np.outer(demand.sum(axis=1), share) + np.outer(share, demand.sum(axis=0))
+
+
+SPLIT_SWITCHES = 2048
+"""Switches up to which the split of a routing is computed by default: its tables grow as their square."""
+
+
+@cached_while_referenced
+def certified_limit(instance: Instance) -> float:
+    """The load above which some queue grows without limit, by the demand and the routing; inf if none does."""
+    topology, traffic, routes = instance.topology, instance.traffic, instance.routes
+    limit = float(host_bound(topology, traffic)) if traffic.rate.any() else math.inf
+    if routes is None or routes.deflection or routes.select != Selection.RANDOM or topology.switches > SPLIT_SWITCHES:
+        return limit
+    try:
+        if traffic.background is not None:
+            return min(limit, growing_split(topology, traffic, routes))
+        return min(limit, split_theta(Problem.of(topology, traffic, routes), topology, traffic))
+    except FluidError:
+        return limit

@@ -13,7 +13,7 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import njit
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ class Translations:
         Amounts are equal up to rounding; those of switch 0 are returned.
         """
         topology, n = traffic.topology, traffic.topology.switches
-        if traffic.law in (UNIFORM, UNIFORM_SELF):
+        if traffic.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             if topology.host_count.min() < topology.host_count.max() or not _same(traffic.rate):
                 return None
             row = np.full(n, traffic.rate[0] * topology.host_count[0])
-            row *= topology.host_count[0] / (topology.hosts - (traffic.law == UNIFORM))
+            row *= topology.host_count[0] / (topology.hosts - (traffic.law == DestinationRule.UNIFORM))
             row[0] = 0
             return row
         source, target, amount = traffic.switch_pairs()

@@ -5,19 +5,27 @@ No code is shared with the search: capacities and what crosses are computed inde
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import isinf, lcm
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from flitlab.fluid.collective.collective import Collective
-from flitlab.fluid.saved import BadCertificate, Saved
+from flitlab.fluid.ceiling import Ceiling
+from flitlab.fluid.collective.collective import ROOTED, Collective
+from flitlab.fluid.saved import is_partition
+from flitlab.fluid.verify_flow import FlowProof, flow_arrays
+from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
+
+if TYPE_CHECKING:  # these import compilers, which reading a certificate does not need
+    from flitlab.fluid.collective.collective import Evidence
 
 FINEST = 2**20
 """Largest denominator with which a capacity is read as a fraction."""
@@ -34,37 +42,124 @@ LEAVING = {
 ROOT = {"broadcast": True, "scatter": True, "reduce": False, "gather": False}
 """Collective -> whether its root is inside of a side that data must leave."""
 
+MAX_AMOUNTS = 8
+"""Amounts that a statement lists."""
 
-def check_collective(topology: Topology, saved: Saved, collectives: Collection[Collective]) -> None:
-    """Check that a certificate is of one of the configuration's collectives.
 
-    Kind, ranks, units, root and abilities of the switches are compared.
+@dataclass(frozen=True, eq=False)
+class CollectiveProof(FlowProof):
+    """Proofs of the least time of a collective, and of one that is possible.
 
-    Parameters
-    ----------
-    topology : Topology
-        The network.
-    saved : Saved
-        The certificate.
-    collectives : collection of Collective
-        Those of the configuration.
-
-    Raises
-    ------
-    BadCertificate
-        It is of another collective.
+    collective, ranks: its kind and who takes part; able: abilities of the switches, of ``multicast`` and ``reduce``;
+    units: int [ranks], root: int [1]. bound: the time as a fraction; part: int [switches], of_rank: int [ranks], the
+    sets that prove it (:class:`~flitlab.fluid.collective.collective.Evidence`); of an all-to-all prices and a flow in
+    their place. Trees, if any: reached, their time as a fraction; tree: int [3 * trees], of each 0 (to its root) or 1
+    (from it), the root, and its number of parts; first: int [trees + 1], their paths; start: int [paths + 1], the
+    vertices of each path, in ``vertex``.
     """
-    _, colon, kind = saved.ceiling.partition(":")
-    if colon and kind != saved.collective:
-        raise BadCertificate(f"{saved.ceiling}: the certificate is of the collective {saved.collective!r}")
-    if not collectives:
-        raise BadCertificate(f"{saved.ceiling}: the configuration bounds no such collective")
-    wrong = [_difference(topology, saved, collective) for collective in collectives]
-    if all(wrong):
-        raise BadCertificate(f"{saved.ceiling}: the configuration bounds a collective with {wrong[0]}")
+
+    collective: str
+    ranks: str
+    able: str
+    bound: str
+    units: Ints
+    root: Ints
+    part: Ints
+    of_rank: Ints
+    reached: str = field(default_factory=str)
+    tree: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    vertex: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    of_traffic = False
+    with_background = True
+
+    @classmethod
+    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+        """The sets that prove the lower end of a row and the trees of the upper one; of an all-to-all prices and a
+        flow.
+        """
+        proof, none = cast("Evidence", row.flow), np.zeros(0)
+        collective, z = proof.collective, proof.prices
+        flow = flow_arrays(instance if proof.instance is None else proof.instance, proof.flow)
+        return {
+            "lower": float(row.lower) if proof.bound or z is not None else np.nan,
+            "upper": np.nan if proof.flow is None and proof.reached is None else float(row.upper),
+            "network": none if z is None else z.network, "injection": none if z is None else z.injection,
+            "ejection": none if z is None else z.ejection, **flow, **_tree_arrays(proof), "collective": collective.kind,
+            "ranks": collective.ranks, "able": collective.able,
+            "bound": "" if proof.bound is None else str(proof.bound), "units": proof.amount,
+            "root": np.array([collective.root]), "part": proof.part, "of_rank": proof.of_rank,
+            "reached": "" if proof.reached is None else str(proof.reached),
+        }  # fmt: skip
+
+    def check_form(self) -> None:
+        """Raise ``BadCertificate`` unless the arrays of the trees or of the flow fit each other."""
+        if not (len(self.tree) or len(self.vertex)):
+            super().check_form()
+            return
+        fit = not len(self.flow) and len(self.tree) % 3 == 0
+        fit = fit and is_partition(self.first, len(self.tree) // 3, len(self.start) - 1)
+        if not fit or not is_partition(self.start, len(self.start) - 1, len(self.vertex)):
+            self.reject("the parts of trees do not fit each other")
+
+    def prove(self, instance: Instance, subjects: Collection[object]) -> tuple[float, float]:
+        """The time that no algorithm is faster than, and the one in which trees or a flow deliver all data."""
+        topology = instance.topology
+        self._check_subject(topology, [collective for collective in subjects if isinstance(collective, Collective)])
+        if self.collective != "all_to_all":
+            upper = float(tree_time(topology, self)) if len(self.tree) else np.nan
+            return float(lower_bound(topology, self)), upper
+        exchanged, times = exchange(topology, self)
+        self.check_numbers(exchanged.topology)
+        lower, upper = (float(times) / theta if theta else np.inf for theta in self.theta(exchanged, None)[::-1])
+        return lower, upper if len(self.flow) else np.nan
+
+    def statement(self) -> str:
+        """The claim as a sentence about the collective."""
+        toward = "from" if self.collective in ("broadcast", "scatter") else "to"
+        root = f" {toward} rank {', '.join(map(str, self.root.tolist()))}" if self.collective in ROOTED else ""
+        subject = f"{self.collective.replace('_', '-')}{root} between {self.ranks}{self._amounts()}"
+        able = f", where switches {self.able.replace(' ', ' and ')}" if self.able else ""
+        return self.sentence(subject, " ticks/flit", f"by any algorithm{able}")
+
+    def _amounts(self) -> str:
+        """The units of the ranks in a statement: '' where each has one, or the collective has only a vector."""
+        units = self.units.tolist()
+        if self.collective in ("broadcast", "reduce", "all_reduce") or all(amount == 1 for amount in units):
+            return ""
+        rest = f", ... ({len(units)} ranks)" if len(units) > MAX_AMOUNTS else ""
+        return f" with amounts {', '.join(map(str, units[:MAX_AMOUNTS]))}{rest}"
+
+    def _check_subject(self, topology: Topology, collectives: Sequence[Collective]) -> None:
+        """Raise ``BadCertificate`` unless it is of one of the configuration's collectives.
+
+        Kind, ranks, units, root and abilities of the switches are compared.
+        """
+        _, colon, kind = self.ceiling.partition(":")
+        if colon and kind != self.collective:
+            self.reject(f"the certificate is of the collective {self.collective!r}")
+        if not collectives:
+            self.reject("the configuration bounds no such collective")
+        wrong = [_difference(topology, self, collective) for collective in collectives]
+        if all(wrong):
+            self.reject(f"the configuration bounds a collective with {wrong[0]}")
 
 
-def _difference(topology: Topology, saved: Saved, collective: Collective) -> str:
+def _tree_arrays(proof: "Evidence") -> dict[str, Any]:
+    """The arrays of trees by name, as in a certificate; empty if there are no trees."""
+    trees = [*((0, tree) for tree in proof.into), *((1, tree) for tree in proof.out)]
+    if not trees:
+        return {}
+    paths = [path for _, tree in trees for path in tree.paths]
+    return {
+        "tree": np.array([[away, tree.root, tree.count] for away, tree in trees]).ravel(),
+        "first": np.cumsum([0, *(len(tree.paths) for _, tree in trees)]),
+        "start": np.cumsum([0, *map(len, paths)]),
+        "vertex": np.array([vertex for path in paths for vertex in path], np.int64),
+    }
+
+
+def _difference(topology: Topology, saved: CollectiveProof, collective: Collective) -> str:
     """The first difference between a collective and a certificate, '' if there is none."""
     if saved.collective != collective.kind:
         return f"kind {collective.kind}, the certificate says {saved.collective!r}"
@@ -80,7 +175,7 @@ def _difference(topology: Topology, saved: Saved, collective: Collective) -> str
     return ""
 
 
-def lower_bound(topology: Topology, saved: Saved) -> Fraction:
+def lower_bound(topology: Topology, saved: CollectiveProof) -> Fraction:
     """The time, in units over a channel of capacity 1, that no algorithm for a collective is faster than.
 
     Raises :class:`~flitlab.fluid.saved.BadCertificate` if the sets are invalid, or prove another time than is claimed.
@@ -88,11 +183,11 @@ def lower_bound(topology: Topology, saved: Saved) -> Fraction:
     _check(topology, saved)
     bound = _of_cut(topology, saved) if (saved.of_rank < 0).any() else _of_parts(topology, saved)
     if str(bound) != saved.bound:
-        raise BadCertificate(f"{saved.ceiling}: the sets prove {bound}, where {saved.bound or 'nothing'} is claimed")
+        saved.reject(f"the sets prove {bound}, where {saved.bound or 'nothing'} is claimed")
     return bound
 
 
-def tree_time(topology: Topology, saved: Saved) -> Fraction:
+def tree_time(topology: Topology, saved: CollectiveProof) -> Fraction:
     """The time, in units over a channel of capacity 1, in which all data passes the saved trees.
 
     Raises :class:`~flitlab.fluid.saved.BadCertificate` for an invalid tree, a missing channel or rank, roots that do
@@ -107,21 +202,21 @@ def tree_time(topology: Topology, saved: Saved) -> Fraction:
         free = ("multicast" if outward else "reduce") in saved.able.split()
         _check_tree(saved, root, paths, rank_vertex, None if free else set(rank_vertex))
         if outward not in (0, 1) or count <= 0:
-            raise BadCertificate(f"{saved.ceiling}: a tree of root {root} has direction {outward} and {count} parts")
+            saved.reject(f"a tree of root {root} has direction {outward} and {count} parts")
         roots[outward][root] += count
         for path in paths:
             for x, y in pairwise(path):
                 load[(x, y) if outward else (y, x)] += count
     if missing := load.keys() - arcs.keys():
-        raise BadCertificate(f"{saved.ceiling}: a tree uses the channel {min(missing)}, which the network lacks")
+        saved.reject(f"a tree uses the channel {min(missing)}, which the network lacks")
     parts = _parts_of_unit(saved, rank_vertex, *roots)
     time = max(Fraction(parts_on_arc * common, arcs[arc]) for arc, parts_on_arc in load.items()) / parts
     if str(time) != saved.reached:
-        raise BadCertificate(f"{saved.ceiling}: the trees reach {time}, where {saved.reached} is claimed")
+        saved.reject(f"the trees reach {time}, where {saved.reached} is claimed")
     return time
 
 
-def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], int], list[int], int]:
+def _expanded(topology: Topology, saved: CollectiveProof) -> tuple[dict[tuple[int, int], int], list[int], int]:
     """Capacity by arc, with hosts as vertices where their channels are finite, the vertices of ranks, and the scale."""
     channels, host, common = _capacities(topology, saved)
     arcs: Counter[tuple[int, int]] = Counter()
@@ -135,14 +230,16 @@ def _expanded(topology: Topology, saved: Saved) -> tuple[dict[tuple[int, int], i
     return dict(arcs), rank_vertex, common
 
 
-def _trees(saved: Saved) -> Iterator[tuple[list[int], list[list[int]]]]:
+def _trees(saved: CollectiveProof) -> Iterator[tuple[list[int], list[list[int]]]]:
     """Direction, root and count of every tree, and its paths."""
     first, start, vertex = saved.first.tolist(), saved.start.tolist(), saved.vertex.tolist()
     for i, tree in enumerate(saved.tree.reshape(-1, 3).tolist()):
         yield tree, [vertex[start[p] : start[p + 1]] for p in range(first[i], first[i + 1])]
 
 
-def _check_tree(saved: Saved, root: int, paths: list[list[int]], rank_vertex: list[int], ends: set[int] | None) -> None:
+def _check_tree(
+    saved: CollectiveProof, root: int, paths: list[list[int]], rank_vertex: list[int], ends: set[int] | None
+) -> None:
     """Raise ``BadCertificate`` unless each path adds a vertex to the tree, and the tree reaches all ranks.
 
     ends: vertices at which paths may end; None: any.
@@ -150,15 +247,15 @@ def _check_tree(saved: Saved, root: int, paths: list[list[int]], rank_vertex: li
     reached = {root}
     for path in paths:
         if len(path) < 2 or path[0] not in reached or path[-1] in reached:
-            raise BadCertificate(f"{saved.ceiling}: the path {path} adds no vertex to a tree of root {root}")
+            saved.reject(f"the path {path} adds no vertex to a tree of root {root}")
         if ends is not None and path[-1] not in ends:
-            raise BadCertificate(f"{saved.ceiling}: a tree branches at {path[-1]}, where no rank is")
+            saved.reject(f"a tree branches at {path[-1]}, where no rank is")
         reached.add(path[-1])
     if missing := set(rank_vertex) - reached:
-        raise BadCertificate(f"{saved.ceiling}: a tree of root {root} does not reach the rank at {min(missing)}")
+        saved.reject(f"a tree of root {root} does not reach the rank at {min(missing)}")
 
 
-def _parts_of_unit(saved: Saved, rank_vertex: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
+def _parts_of_unit(saved: CollectiveProof, rank_vertex: list[int], into: Counter[int], out: Counter[int]) -> Fraction:
     """Parts of a unit, or of the vector; raises ``BadCertificate`` unless the roots fit the collective."""
     kind = saved.collective
     used, idle = (into, out) if kind in ("reduce_scatter", "reduce") else (out, into)
@@ -172,11 +269,11 @@ def _parts_of_unit(saved: Saved, rank_vertex: list[int], into: Counter[int], out
             expected[vertex] += units
     parts = Fraction(used.total(), expected.total()) if expected.total() else Fraction(0)
     if not parts or +idle or any(used[v] != parts * expected[v] for v in used.keys() | expected.keys()):
-        raise BadCertificate(f"{saved.ceiling}: the roots of the trees are not those of {kind!r}")
+        saved.reject(f"the roots of the trees are not those of {kind!r}")
     return Fraction(used.total()) if kind == "all_reduce" else parts
 
 
-def exchange(topology: Topology, saved: Saved) -> tuple[Instance, Fraction]:
+def exchange(topology: Topology, saved: CollectiveProof) -> tuple[Instance, Fraction]:
     """The all-to-all of a certificate as a demand between hosts, and the product of its time and theta."""
     rank_switch = _check_ranks(topology, saved)
     if saved.ranks == "switches":
@@ -188,39 +285,37 @@ def exchange(topology: Topology, saved: Saved) -> tuple[Instance, Fraction]:
     return Instance(topology, table_traffic("all_to_all", topology, matrix, hose=False)), Fraction(1)
 
 
-def _rank_switches(topology: Topology, saved: Saved) -> np.ndarray:
+def _rank_switches(topology: Topology, saved: CollectiveProof) -> np.ndarray:
     """int64 [ranks]: the switch of every rank."""
     if saved.ranks == "hosts":
         return topology.host_switch
     if saved.ranks != "switches":
-        raise BadCertificate(f"{saved.ceiling}: ranks must be hosts or switches, not {saved.ranks!r}")
+        saved.reject(f"ranks must be hosts or switches, not {saved.ranks!r}")
     return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
 
 
-def _check_ranks(topology: Topology, saved: Saved) -> np.ndarray:
+def _check_ranks(topology: Topology, saved: CollectiveProof) -> np.ndarray:
     """int64 [ranks]: the switch of every rank. Raises ``BadCertificate`` unless each rank has units."""
     rank_switch, units = _rank_switches(topology, saved), saved.units
     if len(units) != len(rank_switch) or len(rank_switch) < 2 or units.min() < 0 or not units.any():
-        raise BadCertificate(
-            f"{saved.ceiling}: there must be units, not all of them 0, for each of {len(rank_switch)} ranks"
-        )
+        saved.reject(f"there must be units, not all of them 0, for each of {len(rank_switch)} ranks")
     return rank_switch
 
 
-def _check(topology: Topology, saved: Saved) -> None:
+def _check(topology: Topology, saved: CollectiveProof) -> None:
     """Raise ``BadCertificate`` unless the arrays of a certificate fit its topology."""
     rank_switch = _check_ranks(topology, saved)
     if saved.collective not in LEAVING:
-        raise BadCertificate(f"{saved.ceiling}: no certificate proves a bound of {saved.collective!r}")
+        saved.reject(f"no certificate proves a bound of {saved.collective!r}")
     if len(saved.root) != 1 or not 0 <= saved.root[0] < len(rank_switch):
-        raise BadCertificate(f"{saved.ceiling}: the root must be one of {len(rank_switch)} ranks")
+        saved.reject(f"the root must be one of {len(rank_switch)} ranks")
     for name, size in (("part", topology.switches), ("of_rank", len(rank_switch))):
         label = getattr(saved, name)
         if len(label) != size or label.min() < -1 or label.max() >= len(rank_switch):
-            raise BadCertificate(f"{saved.ceiling}: {name} must be {size} numbers of parts, or -1")
+            saved.reject(f"{name} must be {size} numbers of parts, or -1")
 
 
-def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
+def _capacities(topology: Topology, saved: CollectiveProof) -> tuple[list[int], int, int]:
     """Integer capacities of the channels, that of host channels (0 where infinite), and the integer that represents
     1.
     """
@@ -228,13 +323,13 @@ def _capacities(topology: Topology, saved: Saved) -> tuple[list[int], int, int]:
     exact = [Fraction(value) for value in (*topology.capacity.tolist(), at_hosts)]
     read = [value.limit_denominator(FINEST) for value in exact]
     if any(abs(one - other) > other * ROUNDING for one, other in zip(read, exact, strict=True)):
-        raise BadCertificate(f"{saved.ceiling}: a capacity is not a fraction with a denominator up to {FINEST}")
+        saved.reject(f"a capacity is not a fraction with a denominator up to {FINEST}")
     common = lcm(*(value.denominator for value in read))
     *channels, host = (int(value * common) for value in read)
     return channels, host, common
 
 
-def _crossing(topology: Topology, saved: Saved) -> tuple[Fraction, Fraction]:
+def _crossing(topology: Topology, saved: CollectiveProof) -> tuple[Fraction, Fraction]:
     """Capacity of the channels that leave the sets, and of those that enter them."""
     channels, host, common = _capacities(topology, saved)
     label, out, into = saved.part.tolist(), 0, 0
@@ -245,39 +340,39 @@ def _crossing(topology: Topology, saved: Saved) -> tuple[Fraction, Fraction]:
     for v, own in zip(_rank_switches(topology, saved).tolist(), saved.of_rank.tolist(), strict=True):
         if label[v] != own:
             if not host:
-                raise BadCertificate(f"{saved.ceiling}: an infinite channel joins the sets")
+                saved.reject("an infinite channel joins the sets")
             host_channels = host * ((label[v] >= 0) + (own >= 0))  # the channels from the rank and to it
             out, into = out + host_channels, into + host_channels
     return Fraction(out, common), Fraction(into, common)
 
 
-def _of_cut(topology: Topology, saved: Saved) -> Fraction:
+def _of_cut(topology: Topology, saved: CollectiveProof) -> Fraction:
     """The time of a cut: units that must leave a side over its capacity."""
     inside = saved.of_rank == 0
     if saved.part.max() > 0 or saved.of_rank.max() != 0:
-        raise BadCertificate(f"{saved.ceiling}: a cut has one side, with some rank in it and some outside")
+        saved.reject("a cut has one side, with some rank in it and some outside")
     if ROOT.get(saved.collective, inside[saved.root[0]]) != inside[saved.root[0]]:
-        raise BadCertificate(f"{saved.ceiling}: the root is on the wrong side of the cut")
+        saved.reject("the root is on the wrong side of the cut")
     leaving = LEAVING[saved.collective]
     units = 1 if leaving == "one" else sum(saved.units[inside if leaving == "inside" else ~inside].tolist())
     return _over(saved, units, _crossing(topology, saved)[0])
 
 
-def _over(saved: Saved, units: int, capacity: Fraction) -> Fraction:
+def _over(saved: CollectiveProof, units: int, capacity: Fraction) -> Fraction:
     """The time of units over a capacity; raises ``BadCertificate`` where no channel crosses."""
     if not capacity:
-        raise BadCertificate(f"{saved.ceiling}: no channel leads across the sets")
+        saved.reject("no channel leads across the sets")
     return units / capacity
 
 
-def _of_parts(topology: Topology, saved: Saved) -> Fraction:
+def _of_parts(topology: Topology, saved: CollectiveProof) -> Fraction:
     """The time of disjoint parts: messages that must cross between them over the capacity."""
     count = int(saved.of_rank.max()) + 1
     if saved.collective != "all_reduce" or set(saved.of_rank.tolist()) != set(range(count)) or count < 2:
-        raise BadCertificate(f"{saved.ceiling}: parts must be of an all-reduce, two or more, each with a rank")
+        saved.reject("parts must be of an all-reduce, two or more, each with a rank")
     if saved.part.max() >= count:
-        raise BadCertificate(f"{saved.ceiling}: there is a part without ranks")
+        saved.reject("there is a part without ranks")
     if saved.able == "multicast reduce":
-        raise BadCertificate(f"{saved.ceiling}: parts are no proof where switches copy and reduce")
+        saved.reject("parts are no proof where switches copy and reduce")
     out, into = _crossing(topology, saved)
     return _over(saved, 2 * (count - 1), {"": min(out, into), "multicast": into, "reduce": out}[saved.able])

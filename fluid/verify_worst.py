@@ -4,53 +4,97 @@
 No code is shared with the solver: the split of the routes is computed independently, destination by destination.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
+from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.saved import BadCertificate, Saved
-from flitlab.models.arrays import Bools, Bytes, Floats, Masks, sums
+from flitlab.models.arrays import Bools, Bytes, Floats, Ints, Masks, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import PathTable, Routes
-from flitlab.models.rules.tables import DIGITS, VIA
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
 
+if TYPE_CHECKING:  # reading a certificate needs no solver
+    from flitlab.fluid.worst import WorstDemand
 
-def theta_interval(instance: Instance, saved: Saved) -> tuple[float, float]:
-    """Lower and upper bound on the load that the split carries under every demand, by the saved prices and demand.
 
-    Demands are those in which no host sends or receives more than the busiest host of the scenario does at that load.
-    With prices u, the load of a channel is at most the sum of hosts * u over sources and of hosts * v over targets,
-    where v(t) is the largest excess over u(s) of the share of s -> t on the channel. Without prices, the load is at
-    most that of each source sending all to its costliest target, or of each target receiving all from its costliest
-    source.
+@dataclass(frozen=True, eq=False)
+class DemandProof(Saved):
+    """A demand, which proves the upper end, and prices, which prove the lower one.
 
-    Raises :class:`~flitlab.fluid.saved.BadCertificate` if the demand or the prices are invalid.
+    source, target: int [pairs], switches; amount: float64 [pairs]. channel: int [k], channels with prices; price:
+    float64 [k * switches], of their sources.
     """
-    topology, routes, hosts = instance.topology, instance.routes, instance.topology.host_count
-    if routes is None or not routes.oblivious:
-        raise BadCertificate(f"{saved.ceiling}: the scenario has no routes that fix the split of traffic")
-    demand, price = _demand(topology, saved), _price(topology, saved)
-    load, by_target, most_of_source = (np.zeros(topology.channels) for _ in range(3))
-    from_source = np.zeros((topology.switches, topology.channels))
-    with_price = price.T @ hosts
-    for t, part in _parts(topology, routes):
-        load += demand[:, t] @ part
-        part[hosts == 0] = 0.0
-        by_target += hosts[t] * part.max(axis=0)
-        with_price += hosts[t] * np.maximum(part[:, saved.channel] - price, 0.0).max(axis=0)
-        np.maximum(from_source, part, out=from_source)
-    most_of_source = hosts @ from_source
-    most = np.minimum(by_target, most_of_source)
-    most[saved.channel] = np.minimum(most[saved.channel], with_price)
-    if routes.form == VIA:
-        most = _via_intermediate(topology, routes) @ hosts
-    lower, upper = (_theta(topology, of_channel) for of_channel in (most, load))
-    return _as_load(instance, lower), _as_load(instance, upper)
+
+    source: Ints
+    target: Ints
+    channel: Ints
+    amount: Floats
+    price: Floats
+
+    of_routes = True
+    with_background = True
+    scope = "by the split of the routes, under every demand"
+
+    @classmethod
+    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+        """The worst demand and the prices of a row."""
+        worst = cast("WorstDemand", row.flow)
+        return {
+            "source": worst.source, "target": worst.target, "channel": worst.priced, "amount": worst.amount,
+            "price": np.zeros(0) if worst.price is None else worst.price.ravel(),
+            "lower": np.nan if worst.price is None else float(row.lower),
+        }  # fmt: skip
+
+    def check_form(self) -> None:
+        """Raise :class:`~flitlab.fluid.saved.BadCertificate` unless the arrays fit each other."""
+        fit = len(self.source) == len(self.target) == len(self.amount)
+        if not fit or (len(self.price) % len(self.channel) if len(self.channel) else len(self.price)):
+            self.reject("the parts of a worst demand do not fit each other")
+
+    def demand(self) -> tuple[Ints, Ints, Floats]:
+        """Source switches, destination switches and amounts of the worst demand."""
+        return self.source, self.target, self.amount
+
+    def prove(self, instance: Instance, subjects: Collection[object]) -> tuple[float, float]:
+        """Bounds on the load that the split carries under every demand, by the saved prices and demand.
+
+        Demands are those in which no host sends or receives more than the busiest host of the scenario does at that
+        load. With prices u, the load of a channel is at most the sum of hosts * u over sources and of hosts * v over
+        targets, where v(t) is the largest excess over u(s) of the share of s -> t on the channel. Without prices, the
+        load is at most that of each source sending all to its costliest target, or of each target receiving all from
+        its costliest source.
+        """
+        topology, routes, hosts = instance.topology, instance.routes, instance.topology.host_count
+        self.check_range("channel", topology.channels)
+        for name in ("source", "target"):
+            self.check_range(name, topology.switches)
+        if routes is None or not routes.oblivious:
+            self.reject("the scenario has no routes that fix the split of traffic")
+        demand, price = _demand(topology, self), _price(topology, self)
+        load, by_target = (np.zeros(topology.channels) for _ in range(2))
+        from_source = np.zeros((topology.switches, topology.channels))
+        with_price = price.T @ hosts
+        for t, part in _parts(topology, routes):
+            load += demand[:, t] @ part
+            part[hosts == 0] = 0.0
+            by_target += hosts[t] * part.max(axis=0)
+            with_price += hosts[t] * np.maximum(part[:, self.channel] - price, 0.0).max(axis=0)
+            np.maximum(from_source, part, out=from_source)
+        most = np.minimum(by_target, hosts @ from_source)
+        most[self.channel] = np.minimum(most[self.channel], with_price)
+        if routes.form == RouteForm.VIA:
+            most = _via_intermediate(topology, routes) @ hosts
+        lower, upper = (_theta(topology, of_channel) for of_channel in (most, load))
+        return _as_load(instance, lower), _as_load(instance, upper)
 
 
 def _theta(topology: Topology, load: Floats) -> float:
@@ -77,23 +121,23 @@ def _at_hosts(traffic: Traffic, hosts: int) -> list[Floats]:
     return [sums(source, amount, hosts), sums(target, amount, hosts)]
 
 
-def _demand(topology: Topology, saved: Saved) -> Floats:
+def _demand(topology: Topology, saved: DemandProof) -> Floats:
     """float64 [switches, switches]: the saved demand."""
     if not (np.isfinite(saved.amount).all() and (saved.amount >= 0).all()):
-        raise BadCertificate(f"{saved.ceiling}: demands must be finite and not negative")
+        saved.reject("demands must be finite and not negative")
     demand = np.zeros((topology.switches, topology.switches))
     np.add.at(demand, (saved.source, saved.target), saved.amount)
     if (np.maximum(demand.sum(axis=0), demand.sum(axis=1)) > topology.host_count).any():
-        raise BadCertificate(f"{saved.ceiling}: a switch sends or receives more than a unit for each of its hosts")
+        saved.reject("a switch sends or receives more than a unit for each of its hosts")
     return demand
 
 
-def _price(topology: Topology, saved: Saved) -> Floats:
+def _price(topology: Topology, saved: DemandProof) -> Floats:
     """float64 [switches, priced channels]: the saved prices."""
     if len(saved.price) != len(saved.channel) * topology.switches or len(set(saved.channel)) < len(saved.channel):
-        raise BadCertificate(f"{saved.ceiling}: a channel with prices must have one for every switch")
+        saved.reject("a channel with prices must have one for every switch")
     if not (np.isfinite(saved.price).all() and (saved.price >= 0).all()):
-        raise BadCertificate(f"{saved.ceiling}: prices must be finite and not negative")
+        saved.reject("prices must be finite and not negative")
     return saved.price.reshape(len(saved.channel), topology.switches).T
 
 
@@ -106,8 +150,8 @@ def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
         for t in targets:
             yield t, _by_paths(topology, routes.paths, t)
         return
-    ports = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports
-    if routes.form != VIA:
+    ports = minimal_ports(topology)[0] if routes.form == RouteForm.DIGITS else routes.ports
+    if routes.form != RouteForm.VIA:
         for t in targets:
             yield t, _by_next_hops(topology, routes, ports, t)
         return

@@ -36,7 +36,7 @@ from flitlab.models.routing.planned import (
     needs_solver,
 )
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import MAX_PORTS, VIA
+from flitlab.models.rules.tables import MAX_PORTS, RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -96,7 +96,9 @@ def planned_routes(spec: PlannedSpec, topology: Topology, demand: Traffic) -> Ro
         The routing cannot serve it.
     """
     routes = spec.validated(spec.planned, topology, demand, weigh)
-    promises = _leg_promises(topology, demand, routes) if routes.form == VIA else _promises(topology, demand, routes)
+    promises = (
+        _leg_promises(topology, demand, routes) if routes.form == RouteForm.VIA else _promises(topology, demand, routes)
+    )
     return replace(routes, notes=routes.notes | promises)
 
 

@@ -21,7 +21,7 @@ from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.route import port_part
-from flitlab.models.rules.tables import VIA
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import summed_pairs
 
@@ -154,7 +154,7 @@ def worst_case(topology: Topology, routes: Routes) -> WorstDemand:
     """
     check_capacities(topology)
     shares = Shares(topology, routes)
-    if routes.form == VIA:
+    if routes.form == RouteForm.VIA:
         return _via_intermediate(topology, shares)
     group = _symmetry(topology, routes)
     search = _Search(topology, shares)

@@ -7,19 +7,21 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
+from flitlab.models.application.trace import TraceProgram
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.routing.costs import Costs, route_costs
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.switching_mode import PROGRAMS, Counted, SwitchingMode
+from flitlab.models.switching.switching_mode import Counted, SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.distances import nearest_hosts
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 
-SEMANTICS_VERSION = 7
+SEMANTICS_VERSION = 8
 """Changes whenever results of an unchanged configuration may change."""
 
 D = TypeVar("D", bound=SwitchingMode, default=SwitchingMode, covariant=True)
@@ -68,6 +70,11 @@ class Scenario(Generic[D, W]):
         return Source(flits=(self.work.messages.packet_flits,)) if isinstance(self.work, Workload) else self.work
 
     @property
+    def follows_trace(self) -> bool:
+        """Whether hosts send the packets of a trace, which are counted as packets, not as a program."""
+        return isinstance(self.work, Workload) and isinstance(self.work.program, TraceProgram)
+
+    @property
     def events(self) -> int:
         """Upper limit of the number of ticks at which the network changes, or its routing learns of a change."""
         return 0 if self.timeline is None else len(self.timeline.epochs) + len(self.timeline.reroutes)
@@ -75,33 +82,43 @@ class Scenario(Generic[D, W]):
     @property
     def counted(self) -> Counted:
         """The unit in which a run is measured: ``packets``, ``flows`` or ``programs``."""
-        kind = PROGRAMS if isinstance(self.work, Workload) else self.switching.counts
+        is_program = isinstance(self.work, Workload) and not self.follows_trace
+        kind = "programs" if is_program else self.switching.counts
         assert kind is not None  # a switching mode that counts nothing runs programs
         return kind
 
     def at(self, load: float) -> "tuple[Scenario[D, W], float]":
         """Return the scenario and the load to simulate for a load of this scenario.
 
-        They are unchanged unless the traffic has a background; see :meth:`~flitlab.models.instance.Instance.at`.
+        The scenario is unchanged unless the traffic has a background; see
+        :meth:`~flitlab.models.instance.Instance.at`. The load to simulate is in flits per tick of a host of rate 1.
         """
         instance, offered = self.instance.at(load)
+        offered *= self.switching.flits_per_load(self.topology)
         return (self if instance is self.instance else replace(self, instance=instance)), offered
 
     @cached_property
     def zero_load_latency(self) -> int:
-        """Zero-load latency in ticks of the longest packet over the longest route."""
+        """Zero-load latency in ticks of the longest packet over the longest route; where channels differ in speed, an
+        upper bound.
+        """
         longest = max(self.source.flits)
-        if self.topology.has_delays:
-            return self.zero_load_range.most + longest - 1
+        slowness, last = self.switching.slowness(self.topology, longest)
+        if self.topology.has_delays or slowness.any():
+            return self._zero_load_costs(slowness).most + last
         return self.switching.zero_load_latency(self.topology, self.routes.hops_max, longest)
 
     @cached_property
     def zero_load_range(self) -> Costs:
         """Minimum and maximum zero-load latency in ticks of a packet of one flit, over pairs of hosts."""
+        return self._zero_load_costs(self.switching.slowness(self.topology, 1)[0])
+
+    def _zero_load_costs(self, slowness: Ints) -> Costs:
+        """Minimum and maximum zero-load latency of one flit; slowness: int64 [channels], further ticks of channels."""
         topology, ends = self.topology, self.switching.zero_load_latency(self.topology, 0, 1)
         hop = self.switching.zero_load_latency(topology, 1, 1) - ends
-        if topology.has_delays:
-            costs = route_costs(topology, self.routes, hop + topology.delay, topology.access_delay)
+        if topology.has_delays or slowness.any():
+            costs = route_costs(topology, self.routes, hop + topology.delay + slowness, topology.access_delay)
             return Costs(ends + costs.least, ends + costs.most)
         return Costs(ends + hop * nearest_hosts(topology), ends + hop * self.routes.hops_max)
 

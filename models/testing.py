@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from flitlab.models.registry import FaultyError, Spec, SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import DATELINE_CROSSING, DATELINE_ENTRY
+from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.topology.validation import connection_errors, topology_errors
@@ -115,7 +115,7 @@ def _documentation_errors(spec: Spec, category: str) -> Errors:
 
 
 def _certificate_errors(topology: Topology, routes: Routes, vcs: int | None) -> Errors:
-    dateline = routes.vc_policy in (DATELINE_ENTRY, DATELINE_CROSSING)
+    dateline = routes.vc_policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING)
     enough = 2 if dateline else min(MAX_VCS, max(2, routes.hops_max, routes.layers))
     try:
         certify(topology, routes, vcs or enough)

@@ -5,12 +5,11 @@ Neither the split into tasks nor the order in which results are combined depends
 the same bytes for any.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
-
-from flitlab.models.cores import cores
 
 T = TypeVar("T")
 Task = TypeVar("Task")
@@ -72,3 +71,8 @@ def map_row_blocks(call: Callable[[int, int], T], rows: int) -> list[T]:
     if len(blocks) < 2:
         return [call(*block) for block in blocks]
     return list(parallel_map(lambda part: call(*part), blocks))
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,7 +5,7 @@
 and those that draw their cases, with all of their examples; the first command tries a tenth of these. Draws are the
 same every time. The first command has kernels compiled with less optimisation, which takes half of the time; the second
 has those of users. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one, and
-``pytest --part 2/3`` runs the second third of the files, as fits any other number of parts.
+``pytest --part 2/3`` runs the second third of the tests, as fits any other number of parts.
 """
 
 import os
@@ -30,7 +30,8 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
     places = {name: place for place, name in enumerate(COMPILING)}
-    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+    places |= {"test_faults.py": len(places) + 1}  # needs the kernels that test_traffic.py beside it compiles
+    items.sort(key=lambda item: places.get(item.path.name, len(COMPILING) + 2 * (item.path.parent.name == "sim")))
     short = "not long" in config.option.markexpr
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
@@ -51,11 +52,10 @@ def part_of(text):
 
 
 def keep_part(config, items, part, parts):
-    """Deselect the tests of all files but one of ``parts``, to which files belong in turn by name."""
-    files = sorted({item.path for item in items})
-    kept = set(files[part - 1 :: parts])
-    config.hook.pytest_deselected(items=[item for item in items if item.path not in kept])
-    items[:] = [item for item in items if item.path in kept]
+    """Deselect all tests but those of one of ``parts``, to which the tests of each file belong in turn."""
+    kept = set(items[part - 1 :: parts])
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 def few(test):
@@ -68,7 +68,7 @@ def few(test):
 
 def pytest_addoption(parser):
     parser.addoption("--engine", choices=ENGINES, help="run the engine-independent tests on this engine only")
-    parser.addoption("--part", type=part_of, metavar="K/N", help="run the K-th of N parts of the files")
+    parser.addoption("--part", type=part_of, metavar="K/N", help="run the K-th of N parts of the tests")
 
 
 def pytest_generate_tests(metafunc):
@@ -89,7 +89,7 @@ def _runs_leave_nothing_here(tmp_path, monkeypatch):
 @pytest.fixture
 def study(tmp_path, request):
     """Reads a configuration, by default the test file's CONFIG, as a user's file would be."""
-    from flitlab.sim.config.study import read
+    from flitlab.sim.config.pipeline import read
 
     def write(text=None, sets=()):
         (tmp_path / "c.yaml").write_text(request.module.CONFIG if text is None else text)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When the operations of a program are done on a network without limits: the oracle of the tests of programs."""
 
-from flitlab.models.application.program import CALC, SEND, Program
+from flitlab.models.application.program import Op, Program
 
 
 def finished(program: Program, alpha: int = 0, beta: int = 0, rendezvous: bool = False) -> list[int]:
@@ -18,10 +18,10 @@ def finished(program: Program, alpha: int = 0, beta: int = 0, rendezvous: bool =
     while released:
         o = released.pop()
         come[o] = True
-        if kind[o] == CALC:
+        if kind[o] == Op.CALC:
             ends = {o: ready[o] + amount[o]}
         else:
-            send, receive = (o, partner[o]) if kind[o] == SEND else (partner[o], o)
+            send, receive = (o, partner[o]) if kind[o] == Op.SEND else (partner[o], o)
             both = come[partner[o]]
             leaves = max(ready[o], ready[partner[o]]) if rendezvous else ready[send]
             arrives = max(leaves + alpha + beta * amount[o], ready[receive])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.application.matching import match
 from flitlab.models.application.messages import Messages
-from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 
 Operation = tuple[int, int, int, int, int, Sequence[tuple[int, int]]]
 """(kind, amount, peer, tag, cpu, [(operation of the same rank that it waits for, whether only for its start), ...])."""
@@ -64,11 +64,11 @@ def programs(draw, most_ranks: int = 4, most_operations: int = 12, most_bytes: i
 
     for _ in range(draw(st.integers(0, most_operations))):
         if draw(st.booleans()):
-            put(draw(number), CALC, draw(size), -1, 0)
+            put(draw(number), Op.CALC, draw(size), -1, 0)
         else:
             source, target, amount, tag = draw(number), draw(number), draw(size), draw(bit)
-            put(source, SEND, amount, target, tag)
-            put(target, RECV, amount, source, tag)
+            put(source, Op.SEND, amount, target, tag)
+            put(target, Op.RECV, amount, source, tag)
     if any_order:
         ranks = [[(*operation[:5], needs(len(rank))) for operation in rank] for rank in ranks]
     return program(ranks)

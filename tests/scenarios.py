@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.buffers import ChannelBuffers
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -60,7 +62,7 @@ def assert_order_is_immaterial(scenario: Scenario, load: float, shuffle: int) ->
     logs = []
     for order in (0, shuffle):
         run = reference(scenario, load, 3, log=True, shuffle=order)
-        run.advance(300)
+        run.advance(150)
         logs.append(run.log())
     for a, b in zip(*logs, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -98,15 +100,6 @@ def slow_channels(topology: Topology, draw: Callable) -> Topology:
     )
     host_delay = np.array(access, np.int64) if draw(st.booleans()) else None
     return replace(topology, delay=np.array(delay, np.int64), host_delay=host_delay)
-
-
-def some_delays(topology: Topology, number: int) -> Topology:
-    """The same graph, for one number of three with delays on its channels and those of its hosts."""
-    if number % 3:
-        return topology
-    rng = np.random.default_rng(number)
-    delay, host_delay = (rng.choice([0, 3, 20], count) for count in (topology.channels, topology.hosts))
-    return replace(topology, delay=delay, host_delay=host_delay)
 
 
 @st.composite
@@ -195,6 +188,15 @@ def routings(draw, topology: Topology) -> dict:
     return routing if policy is None else {**routing, "vc_policy": policy}
 
 
+def unequal(draw, topology: Topology, least: int) -> dict[str, Any]:
+    """Buffers of ``least`` flits or a few more, that differ between channels in half of the cases."""
+    if draw(st.booleans()):
+        return {"buffer_flits": draw(st.integers(least, 3 * least + 6))}
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    flits = rng.integers(least, 3 * least + 7, topology.channels + topology.hosts).tolist()
+    return {"buffer_flits": max(flits), "channel_buffers": ChannelBuffers(tuple(flits), {})}
+
+
 @st.composite
 def vct_scenarios(draw) -> Scenario:
     """Virtual cut-through: every routing, buffer, arbitration and timing."""
@@ -203,7 +205,7 @@ def vct_scenarios(draw) -> Scenario:
     longest = max(source.flits)
     keys = {
         "vcs": draw(st.sampled_from([2, 3, 4, 5, 8, 11])),
-        "buffer_flits": draw(st.integers(longest, 3 * longest)),
+        **unequal(draw, topology, longest),
         "shared_input": draw(st.booleans()),
         "oldest_first": draw(st.booleans()),
         "own_credit_path": draw(st.booleans()),
@@ -221,9 +223,11 @@ def wormhole_scenarios(draw) -> Scenario:
     topology, source = draw(topologies()), draw(sources(one_length=False))
     keys = {
         "vcs": draw(st.sampled_from([1, 2, 3, 4, 5, 17])),  # 17: more than 64 VCs at a switch
-        "buffer_flits": draw(st.integers(1, 9)),
+        **unequal(draw, topology, 1),
         "shared_input": draw(st.booleans()),
         "iterations": draw(st.integers(1, 3)),
+        "speedup": draw(st.sampled_from([Fraction(1), Fraction(3, 2), Fraction(2), Fraction(7, 3), Fraction(4)])),
+        "output_flits": draw(st.sampled_from([None, 1, 2, 5])),
         "own_credit_path": draw(st.booleans()),
         "header": draw(st.integers(0, 6)),
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
@@ -255,12 +259,6 @@ def deflection_scenarios(draw) -> Scenario:
         )
     except SpecError as error:
         raise AssertionError(f"strategy drew an impossible scenario: {error}") from error
-
-
-@st.composite
-def ideal_scenarios(draw) -> Scenario:
-    """Ideal switches: every routing and timing."""
-    return ideal(draw(vct_scenarios()))
 
 
 def ideal(case: Scenario) -> Scenario:

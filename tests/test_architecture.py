@@ -16,7 +16,7 @@ from tests import ROOT
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 NAMES = {
     "a topology": "ladder", "a routing": "highest", "a switching mode": "pipe", "a ceiling": "one_hop",
-    "a column": "heard", "a figure": "heard_load",
+    "a column": "heard", "a figure": "heard_load", "a command": "hosts",
 }  # fmt: skip
 CONFIG = """\
 name: toys
@@ -28,7 +28,7 @@ loads: [0.1, 0.3]
 measure: {warmup: 50, ticks: 200, ci: null}
 engine: both
 ceilings: [mcf, one_hop]
-outputs: {figures: [heard_load], formats: [png], html: false}
+outputs: {formats: [png]}
 """
 
 
@@ -90,6 +90,14 @@ def test_files_that_the_page_names_are_there():
     assert not lost
 
 
+def test_a_command_is_one_file(house):
+    (house / "toys.yaml").write_text(CONFIG.replace("{mode: pipe, delay: 7}", "{vcs: 8}"))
+    assert simrun(house, "hosts", "toys.yaml").endswith(": 12 hosts\n")
+    assert "print the number of hosts of every scenario" in simrun(house, "--help")
+    (house / "src" / "flitlab" / "sim" / "cli" / "hosts.py").unlink()
+    assert "hosts" not in simrun(house, "--help")
+
+
 @pytest.mark.long
 def test_toys_at_the_places_that_the_page_names(house):
     (house / "toys.yaml").write_text(CONFIG)
@@ -102,14 +110,16 @@ def test_toys_at_the_places_that_the_page_names(house):
     assert [row["status"] for row in rows] == ["ok", "ok"] and all(float(row["hosts_heard"]) > 0 for row in rows)
     with (house / "out" / "ceilings.csv").open(newline="") as file:
         assert {row["ceiling"] for row in csv.DictReader(file)} >= {"mcf", "one_hop"}
-    assert list((house / "out" / "figures").glob("heard_load.png"))
+    assert list((house / "out" / "figures").glob("heard_load.png"))  # by default, as its file says
+    report = (house / "out" / "report.html").read_text("utf-8")
+    assert '<th scope="col">hosts_heard' in report and "Hosts that are heard over offered traffic." in report
 
 
 def test_the_toys_are_plugins_too(tmp_path):
     """The same files, named under ``plugins:``, without a copy of anything."""
     examples = [ROOT / examples[0] for what, (_, examples) in listed().items() if what in ("a topology", "a routing")]
     text = CONFIG.replace("{mode: pipe, delay: 7}", "{vcs: 8, buffer_flits: 8}").replace(", one_hop", "")
-    text = text.replace("figures: [heard_load]", "figures: []").replace("engine: both", "engine: reference")
+    text = text.replace("{formats: [png]}", "{figures: [], html: false}").replace("engine: both", "engine: reference")
     (tmp_path / "toys.yaml").write_text(text + "plugins: [" + ", ".join(map(str, examples)) + "]\n")
     from flitlab.sim.cli import main
 

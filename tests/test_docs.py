@@ -17,6 +17,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import matplotlib.pyplot as plt
 import pytest
@@ -26,7 +27,7 @@ from markdown_it import MarkdownIt
 import flitlab.models.registry as registry
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.scoreboard.rows import PAPERS
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.measure.columns import registry as columns
@@ -259,10 +260,18 @@ def test_reasons_are_of_commands_that_exist():
     assert all((ROOT / page).exists() for page in ELSEWHERE)
 
 
-def test_tables_of_columns_are_those_of_the_code():
+def test_tables_of_keys_are_those_of_the_code():
     """``python docs/tables.py`` writes them."""
-    for page, text in runpy.run_path(str(DOCS / "tables.py"))["written"]().items():
-        assert page.read_text("utf-8") == text, f"{page}: is not what docs/tables.py writes"
+    tables = runpy.run_path(str(DOCS / "tables.py"))
+    assert tables["PAGE"].read_text("utf-8") == tables["written"]()
+
+
+def test_the_site_has_a_table_of_the_columns_of_every_table():
+    tables = runpy.run_path(str(DOCS / "tables.py"))
+    pages = [(DOCS / name).read_text("utf-8") for name in ("results.md", "datagram.md", "applications.md")]
+    text = "\n".join(map(tables["with_columns"], pages))
+    for table in set(get_args(columns.Table)) - {"metrics"}:
+        assert tables["table"](table) in text and all(f"| `{name}` |" in text for name in columns.columns(table))
 
 
 def test_tables_of_speed_are_what_was_measured():

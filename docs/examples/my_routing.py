@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.routes import LAYERED, NO_PORTS, PATHS, RANDOM, PathTable, Routes, RoutingSpec
+from flitlab.models.routing.routes import NO_PORTS, PathTable, RouteForm, Routes, RoutingSpec, Selection, VcPolicy
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -31,7 +31,7 @@ class FirstShortest(RoutingSpec):
         for c in reversed(range(topology.channels)):  # sorted: the lowest number is written last
             v, w = topology.src[c], topology.dst[c]
             ports[hops[w] == hops[v] - 1, v] = np.uint64(1) << np.uint64(c - topology.out_start[v])
-        return Routes(self.kind, ports, RANDOM, int(hops.max()))
+        return Routes(self.kind, ports, Selection.RANDOM, int(hops.max()))
 
 
 @register("routing", "trees")
@@ -73,8 +73,8 @@ class Trees(RoutingSpec):
         table = PathTable(running(counts), running(lengths), np.array(ports, np.uint8))
         layer = np.tile(np.arange(self.trees, dtype=np.uint8), len(lengths) // self.trees)
         return Routes(
-            self.kind, NO_PORTS, RANDOM, max(lengths), form=PATHS, paths=table, notes={"roots": roots.tolist()},
-            vc_policy=LAYERED, layer=layer, layers=self.trees,
+            self.kind, NO_PORTS, Selection.RANDOM, max(lengths), form=RouteForm.PATHS, paths=table,
+            notes={"roots": roots.tolist()}, vc_policy=VcPolicy.LAYERED, layer=layer, layers=self.trees,
         )  # fmt: skip
 
 

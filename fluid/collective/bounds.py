@@ -15,9 +15,8 @@ import numpy as np
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.collective import cuts
-from flitlab.fluid.collective.collective import ROOTED, Collective
+from flitlab.fluid.collective.collective import ROOTED, Collective, Evidence
 from flitlab.fluid.collective.cuts import CollectiveCut
-from flitlab.fluid.collective.evidence import Evidence
 from flitlab.fluid.collective.latency import Latency
 from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.parts import Counted, Parts, all_reduce_parts

@@ -12,7 +12,7 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.routing.paths import longest, path_notes
 from flitlab.models.routing.routes import NO_PORTS, Routes
 from flitlab.models.routing.weighted_paths import weighted_path_table
-from flitlab.models.rules.tables import PATHS, RANDOM
+from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.topology.graph import Topology
 
 
@@ -38,7 +38,15 @@ def stream_routes(topology: Topology, streams: Iterable[Stream]) -> Routes | Non
     own = np.array([s * topology.switches + t for s, t in pairs], np.int64)
     path_set = PathSet(starts(np.array(counts, np.int64)), starts(lengths), flat)
     table = weighted_path_table(topology, own, path_set, np.array(weight), 1, 0)
-    return Routes("trees", NO_PORTS, RANDOM, longest(table), notes=path_notes(topology, table), form=PATHS, paths=table)
+    return Routes(
+        "trees",
+        NO_PORTS,
+        Selection.RANDOM,
+        longest(table),
+        notes=path_notes(topology, table),
+        form=RouteForm.PATHS,
+        paths=table,
+    )
 
 
 def _used(topology: Topology, streams: Iterable[Stream]) -> dict[tuple[int, int], Counter[tuple[int, ...]]]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import THETA, CeilingSpec, Quantities
+from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
@@ -43,6 +44,13 @@ class Bounds(CeilingSpec):
     limit = True
     quick = True
     growth = 1.3
+
+    @classmethod
+    def proof(cls, row: str) -> type[Saved]:
+        """Of all rows with channel prices."""
+        from flitlab.fluid.verify_flow import BoundProof
+
+        return BoundProof
 
     def provable_rows(self) -> Mapping[str, None]:
         """The rows that a saved certificate can prove: those with channel prices."""

@@ -11,6 +11,7 @@ from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.collective.collective import Collective, Ranks
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec, Quantities
+from flitlab.fluid.saved import Saved
 from flitlab.models.collective.schedule import CollectiveName
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, register, whole
@@ -74,6 +75,13 @@ class CollectiveCeiling(CeilingSpec):
     amounts: list[int] | None = None
     switches: Switches = Switches()
     gap: float | None = Field(default=None, gt=0, lt=1)
+
+    @classmethod
+    def proof(cls, row: str) -> type[Saved]:
+        """Of all rows."""
+        from flitlab.fluid.verify_collective import CollectiveProof
+
+        return CollectiveProof
 
     def provable_rows(self) -> Mapping[str, Collective]:
         """The rows that a saved certificate can prove, all of them: name -> collective of the row."""

@@ -10,6 +10,7 @@ from pydantic import Field
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
@@ -31,6 +32,13 @@ class Cuts(CeilingSpec):
     limit = True
 
     heuristics: Annotated[list[Heuristic], Field(min_length=1)] | None = None
+
+    @classmethod
+    def proof(cls, row: str) -> type[Saved]:
+        """Of all rows with channel prices."""
+        from flitlab.fluid.verify_flow import BoundProof
+
+        return BoundProof
 
     def provable_rows(self) -> Mapping[str, None]:
         """The rows that a saved certificate can prove: all of them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The factors of the throughput of the maximum concurrent flow."""
+"""The factors of the throughput of the maximum concurrent flow, and its utilisation of channels."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -48,3 +48,28 @@ class Decomposition(Solved):
         ]  # fmt: skip
         for name, value, unit in rows:
             yield Ceiling.value(f"decomposition{name}", value, value, unit, mcf.method, "" if name else note)
+
+
+@register("ceiling", "utilisation")
+class Utilisation(Solved):
+    """Mean utilisation of the channels, and of each class, by the maximum concurrent flow.
+
+    method, gap: those of ``mcf``, whose flow it is.
+    """
+
+    rank = 10
+    label = "channel utilisation"
+    unit = ""
+    of_one_flow = True
+
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
+        """The row of the mean utilisation of all network channels, then one of each class."""
+        from flitlab.fluid.decomposition import NO_LOAD, utilisation
+
+        mcf = context.flow("mcf", self.method, self.gap)
+        if mcf.channel_load is None:
+            yield Ceiling.omitted("utilisation", "1", NO_LOAD)
+            return
+        for name, use in utilisation(instance.topology, mcf.channel_load).items():
+            row = f"utilisation:{name}" if name else "utilisation"
+            yield Ceiling.value(row, use, use, "1", mcf.method, "" if name else f"by the flow of theta {mcf.lower:.6g}")

@@ -8,11 +8,11 @@ from pydantic import Field, model_validator
 
 from flitlab.fluid.ceiling import Ceiling, Method
 from flitlab.fluid.context import Context
+from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, UnknownKindError, make, names, spec_class
 
 if TYPE_CHECKING:
-    from flitlab.fluid.collective.collective import Collective
     from flitlab.models.traffic.traffic import Traffic
     from flitlab.models.transport.session import Session
 
@@ -80,9 +80,17 @@ class CeilingSpec(Spec):
             return f"{routes.kind} routing does not fix the paths beforehand"
         return ""
 
-    def provable_rows(self) -> "Mapping[str, Collective | None]":
-        """The rows that a saved certificate can prove: name -> collective of the row, or None."""
-        return {}
+    @classmethod
+    def proof(cls, row: str) -> type[Saved] | None:
+        """The class of a saved proof of a row, by the row's name; None if no certificate proves it."""
+        return None
+
+    def provable_rows(self) -> Mapping[str, object]:
+        """The rows that a saved certificate can prove.
+
+        Name -> what the proof must be about besides topology, traffic and routes (hashable), or None.
+        """
+        return {self.kind: None} if self.proof(self.kind) else {}
 
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:

@@ -2,11 +2,12 @@
 """The largest total accepted at a load."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import Solved
+from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 
@@ -32,9 +33,12 @@ class Total(Solved):
     of_one_flow = True
     growth = 1.3
 
-    def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: the row of the kind."""
-        return {self.kind: None}
+    @classmethod
+    def proof(cls, row: str) -> type[Saved] | None:
+        """Of the row of the kind."""
+        from flitlab.fluid.verify_flow import TotalProof
+
+        return None if ":" in row else TotalProof
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """A row for each load: the largest total, which is the offered load up to a feasible theta."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worst demand of a fixed routing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import CeilingSpec, Quantities
+from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
 from flitlab.models.topology.names import switch_names
@@ -38,9 +39,12 @@ class WorstCase(CeilingSpec):
     beside_background = True
     growth = 1.5
 
-    def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: the row of the kind."""
-        return {self.kind: None}
+    @classmethod
+    def proof(cls, row: str) -> type[Saved] | None:
+        """Of the row of the kind."""
+        from flitlab.fluid.verify_worst import DemandProof
+
+        return None if ":" in row else DemandProof
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of theta, and one of the bottleneck channel."""

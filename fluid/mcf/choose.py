@@ -4,23 +4,19 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from flitlab.fluid.attempts import Attempts, best_of, both_methods
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import (
-    orbit_cost,
-    verify_flow,
-    verify_orbit,
-    verify_paths,
-)
+from flitlab.fluid.certificate import orbit_cost, verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.mcf import arcs, columns
 from flitlab.fluid.mcf.dense import garg_koenemann
-from flitlab.fluid.mcf.path_lp import path_flow
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import PathSplit, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
-from flitlab.fluid.problem import MAX_DENSE_FLOW, MAX_LISTED_PAIRS, MAX_MEMORY, Problem, require_memory
+from flitlab.fluid.problem import MAX_DENSE_FLOW, MAX_LISTED_PAIRS, MAX_MEMORY, FluidError, Problem, require_memory
 from flitlab.models.arrays import Floats
 
 MAX_PATH_PAIRS = MAX_LISTED_PAIRS
@@ -226,3 +222,28 @@ def _certified(
     if not (0 < lower < np.inf and 0 < upper < np.inf):
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
     return Solution(min(lower, upper), upper, prices, method, load / (load / graph.capacity).max(), flow)
+
+
+def path_flow(problem: Problem, paths: Paths) -> tuple[np.ndarray, Paths, str]:
+    """Prices float64 [channels] (duals of the capacities), path flows of largest theta, and the name of the solver.
+
+    Raises :class:`~flitlab.fluid.problem.FluidError` if HiGHS finds no optimum.
+    """
+    graph, demand = problem.graph, problem.demand
+    count = len(paths.flow)
+    column = np.repeat(np.arange(count), paths.hops)
+    # shares of the demand rather than flows: all columns are of the same size
+    share = sparse.csr_array((np.ones(count), (paths.commodity, np.arange(count))), (demand.size, count))
+    use = demand.amount[paths.commodity[column]] / graph.capacity[paths.channel]
+    load = sparse.csr_array((use, (paths.channel, column)), (graph.channels, count))
+    scale = 1 / (paths.load(graph.channels) / graph.capacity).max()  # theta of equal shares
+    serve = sparse.hstack([share, sparse.csr_array(np.full((demand.size, 1), -1.0))])
+    fit = sparse.hstack([load * scale, sparse.csr_array((graph.channels, 1))])
+    gain = np.zeros(count + 1)
+    gain[-1] = -1
+    zeros, ones = np.zeros(demand.size), np.ones(graph.channels)
+    optimum = linprog(gain, A_eq=serve, b_eq=zeros, A_ub=fit, b_ub=ones, method="highs")
+    if optimum.status != 0:
+        raise FluidError(f"HiGHS ended with: {optimum.message}")
+    flow = np.maximum(optimum.x[:-1], 0) * demand.amount[paths.commodity] * scale
+    return np.abs(optimum.ineqlin.marginals) / graph.capacity, paths._replace(flow=flow), "HiGHS"

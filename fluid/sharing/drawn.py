@@ -4,19 +4,19 @@
 import numpy as np
 
 from flitlab.fluid.mcf.paths import Paths
-from flitlab.fluid.sharing.flows import Flows
+from flitlab.fluid.sharing.flows import CompetingFlows
 from flitlab.fluid.sharing.maxmin import max_concurrent, max_min
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.session import Session
 
 
-def drawn_flows(session: Session) -> Flows:
+def drawn_flows(session: Session) -> CompetingFlows:
     """The flows of a session, all of weight 1, over the paths of their subflows, host channels included."""
     topology = session.topology
     hosts = np.full(2 * topology.hosts, topology.host_capacity)
     paths = Paths(session.first, session.paths.start, session.paths.link, np.zeros(session.subflows))
     weight = np.ones(len(session.flows.source))
-    return Flows(
+    return CompetingFlows(
         session.flows.source, session.flows.destination, weight, paths, np.concatenate([topology.capacity, hosts])
     )
 
@@ -41,7 +41,7 @@ def drawn_rates(session: Session) -> dict[str, float]:
     return {"mmf_drawn": per_host, "mmf_drawn_min": rates.least / nic, "mmf_drawn_jain": rates.jain}
 
 
-def _weighted(flows: Flows, traffic: Traffic) -> Flows:
+def _weighted(flows: CompetingFlows, traffic: Traffic) -> CompetingFlows:
     """The same flows, weighted by the demand of their pair, of which each has an equal part."""
     source, target, weight = traffic.pairs()
     hosts = traffic.topology.hosts
@@ -49,4 +49,4 @@ def _weighted(flows: Flows, traffic: Traffic) -> Flows:
     order = np.argsort(pair)
     place, number = np.unique(mine, return_inverse=True, return_counts=True)[1:]
     part = weight[order][np.searchsorted(pair[order], mine)] / number[place]
-    return Flows(flows.source, flows.target, part, flows.paths, flows.capacity)
+    return CompetingFlows(flows.source, flows.target, part, flows.paths, flows.capacity)

@@ -12,7 +12,7 @@ from flitlab.models.fairness import jain
 from flitlab.models.instance import Instance
 from flitlab.models.paths.pathset import starts
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
 PATHS_MOST = 2_000_000
 """Paths that a model may divide capacity among, all flows together (about 100 bytes each)."""
@@ -21,7 +21,7 @@ SPREAD_MOST = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Flows:
+class CompetingFlows:
     """A flow for every pair of hosts with demand; links are the network, injection and ejection channels.
 
     source, target: int64 [flows], hosts. weight: float64 [flows], T of the pair.
@@ -49,7 +49,7 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """What a model gives every flow. rate: float64 [flows], flits per tick. weight: float64 [flows], as in Flows."""
+    """What a model gives every flow. rate: float64 [flows], flits per tick. weight: as in :class:`CompetingFlows`."""
 
     rate: Floats
     weight: Floats
@@ -80,7 +80,7 @@ class Rates:
         return jain(self.rate)
 
 
-def flows_of(instance: Instance) -> Flows:
+def flows_of(instance: Instance) -> CompetingFlows:
     """The flows of a scenario over the paths of its routing; next hops are unrolled into all their paths.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if that is too many paths, or if a pair has none.
@@ -92,7 +92,7 @@ def flows_of(instance: Instance) -> Flows:
     return flows_over(topology, traffic, problem, unrolled(problem) if problem.paths is None else problem.paths)
 
 
-def check_spread(flows: Flows) -> None:
+def check_spread(flows: CompetingFlows) -> None:
     """Raise :class:`~flitlab.fluid.problem.FluidError` for capacities or weights more than SPREAD_MOST apart."""
     for what, value in (("links have capacities", flows.capacity), ("flows have demands", flows.weight)):
         if value.max() > SPREAD_MOST * value.min():
@@ -102,11 +102,11 @@ def check_spread(flows: Flows) -> None:
 
 def flows_most(traffic: Traffic) -> int:
     """Pairs of hosts with demand, at most."""
-    uniform = traffic.law in (UNIFORM, UNIFORM_SELF)
+    uniform = traffic.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF)
     return traffic.topology.hosts**2 if uniform else len(traffic.fixed) + len(traffic.column)
 
 
-def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: Paths) -> Flows:
+def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: Paths) -> CompetingFlows:
     """The flows of a demand over the paths ``network`` of the commodities of its problem.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if that is too many paths.
@@ -121,7 +121,7 @@ def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: 
     source, target, weight, between = source[kept], target[kept], weight[kept], between[kept]
     paths = _by_host(network, between, topology.channels, topology.hosts, source, target, finite)
     ends = np.full(2 * topology.hosts if finite else 0, topology.host_capacity)
-    return Flows(source, target, weight, paths, np.concatenate([topology.capacity, ends]), local)
+    return CompetingFlows(source, target, weight, paths, np.concatenate([topology.capacity, ends]), local)
 
 
 def _by_host(

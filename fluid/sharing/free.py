@@ -14,7 +14,7 @@ from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
-from flitlab.fluid.sharing.flows import Flows, Rates, flows_most, flows_over
+from flitlab.fluid.sharing.flows import CompetingFlows, Rates, flows_most, flows_over
 from flitlab.fluid.sharing.maxmin import LevelLp, Optimum, raised
 from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
@@ -30,7 +30,7 @@ LEAST = 1e-12
 """Least price of a channel: paths do not wander over those without one."""
 
 
-def free_max_min(topology: Topology, traffic: Traffic) -> tuple[Flows, Rates]:
+def free_max_min(topology: Topology, traffic: Traffic) -> tuple[CompetingFlows, Rates]:
     """The flows of a demand, over the first paths only, and their max-min fair rates by any routing.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large or fail.
@@ -68,7 +68,7 @@ def free_max_min(topology: Topology, traffic: Traffic) -> tuple[Flows, Rates]:
     return flows, Rates(rate, flows.weight)
 
 
-def _host_channels(flows: Flows, topology: Topology) -> sparse.csr_array:
+def _host_channels(flows: CompetingFlows, topology: Topology) -> sparse.csr_array:
     """float64 [flows, links]: 1 for the host channels of every flow, unless they are infinite."""
     shape = (len(flows.weight), len(flows.capacity))
     if shape[1] == topology.channels:
@@ -77,7 +77,7 @@ def _host_channels(flows: Flows, topology: Topology) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(links)), links, np.arange(0, len(links) + 1, 2)), shape)
 
 
-def _commodities(problem: Problem, flows: Flows, topology: Topology) -> Ints:
+def _commodities(problem: Problem, flows: CompetingFlows, topology: Topology) -> Ints:
     """int64 [flows]: the commodity that each is a part of, -1 within a switch."""
     s, t = topology.host_switch[flows.source], topology.host_switch[flows.target]
     commodity = np.full(len(s), -1)

@@ -14,6 +14,8 @@ of the last.
 Source: Nace, Doan, Klopfenstein, Bashllari, Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020.
 """
 
+import logging
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,9 +24,12 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.problem import FluidError
-from flitlab.fluid.sharing.flows import Flows, check_spread
+from flitlab.fluid.sharing.flows import CompetingFlows, check_spread
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 
+_LOG = logging.getLogger(__name__)
+REPORT_SECONDS = 60.0
+"""Seconds between two reports of progress to the log."""
 INTERIOR_LEAST = 2_000
 """Paths from which the interior-point method solves an LP, or finds its first basis, where simplex is slower."""
 INTERIOR_SHARE = 0.5
@@ -77,7 +82,7 @@ class Groups:
         return sums(self.of_flow[chosen], value[chosen], self.count)
 
 
-def max_min_levels(flows: Flows) -> Floats:
+def max_min_levels(flows: CompetingFlows) -> Floats:
     """Max-min fair rates over several paths a flow.
 
     Parameters
@@ -95,6 +100,7 @@ def max_min_levels(flows: Flows) -> Floats:
         For capacities or weights too far apart for the tolerances of the solver, and if an LP is not solved.
     """
     check_spread(flows)
+    reported = time.monotonic()
     filling, groups = _split(flows)
     weight = flows.weight / flows.weight.mean()
     levels = _Levels(groups)
@@ -106,10 +112,13 @@ def max_min_levels(flows: Flows) -> Floats:
         rate[saturated] = (weight * np.minimum(stop, level))[saturated]
         levels.interior &= saturated.sum() >= INTERIOR_SHARE * rising.sum()
         rising &= ~saturated
+        if time.monotonic() - reported >= REPORT_SECONDS:
+            reported = time.monotonic()
+            _LOG.info("max-min fairness: %d of %d flows have their rate", len(weight) - rising.sum(), len(weight))
     return rate[flows.paths.commodity] * _shares(flows, groups, levels.flow)
 
 
-def _shares(flows: Flows, groups: Groups, flow: Floats) -> Floats:
+def _shares(flows: CompetingFlows, groups: Groups, flow: Floats) -> Floats:
     """float64 [paths of flows]: the part of its flow that each carries, by the flow on the paths of its group."""
     count = np.diff(flows.paths.first)
     share = np.zeros(len(groups.length))
@@ -148,7 +157,7 @@ class _Filling:
         return stop
 
 
-def _split(flows: Flows) -> tuple[_Filling, Groups]:
+def _split(flows: CompetingFlows) -> tuple[_Filling, Groups]:
     """The links whose load follows from the rates, and what is left for an LP."""
     paths, count, links = flows.paths, len(flows.weight), len(flows.capacity)
     flow = np.repeat(paths.commodity, paths.hops)

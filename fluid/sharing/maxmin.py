@@ -15,7 +15,7 @@ from scipy import sparse
 
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.sharing.filling import filled
-from flitlab.fluid.sharing.flows import Flows, check_spread
+from flitlab.fluid.sharing.flows import CompetingFlows, check_spread
 from flitlab.fluid.sharing.levels import BINDING, level_model, max_min_levels
 from flitlab.models.arrays import Floats
 
@@ -31,7 +31,7 @@ SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
 The second try is from scratch."""
 
 
-def max_min(flows: Flows) -> Floats:
+def max_min(flows: CompetingFlows) -> Floats:
     """float64 [paths]: max-min fair rates; by progressive filling if every flow has one path, else by LPs.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large or fail.
@@ -43,7 +43,7 @@ def max_min(flows: Flows) -> Floats:
     return max_min_levels(flows)
 
 
-def max_concurrent(flows: Flows) -> float:
+def max_concurrent(flows: CompetingFlows) -> float:
     """The largest theta such that every flow gets theta times its weight.
 
     Raises :class:`~flitlab.fluid.problem.FluidError` if the LP would be too large or fails.
@@ -75,7 +75,7 @@ class LevelLp:
     Raises :class:`~flitlab.fluid.problem.FluidError` for capacities or weights too far apart for these.
     """
 
-    def __init__(self, flows: Flows) -> None:
+    def __init__(self, flows: CompetingFlows) -> None:
         check_spread(flows)
         self.unit = 2.0 ** round(np.log2(flows.capacity.mean()))
         paths, self.links = flows.paths, len(flows.capacity)

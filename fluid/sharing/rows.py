@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.fluid.ceiling import NO_THETA, PER_FLOW, Ceiling, theta_unit
 from flitlab.fluid.problem import FluidError, Problem
-from flitlab.fluid.sharing.flows import Flows, Rates, flows_of
+from flitlab.fluid.sharing.flows import CompetingFlows, Rates, flows_of
 from flitlab.fluid.sharing.free import free_max_min
 from flitlab.models.instance import Instance
 
@@ -15,7 +15,7 @@ TOTAL = "flits/tick"
 
 
 def model_rows(
-    instance: Instance, kind: str, model: Callable[[Flows], np.ndarray], method: str = ""
+    instance: Instance, kind: str, model: Callable[[CompetingFlows], np.ndarray], method: str = ""
 ) -> Iterator[Ceiling]:
     """``kind`` (mean rate per flow), and its total, least rate, theta and Jain index; or why it would be too large.
 
@@ -29,7 +29,9 @@ def model_rows(
         yield Ceiling.omitted(kind, theta_unit(instance.topology), str(error))
 
 
-def _model_rows(instance: Instance, kind: str, model: Callable[[Flows], np.ndarray], method: str) -> Iterator[Ceiling]:
+def _model_rows(
+    instance: Instance, kind: str, model: Callable[[CompetingFlows], np.ndarray], method: str
+) -> Iterator[Ceiling]:
     if instance.routes is None:
         flows, rates = free_max_min(instance.topology, instance.traffic)
         method, over = "LPs (HiGHS), generated paths", "all paths"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.arrays import Ints
 
 
@@ -72,7 +72,7 @@ def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, 
     source = np.repeat(np.arange(len(groups.rank)), copies)
     kind, value = groups.kind[source], groups.value[source]
     is_head = first_operation[heads == 1] - 1
-    kind[is_head], value[is_head] = CALC, 0
+    kind[is_head], value[is_head] = Op.CALC, 0
     rank, number = groups.rank[source], groups.round[source]
     threads, steps = _table(plan.rounds)
     used, step = np.unique(steps[number], return_inverse=True)
@@ -175,7 +175,7 @@ def _ends(plan: RoundPlan, kind: np.ndarray, value: np.ndarray) -> dict[str, np.
     amount, partner = value.copy(), np.full(len(kind), -1)
     peer, tag = np.full(len(kind), -1, np.int32), np.zeros(len(kind), np.int32)
     operation_of = np.full((2, len(size)), -1)
-    for end, kind_at_end, other in ((0, SEND, target), (1, RECV, source)):
+    for end, kind_at_end, other in ((0, Op.SEND, target), (1, Op.RECV, source)):
         operations = np.flatnonzero(kind == kind_at_end)
         messages = value[operations]
         amount[operations], peer[operations], tag[operations] = size[messages], other[messages], tags[messages]

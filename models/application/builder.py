@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flitlab.models.application.assembly import Moment, RoundPlan, assemble
-from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 
@@ -116,7 +116,7 @@ class Builder:
             raise SpecError(f"a calculation would take more than {LONGEST:,} ns", key="gflops")
         time = np.broadcast_to(np.rint(ns).astype(np.int64), calculating_ranks.shape)
         busy = time > 0
-        self._round([(CALC, calculating_ranks[busy], time[busy])])
+        self._round([(Op.CALC, calculating_ranks[busy], time[busy])])
 
     def declare(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> MessageSet:
         """Declare messages; each must be sent and received once.
@@ -140,11 +140,11 @@ class Builder:
 
     def send(self, messages: MessageSet) -> None:
         """A round in which messages are sent."""
-        self._round([(SEND, messages.source, messages.number)])
+        self._round([(Op.SEND, messages.source, messages.number)])
 
     def receive(self, messages: MessageSet) -> None:
         """A round in which messages are received."""
-        self._round([(RECV, messages.target, messages.number)])
+        self._round([(Op.RECV, messages.target, messages.number)])
 
     def exchange(self, source: npt.ArrayLike, target: npt.ArrayLike, size: npt.ArrayLike) -> None:
         """A round in which messages are sent and received.
@@ -155,7 +155,7 @@ class Builder:
         size: bytes, one number or one per message.
         """
         messages = self.declare(source, target, size)
-        self._round([(SEND, messages.source, messages.number), (RECV, messages.target, messages.number)])
+        self._round([(Op.SEND, messages.source, messages.number), (Op.RECV, messages.target, messages.number)])
 
     def moment(self) -> Moment:
         """The present moment of this thread, for :meth:`wait` in another."""
@@ -171,7 +171,7 @@ class Builder:
         """
         waiting_ranks = np.arange(self.ranks) if ranks is None else np.asarray(ranks)
         self._plan.waits.append((len(self._plan.rounds), moment))
-        self._round([(CALC, waiting_ranks, np.zeros(len(waiting_ranks), np.int64))])
+        self._round([(Op.CALC, waiting_ranks, np.zeros(len(waiting_ranks), np.int64))])
 
     def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping[str, Any] | None = None) -> Program:
         """The program of all rounds so far.
@@ -188,8 +188,8 @@ class Builder:
         source, target, size = (np.concatenate([some[column] for some in sets]) for column in range(3))
         for _, pieces in groupby(self._plan.pieces, key=itemgetter(0)):
             by_kind = [(kind, value) for _, kind, _, value in pieces]
-            sent = np.concatenate([np.zeros(0, np.int64), *(value for kind, value in by_kind if kind == SEND)])
-            ns = max((int(value.max(initial=0)) for kind, value in by_kind if kind == CALC), default=0)
+            sent = np.concatenate([np.zeros(0, np.int64), *(value for kind, value in by_kind if kind == Op.SEND)])
+            ns = max((int(value.max(initial=0)) for kind, value in by_kind if kind == Op.CALC), default=0)
             if len(sent) or ns:
                 yield Round(source[sent], target[sent], size[sent], ns)
 

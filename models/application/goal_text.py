@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import device_function, inline
 
@@ -163,9 +163,9 @@ def _operation(text: Bytes, offset: int, code: Int, field: Ints) -> tuple[int, i
         return offset, fault
     field[PEER] = -1
     if code == _CALC:
-        field[KIND] = CALC
+        field[KIND] = Op.CALC
         return _attributes(text, offset, field, False)
-    field[KIND] = SEND if code == _SEND else RECV
+    field[KIND] = Op.SEND if code == _SEND else Op.RECV
     offset = _skip(text, offset)
     word, end = _word(text, offset)
     if word in (_SMALL, _CAPITAL):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.application.program import CALC, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.arrays import Ints
 
 ARRIVAL = "arrival"
@@ -38,7 +38,7 @@ def arriving(program: Program, ns: int) -> Program:
     return replace(
         program,
         start=program.start + np.arange(ranks + 1),
-        kind=with_arrivals(program.kind, CALC),
+        kind=with_arrivals(program.kind, Op.CALC),
         amount=with_arrivals(program.amount, ns),
         peer=with_arrivals(program.peer, -1),
         tag=with_arrivals(program.tag, 0),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Int, Integers, Ints, Ints32
 from flitlab.models.jit import device_function
@@ -58,7 +58,7 @@ class ProgramError(SpecError):
 def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
     """The first send or receive whose other end does not exist, or -1."""
     for o in range(len(kind)):
-        if kind[o] != CALC and not 0 <= peer[o] < ranks:
+        if kind[o] != Op.CALC and not 0 <= peer[o] < ranks:
             return o
     return -1
 
@@ -67,7 +67,7 @@ def _bad_peer(kind: Integers, peer: Integers, ranks: int) -> int:
 def _count(kind: Integers, peer: Integers, first: Ints) -> None:
     """first: int64 [ranks + 1], zeros; first[b + 1] becomes the number of sends to ranks up to b."""
     for o in range(len(kind)):
-        if kind[o] == SEND:
+        if kind[o] == Op.SEND:
             first[peer[o] + 1] += 1
     for b in range(len(first) - 1):
         first[b + 1] += first[b]
@@ -77,7 +77,7 @@ def _count(kind: Integers, peer: Integers, first: Ints) -> None:
 def _gather(kind: Integers, peer: Integers, cursor: Ints, sends: Ints) -> None:
     """Write the sends to rank b, in order, into ``sends`` from cursor[b] on; cursor[b] advances."""
     for o in range(len(kind)):
-        if kind[o] == SEND:
+        if kind[o] == Op.SEND:
             sends[cursor[peer[o]]] = o
             cursor[peer[o]] += 1
 
@@ -103,7 +103,7 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     ranks = len(start) - 1
     invalid = _bad_peer(kind, peer, ranks)
     if invalid >= 0:
-        preposition = "to" if kind[invalid] == SEND else "from"
+        preposition = "to" if kind[invalid] == Op.SEND else "from"
         operation_name = describe(start, invalid)
         raise ProgramError(
             f"{operation_name} {_OUT[kind[invalid]]} {preposition} rank {peer[invalid]}; ranks are 0..{ranks - 1}",
@@ -116,7 +116,7 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     partner = scratch(len(kind), np.int64, fill=-1)
     for low, high in _blocks(first + start):
         send = sends[first[low] : first[high]]
-        receive = start[low] + np.flatnonzero(kind[start[low] : start[high]] == RECV)
+        receive = start[low] + np.flatnonzero(kind[start[low] : start[high]] == Op.RECV)
         sent = np.stack([peer[send], _rank(start, send), tag[send]])
         received = np.stack([_rank(start, receive), peer[receive], tag[receive]])
         by_sent, by_received = np.lexsort(sent[::-1]), np.lexsort(received[::-1])
@@ -184,8 +184,8 @@ def _fault(p: _Arrays, steps: int, seen: Ints32) -> tuple[int, Int]:
             return 0, p.start[r]
     for r in range(ranks):
         for o in range(p.start[r], p.start[r + 1]):
-            message = p.kind[o] == SEND or p.kind[o] == RECV
-            if not message and p.kind[o] != CALC:
+            message = p.kind[o] == Op.SEND or p.kind[o] == Op.RECV
+            if not message and p.kind[o] != Op.CALC:
                 return 1, o
             if p.amount[o] < 0 or p.cpu[o] < 0 or p.tag[o] < 0:
                 return 2, o
@@ -231,7 +231,7 @@ def _differ(one: Ints, other: Ints) -> bool:
 def _unequal(kind: Integers, amount: Ints, partner: Ints) -> int:
     """The first send whose receive has another size, or -1."""
     for o in range(len(kind)):
-        if kind[o] == SEND and amount[o] != amount[partner[o]]:
+        if kind[o] == Op.SEND and amount[o] != amount[partner[o]]:
             return o
     return -1
 

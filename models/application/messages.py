@@ -3,14 +3,25 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import kernel
 
-# Stages of a message. Rendezvous: RTS is the request to send, CTS the receiver's consent.
-UNSENT, RTS, CTS, DATA, DELIVERED = 0, 1, 2, 3, 4
+
+class _MessageStage(NamedTuple):
+    """Stages of a message. Rendezvous: RTS is the request to send, CTS the receiver's consent."""
+
+    UNSENT: int = 0
+    RTS: int = 1
+    CTS: int = 2
+    DATA: int = 3
+    DELIVERED: int = 4
+
+
+MessageStage = _MessageStage()
 
 
 @dataclass(frozen=True)
@@ -22,7 +33,9 @@ class Messages:
     rendezvous: bytes above which a message waits for its receiver; the others are eager. overhead: ticks for which a
     send, or a receive, occupies its processor. tick_ns: nanoseconds of a tick. The send of an eager message is done
     when the message has left its host; buffered: when it has joined the host's queue; confirmed: when it has been
-    delivered (without any control packet).
+    delivered (without any control packet). await_receive: the data of an eager message wait in its host until the
+    receive is ready, which its host learns at once. notice: ticks from the delivery of a message until operations that
+    wait for it learn of it.
     """
 
     packet_bytes: int
@@ -35,6 +48,8 @@ class Messages:
     tick_ns: Fraction
     buffered: bool = False
     confirmed: bool = False
+    await_receive: bool = False
+    notice: int = 0
 
 
 @kernel

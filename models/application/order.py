@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.matching import ProgramError, describe
-from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Floats, Integers, Ints, Ints32
 from flitlab.models.jit import device_function, inline
@@ -75,9 +75,9 @@ def _edge(graph: _Graph, event: int, k: int) -> int:
         return 2 * (waiting >> 1) + READY if (waiting & 1) != stage else -1
     if k == 0 and stage == READY:
         return 2 * o + DONE
-    if k == 0 and graph.kind[o] == SEND:
+    if k == 0 and graph.kind[o] == Op.SEND:
         return 2 * graph.partner[o] + DONE
-    if k == 1 and stage == READY and graph.kind[o] == RECV and graph.amount[o] > graph.rendezvous:
+    if k == 1 and stage == READY and graph.kind[o] == Op.RECV and graph.amount[o] > graph.rendezvous:
         return 2 * graph.partner[o] + DONE
     return -1
 
@@ -94,7 +94,7 @@ def _weight(graph: _Graph, costs: _Costs, event: int, k: int) -> float:
         return costs.consent[other] + costs.latency[other]
     if stage == DONE:
         return costs.hold[other] + (0.0 if is_rendezvous else costs.latency[o] - costs.leaving[o])
-    if graph.kind[o] == SEND:
+    if graph.kind[o] == Op.SEND:
         after = costs.request[o] + costs.consent[o] + costs.latency[o] if is_rendezvous else costs.leaving[o]
         return costs.hold[o] + after
     return costs.hold[o]
@@ -230,7 +230,7 @@ def earliest(
             path.append(event >> 1)
         event = _follow(graph, costs, event, tail)
     start, finish = head[READY::2], head[DONE::2]
-    np.subtract(finish, costs.hold, out=start, where=program.kind == RECV)
+    np.subtract(finish, costs.hold, out=start, where=program.kind == Op.RECV)
     makespan = float(finish.max(initial=0.0))
     return Times(start, finish, tail[DONE::2], np.array(path, np.int64), makespan)
 
@@ -303,8 +303,8 @@ def _describe_operation(program: Program, operation: int) -> str:
     """An operation in words, with its kind."""
     what = describe(program.start, operation)
     kind, peer, amount = program.kind[operation], program.peer[operation], program.amount[operation]
-    if kind == SEND:
+    if kind == Op.SEND:
         return f"{what} (send of {amount} bytes to rank {peer}, tag {program.tag[operation]})"
-    if kind == RECV:
+    if kind == Op.RECV:
         return f"{what} (receive of {amount} bytes from rank {peer}, tag {program.tag[operation]})"
     return f"{what} (calculation)"

@@ -7,7 +7,7 @@ ones, and are awaited by all later ones. Everything before a separator ends befo
 
 import numpy as np
 
-from flitlab.models.application.program import SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Bools, Integers, Ints32
 from flitlab.models.jit import device_function
@@ -28,7 +28,7 @@ def _links(
         for o in range(start[r], start[r + 1]):
             last[o] = -1
         for o in range(start[r], start[r + 1]):
-            dangling = kind[o] == SEND
+            dangling = kind[o] == Op.SEND
             for k in range(after[o], after[o + 1]):
                 if successor[k] & 1 == 0:
                     dangling = False

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,16 @@ from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.hashing import content_hash
 
-# Kinds of operations.
-CALC, SEND, RECV = 0, 1, 2
+
+class _Op(NamedTuple):
+    """Kinds of operations."""
+
+    CALC: int = 0
+    SEND: int = 1
+    RECV: int = 2
+
+
+Op = _Op()
 
 BLOCK = 1 << 19
 """Least operations of a block."""
@@ -99,7 +107,7 @@ class Program:
     def sends(self) -> Iterator[np.ndarray]:
         """The numbers of all sends, int64, in blocks."""
         for part in self.blocks():
-            yield part.start + np.flatnonzero(self.kind[part] == SEND)
+            yield part.start + np.flatnonzero(self.kind[part] == Op.SEND)
 
     @cached_property
     def cpus(self) -> int:

@@ -27,6 +27,7 @@ class Workload:
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         messages = asdict(self.messages) | {"tick_ns": str(self.messages.tick_ns)}
-        if not messages["confirmed"]:  # results that were stored before there was such a rule keep their names
-            del messages["confirmed"]
+        for rule in ("confirmed", "await_receive", "notice"):  # older results, without these rules, keep their names
+            if not messages[rule]:
+                del messages[rule]
         return content_hash(self.program.content_hash, self.host, messages)

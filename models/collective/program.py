@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.application.builder import LIMIT
-from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.arrays import Ints, to_integers
 from flitlab.models.collective.schedule import Schedule, complete_sends
 from flitlab.models.registry import SpecError
@@ -81,8 +81,8 @@ class _Messages:
         reducing = every[self.ns > 0]
         rank = np.concatenate([schedule.source, schedule.target, schedule.target[reducing]])
         number = np.concatenate([every, every, reducing])
-        kind = np.repeat(np.array([SEND, RECV, CALC], np.int8), [count, count, len(reducing)])
-        order = np.lexsort((kind == CALC, schedule.step[number], rank))
+        kind = np.repeat(np.array([Op.SEND, Op.RECV, Op.CALC], np.int8), [count, count, len(reducing)])
+        order = np.lexsort((kind == Op.CALC, schedule.step[number], rank))
         self.kind, self.rank, self.number = kind[order], rank[order], number[order]
         operation = np.empty(len(order), np.int64)
         operation[order] = np.arange(len(order))
@@ -122,7 +122,7 @@ class _Messages:
         """Build the program. predecessor: 2 * operation + early, ascending; successor: the operation that waits for
         it.
         """
-        is_send, is_calc = self.kind == SEND, self.kind == CALC
+        is_send, is_calc = self.kind == Op.SEND, self.kind == Op.CALC
         peer = np.where(is_send, self.schedule.target[self.number], self.schedule.source[self.number])
         partner = np.where(is_send, self.receive[self.number], self.send[self.number])
         operations = len(self.kind)

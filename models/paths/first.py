@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The k shortest loopless paths that come first in the order of switch numbers."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from flitlab.models.arrays import Bools, Integers, Ints, Ints32
-from flitlab.models.jit import njit
+from flitlab.models.jit import device_function, njit
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.search import search_to
 from flitlab.models.topology.graph import Topology
@@ -14,23 +16,44 @@ MAX_STEPS_PER_PAIR = 10**8
 """Channels that the search may try for one pair of switches."""
 
 
-@njit
-def _add_parallel_variants(
-    switch_at: Ints, length: int, path: Ints32, out_start: Integers, dst: Integers, rows: Ints32, count: int
-) -> int:
-    """Add to ``rows`` the path over the first of parallel channels and its variants over the others; return the new
-    count.
+class _Search(NamedTuple):
+    """A topology, and the scratch of a depth-first search for paths in it.
+
+    out_start, dst: as in the topology. hops: int64 [switches], distances to the destination, -1 without a path.
+    visited: bool [switches], all False before and after. switch_at, next_channel: int64 [switches], the switch, and the
+    channel to try next, at each depth. path: int32 [switches], the channels taken, the first of each parallel group.
+    variant: int32 [switches], the same over others of the groups.
+    """
+
+    out_start: Integers
+    dst: Integers
+    hops: Ints
+    visited: Bools
+    switch_at: Ints
+    next_channel: Ints
+    path: Ints32
+    variant: Ints32
+
+
+@device_function
+def _add_parallel_variants(length: int, search: _Search, rows: Ints32, count: int) -> int:
+    """Add to ``rows`` the path over the first of parallel channels and its variants over the others.
 
     Parameters
     ----------
-    switch_at: int64 [switches], the switch at each depth of the path.
     length: hops of the path.
-    path: int32 [switches], its channels, the first of each parallel group.
-    out_start, dst: as in the topology.
+    search: its switches and channels.
     rows: int32 [k, switches], the paths.
     count: number of filled rows.
+
+    Returns
+    -------
+    The new count.
     """
-    variant = path[:length].copy()
+    out_start, dst, switch_at = search.out_start, search.dst, search.switch_at
+    path, variant = search.path, search.variant
+    for i in range(length):
+        variant[i] = path[i]
     while count < len(rows):
         for i in range(length):
             rows[count, i] = variant[i]
@@ -48,20 +71,9 @@ def _add_parallel_variants(
     return count
 
 
-@njit
+@device_function
 def _first_of_length(
-    src_switch: int,
-    dst_switch: int,
-    length: int,
-    steps_left: int,
-    out_start: Integers,
-    dst: Integers,
-    hops: Integers,
-    visited: Bools,
-    switch_at: Ints,
-    next_channel: Ints,
-    path: Ints32,
-    rows: Ints32,
+    src_switch: int, dst_switch: int, length: int, steps_left: int, search: _Search, rows: Ints32
 ) -> tuple[int, int]:
     """Find loopless paths of exactly ``length`` channels; return (number of filled ``rows``, remaining steps).
 
@@ -72,13 +84,10 @@ def _first_of_length(
     src_switch, dst_switch: ends of the paths.
     length: hops of the paths.
     steps_left: channels that may be tried.
-    out_start, dst: as in the topology.
-    hops: integers [switches], distances to ``dst_switch``, -1 without a path.
-    visited: bool [switches], all False before and after.
-    switch_at, next_channel: int64 [switches], scratch: the switch, and the channel to try next, at each depth.
-    path: int32 [switches], scratch.
+    search: the topology and scratch.
     rows: int32 [k, switches], becomes the paths.
     """
+    out_start, dst, hops, visited, switch_at, next_channel, path, _ = search
     count = depth = 0
     switch_at[0], next_channel[0] = src_switch, out_start[src_switch]
     visited[src_switch] = True
@@ -100,7 +109,7 @@ def _first_of_length(
             switch_at[depth], next_channel[depth] = u, out_start[u]
             visited[u] = True
         else:
-            count = _add_parallel_variants(switch_at, length, path, out_start, dst, rows, count)
+            count = _add_parallel_variants(length, search, rows, count)
     for i in range(depth + 1):
         visited[switch_at[i]] = False
     return count, steps_left
@@ -124,8 +133,11 @@ def _first_to(
     n = len(out_start) - 1
     hops = np.empty(n, np.int64)
     search_to(dst_switch, in_start, in_tail, hops, np.empty(n, np.int64))
-    visited, switch_at, next_channel = np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64)
-    path, path_rows = np.empty(n, np.int32), np.empty((k, n), np.int32)
+    search = _Search(
+        out_start, dst, hops, np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
+        np.empty(n, np.int32), np.empty(n, np.int32),
+    )  # fmt: skip
+    path_rows = np.empty((k, n), np.int32)
     counts, lengths = np.zeros(len(src_switches), np.int64), np.empty(len(src_switches) * k, np.int64)
     flat = np.empty(1024, np.int32)
     paths = filled = 0
@@ -136,20 +148,7 @@ def _first_to(
         steps_left, length = max_steps, hops[src_switch]
         while counts[index] < k and length < n:
             rows = path_rows[counts[index] :]
-            count, steps_left = _first_of_length(
-                src_switch,
-                dst_switch,
-                length,
-                steps_left,
-                out_start,
-                dst,
-                hops,
-                visited,
-                switch_at,
-                next_channel,
-                path,
-                rows,
-            )
+            count, steps_left = _first_of_length(src_switch, dst_switch, length, steps_left, search, rows)
             if steps_left <= 0:
                 counts[index] = -1
                 return counts, lengths[:paths].copy(), flat[:filled].copy()

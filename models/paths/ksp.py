@@ -1,63 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The k shortest loopless paths between switches, including the equal-cost paths."""
+"""The k shortest loopless paths between switches by hops or weight, including the equal-cost paths."""
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.models.arrays import Bools, Floats, Integers, Ints, Ints32
-from flitlab.models.jit import njit
+from flitlab.models.arrays import Bools, Floats, Int, Integers, Ints, Ints32
+from flitlab.models.jit import device_function, njit
+from flitlab.models.paths.dijkstra import UNREACHED, settle, sift_down, sift_up
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.paths.search import search_to
-from flitlab.models.rules.draw import PATH_TIES, draw
+from flitlab.models.rules.draw import Stream, draw
 from flitlab.models.topology.graph import Topology
 
 _UNLIMITED = 1 << 40
 
 
-@njit
+class _Network(NamedTuple):
+    """The channels of a topology, and distances.
+
+    out_start, dst: as in the topology. in_start, in_tail, in_channel: the channels to switch v are
+    in_channel[in_start[v]:in_start[v + 1]], from the switches in_tail. weight: int64 [channels], 1 or more; None: 1
+    each, which compiles no Dijkstra. distance: int64 [switches], to the destination; without a path UNREACHED, by hops
+    the number of switches.
+    """
+
+    out_start: Integers
+    dst: Integers
+    in_start: Integers
+    in_tail: Integers
+    in_channel: Integers
+    weight: Ints | None
+    distance: Ints
+
+
+class _Pair(NamedTuple):
+    """A pair of switches. limit: longest path. draws: see :func:`_uniform`."""
+
+    src_switch: int
+    dst_switch: int
+    limit: int
+    draws: Ints
+
+
+class _Search(NamedTuple):
+    """Scratch of a search for shortest paths that avoid switches and channels.
+
+    forbidden, banned: bool [switches], excluded switches, and bool [channels], excluded channels; all False before and
+    after a pair. reached: int64 [switches], the reached switches. level: int64 [switches], distance from the start, -1
+    for all others. number: float64 [switches], number of shortest paths to each. heap: int64 [switches + channels].
+    """
+
+    forbidden: Bools
+    banned: Bools
+    reached: Ints
+    level: Ints
+    number: Floats
+    heap: Ints
+
+
+class _Candidates(NamedTuple):
+    """Candidates of one pair, by slot.
+
+    channels: int32 [k, switches]. hops: int64 [k]. length: int64 [k], hops or weight. deviation: int64 [k], index of
+    the channel in which a candidate deviates from its parent. key: float64 [k], -1 for a free slot.
+    """
+
+    channels: Ints32
+    hops: Ints
+    length: Ints
+    deviation: Ints
+    key: Floats
+
+
+@device_function
+def _length_of(weight: Ints | None, channel: int) -> int:
+    """The length of a channel. weight: ``_Network.weight``, as an argument: Numba then omits the branches on None."""
+    if weight is None:
+        return 1
+    length: int = weight[channel]
+    return length
+
+
+@device_function
 def _uniform(draws: Ints) -> float:
     """Draw the next number of a pair of switches, in (0, 1].
 
     draws: int64 [4], the seed, the source switch, the destination switch, and the number of draws so far.
     """
-    word = draw(draws[0], PATH_TIES, draws[1], draws[2] << 32 | draws[3])
+    word = draw(draws[0], Stream.PATH_TIES, draws[1], draws[2] << 32 | draws[3])
     draws[3] += 1
     return (word + 1) * 2.0**-63
 
 
-@njit
+@device_function
 def _count_detours(
-    start: int,
-    dst_switch: int,
-    limit: int,
-    outward: tuple[Integers, Integers],
-    hops: Integers,
-    marks: tuple[Bools, Bools],
-    search: tuple[Ints, Ints, Floats],
+    weight: Ints | None, start: int, limit: int, pair: _Pair, network: _Network, search: _Search
 ) -> tuple[int, int]:
     """Count the shortest paths from ``start`` to the destination that avoid marked switches and channels.
 
     Breadth-first search among the switches that can lie on a path of some length, which grows until a path exists. Then
-    ``number[dst_switch]`` is the number of paths.
-
-    Parameters
-    ----------
-    start: first switch.
-    dst_switch, outward, hops: as in :func:`_yen`.
-    limit: most hops.
-    marks: bool [switches], excluded switches, and bool [channels], excluded channels.
-    search: ``reached``, int64 [switches], the reached switches; ``level``, int64 [switches], hops from the start, -1
-        for all others; ``number``, float64 [switches], number of shortest paths to each.
+    ``search.number`` of the destination is the number of paths. weight: ``network.weight``; limit: longest path.
 
     Returns
     -------
-    (hops, number of reached switches); more than ``limit`` and 0 without a path.
+    (distance, number of reached switches); more than ``limit`` and 0 without a path.
     """
-    (out_start, dst), (forbidden, banned) = outward, marks
-    reached, level, number = search
+    if weight is not None:
+        return _count_weighted_detours(weight, start, limit, pair, network, search)
+    out_start, dst, hops = network.out_start, network.dst, network.distance
+    forbidden, banned, reached, level, number, _ = search
     length = hops[start]
     while length <= limit:
         reached[0], level[start], number[start] = start, 0, 1.0
@@ -80,59 +135,108 @@ def _count_detours(
                     reached_count += 1
                 if level[u] == step:
                     number[u] += number[v]
-        if level[dst_switch] >= 0:
+        if level[pair.dst_switch] >= 0:
             return length, reached_count
         _reset_search(reached_count, search)
         length = next_length
     return limit + 1, 0
 
 
-@njit
-def _reset_search(reached_count: int, search: tuple[Ints, Ints, Floats]) -> None:
+@device_function
+def _count_weighted_detours(
+    weight: Ints, start: int, limit: int, pair: _Pair, network: _Network, search: _Search
+) -> tuple[int, int]:
+    """:func:`_count_detours` by weight: A*, then the number of paths, which it adds up by distance from the start.
+
+    A switch on a shortest path is nearer to the start than the bound less its own distance to the destination, so its
+    distance is final when the search ends. Source: Hart, Nilsson, Raphael 1968, doi:10.1109/TSSC.1968.300136.
+    """
+    out_start, dst, distance = network.out_start, network.dst, network.distance
+    forbidden, banned, reached, level, number, heap = search
+    n = len(distance)
+    level[start], reached[0], heap[0] = 0, start, distance[start] * n + start
+    reached_count = size = 1
+    while size > 0 and heap[0] // n <= limit:
+        estimate, v = heap[0] // n, heap[0] % n
+        size -= 1
+        heap[0] = heap[size]
+        if size > 0:
+            sift_down(heap, size)
+        if estimate > level[v] + distance[v]:
+            continue  # a shorter path was found since
+        for c in range(out_start[v], out_start[v + 1]):
+            u, step = dst[c], level[v] + weight[c]
+            if step + distance[u] > limit or forbidden[u] or banned[c] or 0 <= level[u] <= step:
+                continue
+            if level[u] < 0:
+                reached[reached_count] = u
+                reached_count += 1
+            level[u] = step
+            if u == pair.dst_switch:
+                limit = step
+            heap[size] = (step + distance[u]) * n + u
+            sift_up(heap, size)
+            size += 1
+    if level[pair.dst_switch] < 0:
+        _reset_search(reached_count, search)
+        return limit + 1, 0
+    for i in range(reached_count):
+        number[reached[i]] = 0.0
+        heap[i] = level[reached[i]] * n + reached[i]
+        sift_up(heap, i)
+    number[start], size = 1.0, reached_count
+    while size > 0:
+        v = heap[0] % n
+        size -= 1
+        heap[0] = heap[size]
+        if size > 0:
+            sift_down(heap, size)
+        for c in range(out_start[v], out_start[v + 1]):
+            u = dst[c]
+            if level[u] == level[v] + weight[c] and not forbidden[u] and not banned[c]:
+                number[u] += number[v]
+    return limit, reached_count
+
+
+@device_function
+def _reset_search(reached_count: int, search: _Search) -> None:
     """Reset ``search`` after a search that reached ``reached_count`` switches."""
     for i in range(reached_count):
-        search[1][search[0][i]] = -1
+        search.level[search.reached[i]] = -1
 
 
-@njit
-def _draw_detour(
-    dst_switch: int,
-    last: int,
-    inward: tuple[Integers, Integers, Integers],
-    banned: Bools,
-    search: tuple[Ints, Ints, Floats],
-    draws: Ints,
-    path: Ints32,
-) -> None:
+@device_function
+def _draw_detour(first: int, pair: _Pair, network: _Network, search: _Search, path: Ints32) -> int:
     """Draw one of the paths that :func:`_count_detours` counted, uniformly.
 
-    last: end of the path in ``path``; its channels are written before this index. The other parameters are those of
-    :func:`_yen`.
+    first: index in ``path`` of its first channel. Returns the index after its last.
     """
-    in_start, in_tail, in_channel = inward
-    _, level, number = search
-    u = dst_switch
+    level, number = search.level, search.number
+    u, last = pair.dst_switch, len(path)
     while level[u] > 0:
-        remaining, previous = _uniform(draws) * number[u], u
-        for i in range(in_start[u], in_start[u + 1]):
-            v = in_tail[i]
-            if level[v] == level[u] - 1 and not banned[in_channel[i]]:
-                previous, path[last - 1] = v, in_channel[i]
+        remaining, previous = _uniform(pair.draws) * number[u], u
+        for i in range(network.in_start[u], network.in_start[u + 1]):
+            v, c = network.in_tail[i], network.in_channel[i]
+            if 0 <= level[v] == level[u] - _length_of(network.weight, c) and not search.banned[c]:
+                previous, path[last - 1] = v, c
                 remaining -= number[v]
                 if remaining <= 0:
                     break
         u = previous
         last -= 1
+    for i in range(last, len(path)):
+        path[first + i - last] = path[i]
+    return first + len(path) - last
 
 
-@njit
+@device_function
 def _copy(source: Integers, into: Integers, first: int, last: int) -> None:
     """into[first:last] = source[first:last]; a loop compiles much faster."""
     for i in range(first, last):
         into[i] = source[i]
 
 
-@njit
+@device_function
 def _ban(
     channels_of: Ints32, length: Ints, accepted_count: int, i: int, prefix: Ints32, banned: Bools, value: bool
 ) -> None:
@@ -156,13 +260,13 @@ def _ban(
             banned[channels_of[p, i]] = value
 
 
-@njit
+@device_function
 def _precedes(length: int, key: float, other_length: int, other_key: float) -> bool:
     """Whether one candidate precedes another: it is shorter, or equally long with a smaller key."""
     return length < other_length or (length == other_length and key < other_key)
 
 
-@njit
+@device_function
 def _first_candidate(length: Ints, key: Floats) -> int:
     """Return the slot of the first candidate; -1 without candidates."""
     slot = -1
@@ -172,7 +276,7 @@ def _first_candidate(length: Ints, key: Floats) -> int:
     return slot
 
 
-@njit
+@device_function
 def _last_candidate(length: Ints, key: Floats) -> int:
     """Return the slot of the last candidate; -1 without candidates."""
     slot = -1
@@ -182,7 +286,7 @@ def _last_candidate(length: Ints, key: Floats) -> int:
     return slot
 
 
-@njit
+@device_function
 def _count_candidates(key: Floats) -> int:
     """Count the candidates."""
     count = 0
@@ -191,7 +295,7 @@ def _count_candidates(key: Floats) -> int:
     return count
 
 
-@njit
+@device_function
 def _free_slot(key: Floats) -> int:
     """Return the first slot without a candidate; at least one is free."""
     slot = 0
@@ -200,21 +304,17 @@ def _free_slot(key: Floats) -> int:
     return slot
 
 
-@njit
+@device_function
 def _add_candidate(
     v: int,
-    dst_switch: int,
     prefix: Ints32,
+    prefix_length: int,
     max_candidates: int,
-    limit: int,
     parent: tuple[int, float],
-    outward: tuple[Integers, Integers],
-    inward: tuple[Integers, Integers, Integers],
-    hops: Integers,
-    marks: tuple[Bools, Bools],
-    search: tuple[Ints, Ints, Floats],
-    draws: Ints,
-    candidates: tuple[Ints32, Ints, Ints, Floats],
+    pair: _Pair,
+    network: _Network,
+    search: _Search,
+    candidates: _Candidates,
 ) -> None:
     """Add the candidate of all paths that begin with ``prefix``, up to switch v, and continue over no banned channel.
 
@@ -222,45 +322,36 @@ def _add_candidate(
     ----------
     v: last switch of the prefix.
     prefix: int32 [hops], its channels.
+    prefix_length: its hops or weight.
     max_candidates: number of candidates to keep.
     parent: length and key of the last accepted path.
-    dst_switch, limit, outward, inward, hops, marks, search, draws, candidates: as in :func:`_yen`.
+    pair, network, search, candidates: as in :func:`_yen`.
     """
-    candidate, length, deviation, key = candidates
-    done = len(prefix)
+    length, key = candidates.length, candidates.key
     full = _count_candidates(key) == max_candidates
     last = _last_candidate(length, key)
-    max_length = min(limit, length[last]) if full and last >= 0 else limit
-    if max_candidates == 0 or done + hops[v] > max_length:
+    max_length = min(pair.limit, length[last]) if full and last >= 0 else pair.limit
+    if max_candidates == 0 or prefix_length + network.distance[v] > max_length:
         return
-    detour_length, reached_count = _count_detours(v, dst_switch, max_length - done, outward, hops, marks, search)
-    total = done + detour_length
+    detour_length, reached_count = _count_detours(network.weight, v, max_length - prefix_length, pair, network, search)
+    total = prefix_length + detour_length
     if total > max_length:
         return
-    candidate_key = (parent[1] if total == parent[0] else 0.0) - math.log(_uniform(draws)) / search[2][dst_switch]
+    spread = -math.log(_uniform(pair.draws)) / search.number[pair.dst_switch]
+    candidate_key = (parent[1] if total == parent[0] else 0.0) + spread
     if not full or _precedes(total, candidate_key, length[last], key[last]):
         slot = last if full else _free_slot(key)
-        _copy(prefix, candidate[slot], 0, done)
-        _draw_detour(dst_switch, total, inward, marks[1], search, draws, candidate[slot])
-        length[slot], deviation[slot], key[slot] = total, done, candidate_key
+        _copy(prefix, candidates.channels[slot], 0, len(prefix))
+        candidates.hops[slot] = _draw_detour(len(prefix), pair, network, search, candidates.channels[slot])
+        length[slot], candidates.deviation[slot], key[slot] = total, len(prefix), candidate_key
     _reset_search(reached_count, search)
 
 
-@njit
+@device_function
 def _yen(
-    src_switch: int,
-    dst_switch: int,
-    limit: int,
-    outward: tuple[Integers, Integers],
-    inward: tuple[Integers, Integers, Integers],
-    hops: Integers,
-    marks: tuple[Bools, Bools],
-    search: tuple[Ints, Ints, Floats],
-    draws: Ints,
-    accepted: tuple[Ints32, Ints],
-    candidates: tuple[Ints32, Ints, Ints, Floats],
+    pair: _Pair, network: _Network, search: _Search, path: Ints32, path_length: Ints, candidates: _Candidates
 ) -> int:
-    """Find the k shortest loopless paths of one pair, none longer than ``limit`` hops; return how many exist.
+    """Find the k shortest loopless paths of one pair, none longer than its limit; return how many exist.
 
     Yen's algorithm with Lawler's partition: a candidate represents all paths that share its prefix up to the deviation
     from its parent and avoid the channels that accepted paths take there; it is a shortest of them. At most as many
@@ -273,119 +364,116 @@ def _yen(
 
     Parameters
     ----------
-    src_switch, dst_switch: ends of the paths.
-    limit: most hops, below the number of switches.
-    outward: ``out_start`` and ``dst`` of the topology.
-    inward: in_start, in_tail, in_channel: the channels to switch v are in_channel[in_start[v]:in_start[v + 1]], from
-        the switches in_tail.
-    hops: int64 [switches], distances to ``dst_switch``.
-    marks: bool [switches] and bool [channels], all False before and after.
-    search: see :func:`_count_detours`.
-    draws: see :func:`_uniform`.
-    accepted: int32 [k, switches] and int64 [k], the paths and their lengths.
-    candidates: int32 [k, switches], int64 [k], int64 [k], float64 [k]: the candidates, their lengths, the indices where
-        they deviate, and their keys, -1 for a free slot.
+    pair, network, search, candidates: see the classes.
+    path: int32 [k, switches], becomes the accepted paths.
+    path_length: int64 [k], becomes their hops.
 
     Source: Yen, Management Science 17, 1971, doi:10.1287/mnsc.17.11.712; Lawler, Management Science 18, 1972,
     doi:10.1287/mnsc.18.7.401.
     """
-    forbidden, banned = marks
-    path, path_length = accepted
-    candidate, length, deviation, key = candidates
+    forbidden, banned, dst = search.forbidden, search.banned, network.dst
+    candidate, hops, length, deviation, key = candidates
     k = len(path_length)
     key[:] = -1
     parent = 0, 0.0
-    _add_candidate(
-        src_switch, dst_switch, path[0, :0], k, limit, parent, outward, inward, hops, marks, search, draws, candidates
-    )
+    _add_candidate(pair.src_switch, path[0, :0], 0, k, parent, pair, network, search, candidates)
     for accepted_count in range(k):
         slot = _first_candidate(length, key)
         if slot < 0:
             return accepted_count
         new, deviation_index, parent = path[accepted_count], deviation[slot], (length[slot], key[slot])
-        path_length[accepted_count] = length[slot]
-        _copy(candidate[slot], new, 0, length[slot])
+        path_length[accepted_count] = hops[slot]
+        _copy(candidate[slot], new, 0, hops[slot])
         key[slot] = -1
         max_candidates = k - accepted_count - 1
         if _count_candidates(key) > max_candidates:
             key[_last_candidate(length, key)] = -1
-        v = src_switch
+        v, prefix_length = pair.src_switch, 0
         for i in range(path_length[accepted_count]):
             if i >= deviation_index:
                 _ban(path, path_length, accepted_count + 1, i, new, banned, True)
-                _add_candidate(
-                    v,
-                    dst_switch,
-                    new[:i],
-                    max_candidates,
-                    limit,
-                    parent,
-                    outward,
-                    inward,
-                    hops,
-                    marks,
-                    search,
-                    draws,
-                    candidates,
-                )
+                _add_candidate(v, new[:i], prefix_length, max_candidates, parent, pair, network, search, candidates)
                 _ban(path, path_length, accepted_count + 1, i, new, banned, False)
             forbidden[v] = True
-            v = outward[1][new[i]]
-        v = src_switch
+            v = dst[new[i]]
+            prefix_length += _length_of(network.weight, new[i])
+        v = pair.src_switch
         for i in range(path_length[accepted_count]):
             forbidden[v] = False
-            v = outward[1][new[i]]
+            v = dst[new[i]]
     return k
 
 
 @njit
+def _find_distances(weight: Ints | None, dst_switch: int, network: _Network, heap: Ints) -> tuple[Int, Int]:
+    """Compute ``network.distance``; returns its value without a path, and the greatest length of a loopless path.
+
+    weight: ``network.weight``. heap: int64 [more than channels], scratch.
+    """
+    n = len(network.distance)
+    order = np.empty(n, np.int64)
+    if weight is None:
+        search_to(dst_switch, network.in_start, network.in_tail, network.distance, order)
+        network.distance[network.distance < 0] = n
+        return n, n - 1
+    in_weight, before, by_channel = weight[network.in_channel], np.empty(n, np.int64), np.empty(n, np.int64)
+    settle(
+        dst_switch, network.in_start, network.in_tail, in_weight, network.distance, before, by_channel, heap, order
+    )  # fmt: skip
+    return UNREACHED, UNREACHED // n - 1
+
+
+@njit
 def _k_shortest_to(
-    dst_switch: int,
-    src_switches: Integers,
-    k: int,
-    extra: int,
-    seed: int,
-    outward: tuple[Integers, Integers],
-    inward: tuple[Integers, Integers, Integers],
+    dst_switch: int, src_switches: Integers, k: int, extra: int, seed: int, network: _Network
 ) -> tuple[Ints, Ints, Ints32]:
     """Return (number of paths of each source, length of each path, channels of all paths).
 
-    outward, inward: as in :func:`_yen`. The other parameters are those of :func:`k_shortest_to`.
+    network: its ``distance`` is computed. The other parameters are those of :func:`k_shortest_to`.
     """
-    n = len(outward[0]) - 1
-    hops = np.empty(n, np.int64)
-    search_to(dst_switch, inward[0], inward[1], hops, np.empty(n, np.int64))
-    hops[hops < 0] = n
-    marks = np.zeros(n, np.bool_), np.zeros(len(outward[1]), np.bool_)
-    search = np.empty(n, np.int64), np.full(n, -1, np.int64), np.empty(n)
-    accepted = np.empty((k, n), np.int32), np.empty(k, np.int64)
-    candidates = np.empty((k, n), np.int32), np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k)
+    distance = network.distance
+    n = len(distance)
+    heap = np.empty(n + len(network.dst) + 2, np.int64)
+    unreached, most = _find_distances(network.weight, dst_switch, network, heap)
+    search = _Search(
+        np.zeros(n, np.bool_), np.zeros(len(network.dst), np.bool_), np.empty(n, np.int64), np.full(n, -1, np.int64),
+        np.empty(n), heap,
+    )  # fmt: skip
+    path, path_length = np.empty((k, n), np.int32), np.empty(k, np.int64)
+    hops, length, deviation = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
+    candidates = _Candidates(np.empty((k, n), np.int32), hops, length, deviation, np.empty(k))
     counts, lengths = np.zeros(len(src_switches), np.int64), np.empty(len(src_switches) * k, np.int64)
     flat = np.empty(1024, np.int32)
     paths = filled = 0
     for index in range(len(src_switches)):
         src_switch = src_switches[index]
-        if src_switch == dst_switch or hops[src_switch] == n:
+        if src_switch == dst_switch or distance[src_switch] == unreached:
             continue
-        limit, draws = min(hops[src_switch] + extra, n - 1), np.array([seed, src_switch, dst_switch, 0])
-        counts[index] = _yen(
-            src_switch, dst_switch, limit, outward, inward, hops, marks, search, draws, accepted, candidates
-        )
+        limit, draws = min(distance[src_switch] + extra, most), np.array([seed, src_switch, dst_switch, 0])
+        pair = _Pair(src_switch, dst_switch, limit, draws)
+        counts[index] = _yen(pair, network, search, path, path_length, candidates)
         for p in range(counts[index]):
-            lengths[paths] = accepted[1][p]
+            lengths[paths] = path_length[p]
             if filled + lengths[paths] > len(flat):
                 longer = np.empty(2 * len(flat) + n, np.int32)
                 _copy(flat, longer, 0, filled)
                 flat = longer
             for i in range(lengths[paths]):
-                flat[filled + i] = accepted[0][p, i]
+                flat[filled + i] = path[p, i]
             filled += lengths[paths]
             paths += 1
     return counts, lengths[:paths].copy(), flat[:filled].copy()
 
 
 def k_shortest_to(
-    topology: Topology, dst_switch: int, src_switches: npt.ArrayLike, k: int, *, extra: int | None = None, seed: int = 0
+    topology: Topology,
+    dst_switch: int,
+    src_switches: npt.ArrayLike,
+    k: int,
+    *,
+    extra: int | None = None,
+    seed: int = 0,
+    weight: Ints | None = None,
 ) -> PathSet:
     """Find the k shortest loopless paths from switches to one switch.
 
@@ -398,8 +486,10 @@ def k_shortest_to(
     dst_switch: end of all paths.
     src_switches: int64 [pairs], their beginnings.
     k: most paths per pair.
-    extra: most hops beyond the shortest path; 0: equal-cost paths; None: no limit.
+    extra: most hops, or weight, beyond the shortest path; 0: equal-cost paths; None: no limit.
     seed: seed of the draws.
+    weight: int64 [channels], length of channels, 1 or more; None: 1 each. The weight of a path times the number of
+        switches is below 2**62 (not checked).
 
     Raises
     ------
@@ -410,11 +500,12 @@ def k_shortest_to(
     """
     if k < 1:
         raise ValueError("k must be at least 1")
-    counts, lengths, channel = _k_shortest_to(
-        dst_switch, np.asarray(src_switches, np.int64), k, _UNLIMITED if extra is None else extra, seed,
-        (topology.out_start, topology.dst),
-        (topology.in_start, topology.src[topology.in_channels], topology.in_channels),
+    network = _Network(
+        topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels], topology.in_channels,
+        weight, np.empty(topology.switches, np.int64),
     )  # fmt: skip
+    limit = _UNLIMITED if extra is None else extra
+    counts, lengths, channel = _k_shortest_to(dst_switch, np.asarray(src_switches, np.int64), k, limit, seed, network)
     return PathSet(starts(counts), starts(lengths), channel)
 
 

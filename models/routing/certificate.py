@@ -20,38 +20,19 @@ from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.validation import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.rules.port_sets import pack_ports, ports_towards
-from flitlab.models.rules.tables import (
-    ADAPTIVE,
-    ANY,
-    DATELINE_CROSSING,
-    DATELINE_ENTRY,
-    ESCAPE,
-    GROUPS,
-    HOP,
-    LAYERED,
-    LEGS,
-    PATHS,
-    POLARIZED,
-    PROGRESSIVE,
-    RESERVE,
-    RISING,
-    TABLE,
-    VIA,
-    Tables,
-)
+from flitlab.models.rules.tables import RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, Rings, allowed_vcs, make_rings
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 POLICY_NAMES = {
-    ANY: "any", HOP: "hop", DATELINE_ENTRY: "dateline on_entry", DATELINE_CROSSING: "dateline at_crossing",
-    LAYERED: "layered", LEGS: "legs", ESCAPE: "escape", GROUPS: "groups",
-    RISING: "rising", RESERVE: "reserve",
-}  # fmt: skip
+    code: {"DATELINE_ENTRY": "dateline on_entry", "DATELINE_CROSSING": "dateline at_crossing"}.get(name, name.lower())
+    for name, code in VcPolicy._asdict().items()
+}
 
 _GROWING = {
-    HOP: "the class of VCs grows with every hop", RISING: "the VC grows with every hop",
-    RESERVE: "the VC kept for each hop, which every head may take, grows with every hop",
+    VcPolicy.HOP: "the class of VCs grows with every hop", VcPolicy.RISING: "the VC grows with every hop",
+    VcPolicy.RESERVE: "the VC kept for each hop, which every head may take, grows with every hop",
 }  # fmt: skip
 """Why there is no cycle of dependencies, given as many VCs as the longest route has channels."""
 
@@ -62,10 +43,12 @@ MOST_COUNTED = 64
 """Switches up to which a message counts the sufficient layers."""
 
 _WHY = {
-    LAYERED: "the channel dependency graph of every layer is acyclic",
-    LEGS: "the channel dependency graph of each leg is acyclic",
-    GROUPS: "within a leg, local channels lead to a global one and that to local ones on other VCs",
-    ESCAPE: "the dependency graph of the escape channels is acyclic, and every packet may take one at any time",
+    VcPolicy.LAYERED: "the channel dependency graph of every layer is acyclic",
+    VcPolicy.LEGS: "the channel dependency graph of each leg is acyclic",
+    VcPolicy.GROUPS: "within a leg, local channels lead to a global one and that to local ones on other VCs",
+    VcPolicy.ESCAPE: (
+        "the dependency graph of the escape channels is acyclic, and every packet may take one at any time"
+    ),
 }
 
 
@@ -194,11 +177,11 @@ def width_of(routes: Routes, vcs: int, policy: int) -> int:
     vcs: virtual channels per channel.
     policy: VC policy, ANY, HOP, ...
     """
-    if policy == LAYERED:
+    if policy == VcPolicy.LAYERED:
         return routes.layers
-    if policy == GROUPS:
+    if policy == VcPolicy.GROUPS:
         return 2
-    return vcs if policy in (DATELINE_ENTRY, DATELINE_CROSSING) else 1
+    return vcs if policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING) else 1
 
 
 def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_switches: Ints | None = None) -> Ints:
@@ -225,12 +208,12 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
     """
     width = width_of(routes, vcs, policy)
     tables = routes.tables(topology)
-    if routes.form == VIA:
-        tables = tables._replace(form=TABLE)  # one leg
-    if policy == ESCAPE:
+    if routes.form == RouteForm.VIA:
+        tables = tables._replace(form=RouteForm.TABLE)  # one leg
+    if policy == VcPolicy.ESCAPE:
         tables = tables._replace(ports=pack_ports(_escape_sets(routes)))
-    per_source = policy in (DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, GROUPS)
-    classes = policy if per_source else ANY
+    per_source = policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING, VcPolicy.LAYERED, VcPolicy.GROUPS)
+    classes = policy if per_source else VcPolicy.ANY
     rings: Rings = make_rings(topology)
     ends = ends_of(topology)
     dst_switches = ends if dst_switches is None else dst_switches
@@ -238,9 +221,9 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
-        if routes.form == PATHS:
+        if routes.form == RouteForm.PATHS:
             known = _path_dependencies(
-                tables, topology.out_start, topology.dst, dst_switches, width, policy == LAYERED, table
+                tables, topology.out_start, topology.dst, dst_switches, width, policy == VcPolicy.LAYERED, table
             )  # fmt: skip
         else:
             known = _table_dependencies(
@@ -251,7 +234,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
         size *= 4
     known_edges = table[table >= 0]
     edges = np.column_stack([known_edges >> 32, known_edges & 0xFFFFFFFF])
-    if routes.form == VIA and policy == ANY:
+    if routes.form == RouteForm.VIA and policy == VcPolicy.ANY:
         edges = np.concatenate([edges, _junctions(topology, tables)])
     return edges
 
@@ -266,9 +249,13 @@ def _escape_sets(routes: Routes) -> Masks:
 
 def _uniform_next_hops(routes: Routes, policy: int) -> Masks | None:
     """The next hops, if dependencies are the same for all VCs and all sources; else None."""
-    if policy == ESCAPE:
+    if policy == VcPolicy.ESCAPE:
         return _escape_sets(routes)
-    return routes.ports if (routes.form, policy) in ((TABLE, ANY), (VIA, LEGS)) else None
+    return (
+        routes.ports
+        if (routes.form, policy) in ((RouteForm.TABLE, VcPolicy.ANY), (RouteForm.VIA, VcPolicy.LEGS))
+        else None
+    )
 
 
 def find_cycle(vertices: int, edges: Ints) -> list[int] | None:
@@ -323,7 +310,9 @@ def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> 
     names, steps = switch_names(topology), []
     for vertex in [*cycle[:6], cycle[0]]:
         channel, vc_class = divmod(vertex, width)
-        vc = {LAYERED: f"layer {vc_class}", ESCAPE: "VC 0"}.get(policy, f"VC {'*' if width == 1 else vc_class}")
+        vc = {VcPolicy.LAYERED: f"layer {vc_class}", VcPolicy.ESCAPE: "VC 0"}.get(
+            policy, f"VC {'*' if width == 1 else vc_class}"
+        )
         u, v = map(names.label, (topology.src[channel], topology.dst[channel]))
         steps.append(f"({u}->{v}, {vc})")
     if len(cycle) > 6:
@@ -357,21 +346,27 @@ def _has_datelines(topology: Topology, routes: Routes) -> bool:
 
 def _least_vcs(routes: Routes, policy: int) -> int:
     """The fewest VCs that a policy needs."""
-    legs, longest = 2 if routes.form == VIA else 1, routes.hops_max
+    legs, longest = 2 if routes.form == RouteForm.VIA else 1, routes.hops_max
     each = {
-        ANY: 1, HOP: longest, RISING: longest, RESERVE: longest + 1, LAYERED: legs * routes.layers,
-        GROUPS: 2 * legs + (routes.select == PROGRESSIVE),
-    }  # fmt: skip
+        VcPolicy.ANY: 1,
+        VcPolicy.HOP: longest,
+        VcPolicy.RISING: longest,
+        VcPolicy.RESERVE: longest + 1,
+        VcPolicy.LAYERED: legs * routes.layers,
+        VcPolicy.GROUPS: 2 * legs + (routes.select == Selection.PROGRESSIVE),
+    }
     return each.get(policy, 2)
 
 
 def _applicable_policies(topology: Topology, routes: Routes) -> list[int]:
     """The policies that need few VCs and can apply to the routes, the best first."""
-    revised = routes.select == PROGRESSIVE
+    revised = routes.select == Selection.PROGRESSIVE
     suit = {
-        ANY: routes.form != POLARIZED and not revised, DATELINE_ENTRY: _has_datelines(topology, routes),
-        LEGS: routes.form == VIA and not revised, GROUPS: routes.group is not None,
-    }  # fmt: skip
+        VcPolicy.ANY: routes.form != RouteForm.POLARIZED and not revised,
+        VcPolicy.DATELINE_ENTRY: _has_datelines(topology, routes),
+        VcPolicy.LEGS: routes.form == RouteForm.VIA and not revised,
+        VcPolicy.GROUPS: routes.group is not None,
+    }
     return [policy for policy, suits in suit.items() if suits]
 
 
@@ -380,13 +375,13 @@ def _default(topology: Topology, routes: Routes, vcs: int) -> int:
 
     RISING if none has. With enough VCs RISING saturates last on most networks (figures in docs/routing.md).
     """
-    enough = vcs >= _least_vcs(routes, RISING)
+    enough = vcs >= _least_vcs(routes, VcPolicy.RISING)
     for policy in _applicable_policies(topology, routes):
-        if policy != ANY and enough:
+        if policy != VcPolicy.ANY and enough:
             break
         if vcs >= _least_vcs(routes, policy) and _is_safe(topology, routes, vcs, policy):
             return policy
-    return RISING
+    return VcPolicy.RISING
 
 
 def _policies_with_fewer_vcs(topology: Topology, routes: Routes, vcs: int, limit: int) -> str:
@@ -396,11 +391,15 @@ def _policies_with_fewer_vcs(topology: Topology, routes: Routes, vcs: int, limit
         least = _least_vcs(routes, policy)
         if least < limit and _is_safe(topology, routes, max(vcs, least), policy):
             fewest_vcs[POLICY_NAMES[policy].split()[0]] = least
-    if limit > 2 and routes.kind == "minimal" and routes.select == ADAPTIVE and not topology.directed:
+    if limit > 2 and routes.kind == "minimal" and routes.select == Selection.ADAPTIVE and not topology.directed:
         fewest_vcs["escape"] = 2
-    if topology.switches <= MOST_COUNTED and routes.form != POLARIZED and routes.select != PROGRESSIVE:
+    if (
+        topology.switches <= MOST_COUNTED
+        and routes.form != RouteForm.POLARIZED
+        and routes.select != Selection.PROGRESSIVE
+    ):
         with suppress(SpecError):
-            layers = assign_layers(topology, routes)[1] * (2 if routes.form == VIA else 1)
+            layers = assign_layers(topology, routes)[1] * (2 if routes.form == RouteForm.VIA else 1)
             if layers < limit:
                 fewest_vcs["layered"] = layers
     fewest_vcs = {f"vc_policy {name}": least for name, least in fewest_vcs.items()}
@@ -417,14 +416,14 @@ def _vc_shortage(topology: Topology, routes: Routes, vcs: int, policy: int) -> s
     least = _least_vcs(routes, policy)
     if vcs >= least:
         return None
-    if policy == HOP:
+    if policy == VcPolicy.HOP:
         wrong = f"hop-indexed VCs need one for each channel of the longest route, which has {least}"
-    elif policy == RISING:
+    elif policy == VcPolicy.RISING:
         wrong = f"rising needs a VC for each channel of the longest route, which has {least}, and there are {vcs}"
-    elif policy == RESERVE:
+    elif policy == VcPolicy.RESERVE:
         wrong = f"reserve needs more VCs than the longest route has channels, {routes.hops_max}, and there are {vcs}"
-    elif policy == LAYERED:
-        legs = f", {routes.layers} for each leg" if routes.form == VIA else ""
+    elif policy == VcPolicy.LAYERED:
+        legs = f", {routes.layers} for each leg" if routes.form == RouteForm.VIA else ""
         wrong = f"the routes need {least} layers{legs}, and each a VC"
     else:
         wrong = f"{POLICY_NAMES[policy].split()[0]} needs {least} VCs or more"
@@ -457,18 +456,18 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
     """
     routes = validate_routes(topology, routes)  # which counts the longest route
     if routes.deflection:
-        return Certified(ANY, "deflection waits for no buffer: no certificate is needed")
+        return Certified(VcPolicy.ANY, "deflection waits for no buffer: no certificate is needed")
     policy = routes.vc_policy
     if policy is None:
         policy = _default(topology, routes, vcs)
-    if policy in (DATELINE_ENTRY, DATELINE_CROSSING) and not _has_datelines(topology, routes):
+    if policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING) and not _has_datelines(topology, routes):
         raise SpecError(
             "dateline needs routing dor on a mesh, torus or hypercube (hop and layered serve every routing)",
             key="vc_policy",
         )
     shortage = _vc_shortage(topology, routes, vcs, policy)
     if shortage is not None:
-        if policy not in (HOP, RISING, LAYERED):
+        if policy not in (VcPolicy.HOP, VcPolicy.RISING, VcPolicy.LAYERED):
             raise SpecError(shortage, key="vcs")
         if not allow_deadlock:
             raise SpecError(f"{shortage} (or switching.allow_deadlock: true)", key="vcs")
@@ -478,8 +477,8 @@ def certify(topology: Topology, routes: Routes, vcs: int, allow_deadlock: bool =
         return Certified(policy, f"{name}: {_GROWING[policy]}; longest route {routes.hops_max}, VCs {vcs}")
     cycle = _find_dependency_cycle(topology, routes, vcs, policy)
     if cycle is None:
-        if policy == LAYERED:
-            name = f"layered in {routes.layers}{' for each leg' if routes.form == VIA else ''}"
+        if policy == VcPolicy.LAYERED:
+            name = f"layered in {routes.layers}{' for each leg' if routes.form == RouteForm.VIA else ''}"
         return Certified(policy, f"{name}: {_WHY.get(policy, 'the channel dependency graph is acyclic')}")
     text = _describe(topology, cycle, width_of(routes, vcs, policy), policy)
     if allow_deadlock:

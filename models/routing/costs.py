@@ -11,7 +11,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import Walk, follow, new_walk
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import PATHS, PROGRESSIVE, TABLE, VIA
+from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.topology.graph import Topology
 
 _FAR = np.int64(1) << np.int64(60)
@@ -44,15 +44,15 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     np.maximum.at(high, topology.host_switch, host)
     if topology.hosts < 2 or len(ends) < 2:
         return Costs(*local)
-    if routes.form == PATHS:
+    if routes.form == RouteForm.PATHS:
         assert routes.paths is not None
         least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, low, high)
-    elif routes.form in (TABLE, VIA):
+    elif routes.form in (RouteForm.TABLE, RouteForm.VIA):
         graph = topology.out_start, topology.dst
         least, most, out, back = _hop_costs(routes.ports, ends, graph, channel, low, high, new_walk(topology.switches))
-        if routes.form == VIA:
+        if routes.form == RouteForm.VIA:
             most = int((out + back)[ends].max())
-            most += int(channel.max(initial=0)) * (routes.select == PROGRESSIVE)
+            most += int(channel.max(initial=0)) * (routes.select == Selection.PROGRESSIVE)
     else:
         spread = 2 * int(host.min()), 2 * int(host.max())
         bounds = spread[0] + int(channel.min()), spread[1] + routes.hops_max * int(channel.max())

@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import RANDOM
+from flitlab.models.rules.tables import Selection
 from flitlab.models.topology.graph import Topology
 
 
@@ -30,4 +30,4 @@ class Deflection(RoutingSpec):
                 key="kind",
             )
         ports, diameter = minimal_ports(topology)
-        return Routes(self.kind, ports, RANDOM, diameter, deflection=True)
+        return Routes(self.kind, ports, Selection.RANDOM, diameter, deflection=True)

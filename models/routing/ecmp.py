@@ -14,7 +14,7 @@ from flitlab.models.routing.paths import path_table, require_connected, shortest
 from flitlab.models.routing.routes import PER, Routes
 from flitlab.models.routing.weights import WeightedSpec, path_sets
 from flitlab.models.rules.bits import popcount, select
-from flitlab.models.rules.draw import PATH_TIES, below, draw
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.topology.graph import Topology
 
 
@@ -33,7 +33,7 @@ def limit_next_hops(ports: Masks, most: int, seed: int) -> None:
         for v in range(len(ports)):
             drawn = 0
             while popcount(ports[t, v]) > most:
-                word = draw(seed, PATH_TIES, v, (t << 7) | drawn)
+                word = draw(seed, Stream.PATH_TIES, v, (t << 7) | drawn)
                 ports[t, v] ^= one << np.uint64(select(ports[t, v], below(word, popcount(ports[t, v]))))
                 drawn += 1
 

@@ -11,30 +11,7 @@ from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
 from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import (
-    ADAPTIVE,
-    ANY,
-    DIGITS,
-    ESCAPE,
-    GROUPS,
-    HASH,
-    HOP,
-    LAYERED,
-    LEAST_QUEUED,
-    LEGS,
-    MAX_PATH_PORTS,
-    MAX_PORTS,
-    PATHS,
-    POLARIZED,
-    PROGRESSIVE,
-    RANDOM,
-    RESERVE,
-    RISING,
-    TABLE,
-    UGAL_GLOBAL,
-    UGAL_LOCAL,
-    VIA,
-)
+from flitlab.models.rules.tables import MAX_PATH_PORTS, MAX_PORTS, RouteForm, Selection, VcPolicy
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, array_errors, first_error, is_whole, notes_errors
 
@@ -58,30 +35,35 @@ def form_errors(topology: Topology, routes: Routes) -> Errors:
     degree = int(topology.out_degree.max(initial=0))
     yield from _select_errors(routes)
     yield from notes_errors(routes.notes)
-    if form != PATHS and degree > MAX_PORTS:
+    if form != RouteForm.PATHS and degree > MAX_PORTS:
         yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or raise SpecError"
-    if form == DIGITS and routes.digits is None:
+    if form == RouteForm.DIGITS and routes.digits is None:
         yield "digits", "form DIGITS needs digits: (degree, shift)"
-    yield from array_errors("ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (TABLE, VIA), n))
-    for name, needed in (("leg", form in (VIA, POLARIZED)), ("escape", policy == ESCAPE)):
+    yield from array_errors(
+        "ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (RouteForm.TABLE, RouteForm.VIA), n)
+    )
+    for name, needed in (("leg", form in (RouteForm.VIA, RouteForm.POLARIZED)), ("escape", policy == VcPolicy.ESCAPE)):
         array = getattr(routes, name)
         if needed or array is not None:
             yield from array_errors(name, array, np.uint8, n, n)
     if routes.port_threshold is not None:
         yield from _port_threshold_errors(topology, routes, degree)
-    if policy == GROUPS or routes.group is not None:
+    if policy == VcPolicy.GROUPS or routes.group is not None:
         yield from array_errors("group", routes.group, np.int32, n)
-    if routes.escape is not None and policy != ESCAPE:
+    if routes.escape is not None and policy != VcPolicy.ESCAPE:
         yield "escape", "escape is given, but vc_policy is not ESCAPE"
     valid_paths = True
-    if (routes.paths is not None) != (form == PATHS):
+    if (routes.paths is not None) != (form == RouteForm.PATHS):
         valid_paths = False
-        yield "paths", "form PATHS needs paths: a PathTable" if form == PATHS else "paths are of form PATHS only"
-    elif form == PATHS:
+        yield (
+            "paths",
+            "form PATHS needs paths: a PathTable" if form == RouteForm.PATHS else "paths are of form PATHS only",
+        )
+    elif form == RouteForm.PATHS:
         errors = list(_path_form_errors(topology, routes.paths, degree))
         valid_paths = not errors
         yield from errors
-    if (policy == LAYERED or routes.layer is not None) and valid_paths:
+    if (policy == VcPolicy.LAYERED or routes.layer is not None) and valid_paths:
         yield from _layer_errors(routes, n)
 
 
@@ -96,11 +78,11 @@ def _number_errors(routes: Routes) -> Errors:
     for name in ("form", "select", "hops_max", "layers", "threshold"):
         if not is_whole(value := getattr(routes, name)):
             yield name, f"{name} must be a whole number, and is {value!r}"
-    if routes.form not in (TABLE, PATHS, VIA, DIGITS, POLARIZED):
+    if routes.form not in RouteForm:
         forms = "TABLE, PATHS, VIA, DIGITS or POLARIZED of flitlab.models.routing.routes"
         yield "form", f"form is {routes.form!r}: it must be {forms}"
     policy = routes.vc_policy
-    if policy is not None and not (is_whole(policy) and ANY <= policy <= RESERVE):
+    if policy is not None and not (is_whole(policy) and policy in VcPolicy):
         yield "vc_policy", f"vc_policy is {policy!r}: it must be None, or ANY, HOP ... of flitlab.models.routing.routes"
     if not isinstance(routes.deflection, bool | np.bool_):
         yield "deflection", f"deflection must be True or False, and is {routes.deflection!r}"
@@ -112,29 +94,32 @@ def _number_errors(routes: Routes) -> Errors:
 def _select_errors(routes: Routes) -> Errors:
     """Choices, VC policies and forms that do not fit together."""
     form, select, policy = routes.form, routes.select, routes.vc_policy
-    choices = {VIA: (RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE), PATHS: (RANDOM, HASH, LEAST_QUEUED)}
-    if form in (PATHS, VIA) and select == ADAPTIVE:
+    choices = {
+        RouteForm.VIA: ("RANDOM", "HASH", "UGAL_LOCAL", "UGAL_GLOBAL", "PROGRESSIVE"),
+        RouteForm.PATHS: ("RANDOM", "HASH", "LEAST_QUEUED"),
+    }.get(form, ("RANDOM", "HASH", "ADAPTIVE"))
+    if form in (RouteForm.PATHS, RouteForm.VIA) and select == Selection.ADAPTIVE:
         yield "select", "select ADAPTIVE serves TABLE and DIGITS only: the others draw once, at the source"
-    elif select not in choices.get(form, (RANDOM, HASH, ADAPTIVE)):
-        names = {
-            VIA: "RANDOM, HASH, UGAL_LOCAL, UGAL_GLOBAL or PROGRESSIVE", PATHS: "RANDOM, HASH or LEAST_QUEUED"
-        }.get(form, "RANDOM, HASH or ADAPTIVE")  # fmt: skip
+    elif select not in (getattr(Selection, name) for name in choices):
+        names = f"{', '.join(choices[:-1])} or {choices[-1]}"
         yield "select", f"select is {select}: it must be {names} of flitlab.models.routing.routes"
-    if form == POLARIZED and select != ADAPTIVE:
+    if form == RouteForm.POLARIZED and select != Selection.ADAPTIVE:
         yield "select", "form POLARIZED needs select ADAPTIVE"
-    if select == PROGRESSIVE and (routes.group is None or policy not in (None, GROUPS, HOP, RISING)):
+    if select == Selection.PROGRESSIVE and (
+        routes.group is None or policy not in (None, VcPolicy.GROUPS, VcPolicy.HOP, VcPolicy.RISING)
+    ):
         yield "select", "select PROGRESSIVE needs group, and vc_policy None, GROUPS, RISING or HOP"
-    if form == POLARIZED and policy not in (HOP, RISING):
+    if form == RouteForm.POLARIZED and policy not in (VcPolicy.HOP, VcPolicy.RISING):
         yield "vc_policy", "form POLARIZED needs vc_policy RISING or HOP"
     if not 0 <= routes.threshold <= 1 << 30:
         yield "threshold", f"threshold is {routes.threshold}: it must be 0 or more, and at most 2**30"
     if not 1 <= routes.draws <= MOST_DRAWS:
         yield "draws", f"draws is {routes.draws}: it must be 1 to {MOST_DRAWS}"
-    if routes.deflection and form != TABLE:
+    if routes.deflection and form != RouteForm.TABLE:
         yield "deflection", "deflection needs form TABLE"
-    if policy == LEGS and form != VIA:
+    if policy == VcPolicy.LEGS and form != RouteForm.VIA:
         yield "vc_policy", "vc_policy LEGS needs form VIA"
-    if policy == ESCAPE and (form != TABLE or select != ADAPTIVE):
+    if policy == VcPolicy.ESCAPE and (form != RouteForm.TABLE or select != Selection.ADAPTIVE):
         yield "vc_policy", "vc_policy ESCAPE needs form TABLE and select ADAPTIVE"
 
 
@@ -184,7 +169,7 @@ def _threshold_errors(table: PathTable, n: int) -> Errors:
 def _port_threshold_errors(topology: Topology, routes: Routes, degree: int) -> Errors:
     """Invalid shares of next hops: every allowed port needs one, and those of a switch must sum to one."""
     n, table = topology.switches, routes.port_threshold
-    if routes.form not in (TABLE, VIA) or routes.select not in (RANDOM, HASH):
+    if routes.form not in (RouteForm.TABLE, RouteForm.VIA) or routes.select not in (Selection.RANDOM, Selection.HASH):
         yield "port_threshold", "port_threshold goes with form TABLE or VIA, and select RANDOM or HASH"
         return
     form = list(array_errors("port_threshold", table, np.uint8, n, n, degree))

@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes, RoutingSpec
-from flitlab.models.rules.tables import DIGITS, MAX_PORTS
+from flitlab.models.rules.tables import MAX_PORTS, RouteForm
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 
@@ -59,6 +59,6 @@ class Arithmetic(RoutingSpec):
         if digits[0] > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
         return Routes(
-            self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=DIGITS,
+            self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=RouteForm.DIGITS,
             digits=digits, notes={"degree": digits[0], "shift": digits[1]},
         )  # fmt: skip

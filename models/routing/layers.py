@@ -19,7 +19,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import MAX_PORTS, PATHS, Tables
+from flitlab.models.rules.tables import MAX_PORTS, RouteForm, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -225,7 +225,7 @@ def assign_layers(
     layer = np.zeros(total, np.uint8)
     graph = topology.out_start, topology.dst, topology.in_start, topology.in_channels, topology.src
     limit = most or MOST_LAYERS
-    count = _first_fit(units, routes.form == PATHS, starts, routes.tables(topology), graph, layer, limit)
+    count = _first_fit(units, routes.form == RouteForm.PATHS, starts, routes.tables(topology), graph, layer, limit)
     if count < 0:
         raise SpecError(f"the routes need more than {limit} layers", key="vc_policy")
     return _split_layers(layer, units, count, most or count), max(count, most or count)

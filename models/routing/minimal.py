@@ -4,18 +4,24 @@
 from dataclasses import replace
 from typing import Literal
 
-from flitlab.models.arrays import Masks
+import numpy as np
+
+from flitlab.models.arrays import Bytes, Masks
+from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.bit_parallel import shortest_ports
+from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import warn_of_two_global_channels
-from flitlab.models.routing.escape import escape_ports
 from flitlab.models.routing.imase import digits_of
 from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes
+from flitlab.models.routing.updown import updown_ports
 from flitlab.models.routing.weights import Hops, WeightedSpec
-from flitlab.models.rules.tables import DIGITS, ESCAPE, MAX_PORTS
+from flitlab.models.rules.bits import popcount, select
+from flitlab.models.rules.tables import MAX_PORTS, RouteForm, VcPolicy
 from flitlab.models.table_cache import TableCache
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import switch_names
 
 
 def minimal_ports(topology: Topology) -> tuple[Masks, int]:
@@ -84,12 +90,14 @@ class Minimal(WeightedSpec):
     select: Literal["random", "hash", "adaptive"] = "random"
 
     def routes(self, topology: Topology) -> Routes:
-        escapes = self.policy_code() == ESCAPE and self.select == "adaptive"
+        escapes = self.policy_code() == VcPolicy.ESCAPE and self.select == "adaptive"
         by_hops = self.ties == "all" and self.weights(topology) is None
         large = topology.switches > MOST_IN_TABLE and by_hops and not escapes
         digits = digits_of(topology) if large else None
         if digits is not None and digits[0] <= MAX_PORTS:
-            return Routes(self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=DIGITS, digits=digits)
+            return Routes(
+                self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=RouteForm.DIGITS, digits=digits
+            )
         key = topology.content_hash, self.weight, self.ties, self.hop_ticks
         known = _shortest.get(key)
         hops = self.next_hops(topology) if known is None else known[1]._replace(ports=known[0])
@@ -101,4 +109,41 @@ class Minimal(WeightedSpec):
             return routes
         escape, name, longest = escape_ports(topology)
         most = hops.longest - 1 + longest if hops.longest else 0
-        return replace(routes, vc_policy=ESCAPE, escape=escape, hops_max=most, notes={**hops.notes, "escape": name})
+        return replace(
+            routes, vc_policy=VcPolicy.ESCAPE, escape=escape, hops_max=most, notes={**hops.notes, "escape": name}
+        )
+
+
+def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
+    """The port uint8 [t, v] of a routing with one path per pair and acyclic dependencies, its name, its longest route.
+
+    Dimension order on meshes, hypercubes and HyperX, up*/down* elsewhere. Raises ``SpecError`` on a uni-directional
+    topology.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
+    grid = line_grid(topology)
+    if grid is not None and not grid.wrap:
+        ports, longest = dimension_order_ports(topology, grid)
+        return _one_each(ports), "dor", longest
+    if topology.directed:
+        raise SpecError(
+            "escape channels follow dor or updown, and this uni-directional topology has neither; hop serves it",
+            key="vc_policy",
+        )
+    ports, longest, roots = updown_ports(topology)
+    return _one_each(ports), f"updown from {switch_names(topology).values(roots)}", longest
+
+
+@njit
+def _one_each(ports: Masks) -> Bytes:
+    """One port of each set, uint8, chosen by destination and switch to share the load; 0 of empty sets."""
+    port = np.zeros(ports.shape, np.uint8)
+    for t in range(len(ports)):
+        for v in range(len(ports)):
+            count = popcount(ports[t, v])
+            if count > 0:
+                port[t, v] = select(ports[t, v], (t + v) % count)
+    return port

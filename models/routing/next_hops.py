@@ -11,7 +11,7 @@ from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import VIA
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, first_error, with_count
 
@@ -102,7 +102,7 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     shapes = n, n, kinds, kinds, (kinds, n + 1), kinds
     survey, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
     escape = none if routes.escape is None else routes.escape
-    leg = none if routes.form != VIA or routes.leg is None else routes.leg
+    leg = none if routes.form != RouteForm.VIA or routes.leg is None else routes.leg
     starts = np.arange(n) if routes.deflection else ends
     if len(escape) == len(leg) == 0 and _all_paths_end(topology, routes, starts, ends, survey):
         return survey

@@ -12,9 +12,9 @@ from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
 from flitlab.models.routing.planned import NextHopWeights, PathPlan, PathWeights, PlannedSpec, Weigh
-from flitlab.models.routing.routes import LEAST_QUEUED, NO_PORTS, PER, Routes
+from flitlab.models.routing.routes import NO_PORTS, PER, Routes, Selection
 from flitlab.models.routing.weighted_paths import weighted_path_table
-from flitlab.models.rules.tables import PATHS
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
@@ -142,5 +142,7 @@ class Optimal(PlannedSpec):
             topology, own, weighed.paths, weighed.weight, min(PATHS_WITHOUT_DEMAND, plan.keep), self.seed
         )
         notes = {**notes, "paths_used": len(weighed.weight), **path_notes(topology, table)}
-        routes = Routes(self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=PATHS, paths=table)
-        return replace(routes, select=LEAST_QUEUED, draws=self.draws) if self.select == "adaptive" else routes
+        routes = Routes(
+            self.kind, NO_PORTS, PER[self.per], longest(table), notes=notes, form=RouteForm.PATHS, paths=table
+        )
+        return replace(routes, select=Selection.LEAST_QUEUED, draws=self.draws) if self.select == "adaptive" else routes

@@ -88,7 +88,9 @@ def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> Pa
     return PathTable(pair_start, path_start, port)
 
 
-def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> Iterator[tuple[Ints, PathSet]]:
+def shortest_sets(
+    topology: Topology, k: int, extra: int | None, seed: int, weight: Ints | None = None
+) -> Iterator[tuple[Ints, PathSet]]:
     """The k shortest paths between switches with hosts, by destination.
 
     Parameters
@@ -97,6 +99,7 @@ def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> I
     k: paths per pair.
     extra: hops above the shortest that are allowed; None: any.
     seed: of draws.
+    weight: int64 [channels], length of channels; None: 1 each.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def shortest_sets(topology: Topology, k: int, extra: int | None, seed: int) -> I
         src_switches = ends[ends != dst_switch]
         yield (
             src_switches * topology.switches + dst_switch,
-            k_shortest_to(topology, dst_switch, src_switches, k, extra=extra, seed=seed),
+            k_shortest_to(topology, dst_switch, src_switches, k, extra=extra, seed=seed, weight=weight),
         )
 
 
@@ -148,6 +151,21 @@ def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
     return PathSet(
         starts(paths.counts[pairs]), starts(lengths[is_chosen]), paths.channel[np.repeat(is_chosen, lengths)]
     )
+
+
+def within_hops(paths: PathSet, max_hops: int) -> PathSet:
+    """The paths of at most ``max_hops`` channels, and all as short as the shortest of their pair.
+
+    Parameters
+    ----------
+    paths: at least one for every pair.
+    max_hops: most channels.
+    """
+    lengths = paths.lengths
+    shortest = np.repeat(lengths[paths.pair_start[:-1]], paths.counts)
+    is_kept = lengths <= np.maximum(shortest, max_hops)
+    counts = np.diff(starts(is_kept)[paths.pair_start])
+    return PathSet(starts(counts), starts(lengths[is_kept]), paths.channel[np.repeat(is_kept, lengths)])
 
 
 def longest(table: PathTable) -> int:

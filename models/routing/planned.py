@@ -129,12 +129,7 @@ class PlannedSpec(RoutingSpec):
         raise NotImplementedError
 
     def routes(self, topology: Topology) -> Routes:
-        """Raise ``SpecError``: without a demand and a solver there are no routes.
-
-        Parameters
-        ----------
-        topology: the network.
-        """
+        """Raise ``SpecError``: without a demand and a solver there are no routes."""
         raise SpecError(f"{self.kind} is made for a demand before anything runs; on a topology alone it is not defined")
 
 

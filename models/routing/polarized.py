@@ -7,7 +7,7 @@ from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.minimal import minimal_ports
-from flitlab.models.routing.routes import ADAPTIVE, NO_PORTS, POLARIZED, RISING, Routes, RoutingSpec
+from flitlab.models.routing.routes import NO_PORTS, RouteForm, Routes, RoutingSpec, Selection, VcPolicy
 from flitlab.models.routing.valiant import route_hops
 from flitlab.models.topology.graph import Topology
 
@@ -49,6 +49,6 @@ class Polarized(RoutingSpec):
             raise SpecError(f"must be at least the diameter, {diameter}", key="hops")
         hops = min(hops, topology.switches - 1)  # no route visits a switch twice
         return Routes(
-            self.kind, NO_PORTS, ADAPTIVE, hops, vc_policy=RISING, form=POLARIZED, leg=route_hops(topology, ports),
-            threshold=self.penalty, notes={"hops": hops, "penalty": self.penalty},
+            self.kind, NO_PORTS, Selection.ADAPTIVE, hops, vc_policy=VcPolicy.RISING, form=RouteForm.POLARIZED,
+            leg=route_hops(topology, ports), threshold=self.penalty, notes={"hops": hops, "penalty": self.penalty},
         )  # fmt: skip

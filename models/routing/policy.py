@@ -9,28 +9,8 @@ from pydantic import Field
 from flitlab.models.registry import Spec, SpecError
 from flitlab.models.routing.layers import assign_layers
 from flitlab.models.routing.route_set import Routes
-from flitlab.models.rules.tables import (
-    ANY,
-    DATELINE_CROSSING,
-    DATELINE_ENTRY,
-    ESCAPE,
-    GROUPS,
-    HOP,
-    LAYERED,
-    LEGS,
-    POLARIZED,
-    PROGRESSIVE,
-    RESERVE,
-    RISING,
-    VIA,
-)
+from flitlab.models.rules.tables import RouteForm, Selection, VcPolicy
 from flitlab.models.topology.graph import Topology
-
-_POLICIES = {
-    "any": ANY, "hop": HOP, "rising": RISING, "reserve": RESERVE, "layered": LAYERED, "legs": LEGS, "escape": ESCAPE,
-    "groups": GROUPS,
-}  # fmt: skip
-
 
 VcPolicyKind = Literal["any", "hop", "rising", "reserve", "dateline", "layered", "legs", "escape", "groups"]
 
@@ -63,8 +43,9 @@ class VcPolicySpec(Spec):
     def code(self) -> int:
         """The constant of :mod:`flitlab.models.rules.tables` that names the policy."""
         if self.kind == "dateline":
-            return DATELINE_ENTRY if self.choose == "on_entry" else DATELINE_CROSSING
-        return _POLICIES[self.kind]
+            return VcPolicy.DATELINE_ENTRY if self.choose == "on_entry" else VcPolicy.DATELINE_CROSSING
+        code: int = getattr(VcPolicy, self.kind.upper())
+        return code
 
 
 def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None) -> Routes:
@@ -89,28 +70,28 @@ def with_vc_policy(topology: Topology, routes: Routes, spec: VcPolicySpec | None
     if spec is None or routes.deflection:
         return routes
     policy = spec.code()
-    if routes.form == POLARIZED and policy not in (HOP, RISING):
+    if routes.form == RouteForm.POLARIZED and policy not in (VcPolicy.HOP, VcPolicy.RISING):
         raise SpecError("must be rising or hop: packets may come by any channel after any other", key="vc_policy")
-    if routes.select == PROGRESSIVE and policy not in (GROUPS, HOP, RISING):
+    if routes.select == Selection.PROGRESSIVE and policy not in (VcPolicy.GROUPS, VcPolicy.HOP, VcPolicy.RISING):
         raise SpecError("must be groups, rising or hop: two legs may follow a first channel", key="vc_policy")
-    if policy == LEGS and routes.form != VIA:
+    if policy == VcPolicy.LEGS and routes.form != RouteForm.VIA:
         raise SpecError(
             "legs needs a routing over an intermediate switch: valiant or ugal (hop and layered serve every routing)",
             key="vc_policy",
         )
-    if policy == ESCAPE and routes.escape is None:
+    if policy == VcPolicy.ESCAPE and routes.escape is None:
         raise SpecError(
             "escape needs routing minimal with select: adaptive (hop and layered serve every routing)", key="vc_policy"
         )
-    if policy == GROUPS and routes.group is None:
+    if policy == VcPolicy.GROUPS and routes.group is None:
         raise SpecError(
             "groups needs the routing dragonfly, or valiant or ugal with legs: dragonfly (hop and layered serve every "
             "routing)",
             key="vc_policy",
         )
-    if policy != ESCAPE and routes.escape is not None:
+    if policy != VcPolicy.ESCAPE and routes.escape is not None:
         raise SpecError("must be escape: the routing has escape channels of its own", key="vc_policy")
-    if policy != LAYERED:
+    if policy != VcPolicy.LAYERED:
         return replace(routes, vc_policy=policy)
     layer, layers = assign_layers(topology, routes, spec.order, spec.layers)
     return replace(routes, vc_policy=policy, layer=layer, layers=layers, notes={**routes.notes, "layers": layers})

@@ -11,29 +11,11 @@ from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
 from flitlab.models.routing.bit_parallel import longest_paths
 from flitlab.models.rules.port_sets import pack_ports
-from flitlab.models.rules.tables import (
-    ADAPTIVE,
-    ANY,
-    DIGITS,
-    ESCAPE,
-    GROUPS,
-    HASH,
-    LAYERED,
-    LEAST_QUEUED,
-    POLARIZED,
-    PROGRESSIVE,
-    RANDOM,
-    RISING,
-    TABLE,
-    UGAL_GLOBAL,
-    UGAL_LOCAL,
-    VIA,
-    Tables,
-)
+from flitlab.models.rules.tables import RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.topology.graph import Topology
 
-SELECT = {"random": RANDOM, "hash": HASH, "adaptive": ADAPTIVE}
-PER = {"packet": RANDOM, "flow": HASH}
+SELECT = {"random": Selection.RANDOM, "hash": Selection.HASH, "adaptive": Selection.ADAPTIVE}
+PER = {"packet": Selection.RANDOM, "flow": Selection.HASH}
 
 NO_PORTS = np.zeros((0, 0), np.uint64)
 _NONE = np.zeros(0, np.int64)
@@ -101,7 +83,7 @@ class Routes:
     deflection: bool = False
     vc_policy: int | None = None
     notes: dict[str, Any] = field(default_factory=dict)
-    form: int = TABLE
+    form: int = RouteForm.TABLE
     paths: PathTable | None = None
     leg: Bytes | None = None
     digits: tuple[int, int] | None = None
@@ -117,30 +99,33 @@ class Routes:
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         parts: list[Any] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy, self.hops_max]
-        if self.form != TABLE or self.vc_policy in (LAYERED, ESCAPE, GROUPS):
+        if self.form != RouteForm.TABLE or self.vc_policy in (VcPolicy.LAYERED, VcPolicy.ESCAPE, VcPolicy.GROUPS):
             parts += [self.form, *(self.paths or ())[:3], self.digits, self.layers]
             if self.paths is not None and len(self.paths.threshold):
                 parts.append(self.paths.threshold)
             parts += [array for array in (self.layer, self.escape, self.group) if array is not None]
-        if self.select == LEAST_QUEUED:
+        if self.select == Selection.LEAST_QUEUED:
             parts.append(self.draws)
         if self.port_threshold is not None:
             parts.append(self.port_threshold)
-        if self.select in (UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE) or self.form == POLARIZED:
+        if (
+            self.select in (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.PROGRESSIVE)
+            or self.form == RouteForm.POLARIZED
+        ):
             parts.append(self.threshold)
         return content_hash(*parts)
 
     @property
     def oblivious(self) -> bool:
         """Whether the routing split is fixed beforehand, so that path-restricted ceilings apply."""
-        return not self.deflection and self.select in (RANDOM, HASH)
+        return not self.deflection and self.select in (Selection.RANDOM, Selection.HASH)
 
     @property
     def weighed(self) -> bool:
         """Whether its paths, or next hops, have weights."""
         return self.port_threshold is not None or (self.paths is not None and len(self.paths.threshold) > 0)
 
-    def tables(self, topology: Topology, policy: int = ANY) -> Tables:
+    def tables(self, topology: Topology, policy: int = VcPolicy.ANY) -> Tables:
         """The routes for compiled code, with the tables of the VC policy in force.
 
         Parameters
@@ -150,9 +135,9 @@ class Routes:
         """
         paths = self.paths or PathTable(_NONE, _NONE, _NO_BYTES)
         degree, shift = self.digits or (0, 0)
-        computed, by_leg = self.form in (DIGITS, POLARIZED), self.form == VIA
-        rising = self.form == TABLE and policy == RISING
-        ends = computed or rising or self.select == PROGRESSIVE
+        computed, by_leg = self.form in (RouteForm.DIGITS, RouteForm.POLARIZED), self.form == RouteForm.VIA
+        rising = self.form == RouteForm.TABLE and policy == VcPolicy.RISING
+        ends = computed or rising or self.select == Selection.PROGRESSIVE
         none = np.zeros((0, 0), np.uint8)
         rest = longest_paths(topology, self.ports) if rising else none
         return Tables(

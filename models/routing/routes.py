@@ -10,38 +10,13 @@ from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.routing.policy import VcPolicyKind, VcPolicySpec, with_vc_policy
 from flitlab.models.routing.route_set import NO_PORTS, PER, SELECT, PathTable, Routes
 from flitlab.models.routing.validation import mark_validated, validate_routes
-from flitlab.models.rules.tables import (
-    ADAPTIVE,
-    ANY,
-    DATELINE_CROSSING,
-    DATELINE_ENTRY,
-    DIGITS,
-    ESCAPE,
-    GROUPS,
-    HASH,
-    HOP,
-    LAYERED,
-    LEAST_QUEUED,
-    LEGS,
-    MAX_PORTS,
-    PATHS,
-    POLARIZED,
-    PROGRESSIVE,
-    RANDOM,
-    RESERVE,
-    RISING,
-    TABLE,
-    UGAL_GLOBAL,
-    UGAL_LOCAL,
-    VIA,
-)
+from flitlab.models.rules.tables import MAX_PORTS, RouteForm, Selection, VcPolicy
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
 
 __all__ = [
-    "ADAPTIVE", "ANY", "DATELINE_CROSSING", "DATELINE_ENTRY", "DIGITS", "ESCAPE", "GROUPS", "HASH", "HOP", "LAYERED",
-    "LEAST_QUEUED", "LEGS", "MAX_PORTS", "NO_PORTS", "PATHS", "PER", "POLARIZED", "PROGRESSIVE", "RANDOM",
-    "RESERVE", "RISING", "SELECT", "TABLE", "UGAL_GLOBAL", "UGAL_LOCAL", "VIA", "PathTable", "Routes", "RoutingSpec",
+    "MAX_PORTS", "NO_PORTS", "PER", "SELECT", "PathTable", "RouteForm", "Routes", "RoutingSpec", "Selection",
+    "VcPolicy",
 ]  # fmt: skip
 
 

@@ -8,21 +8,26 @@ from pydantic import Field
 
 from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
+from flitlab.models.paths.dijkstra import UNREACHED
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.layers import ends_of
-from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.routing.routes import SELECT, Routes
+from flitlab.models.routing.weights import ChannelWeightSpec, distances_from, most_channels
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, switch_names
 
-_FAR = 1 << 30
+_FAR = 1 << 62
 
 
 @njit
-def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers) -> tuple[Masks, int, Int]:
-    """Next hops uint64 [t, v], the longest route, and the first target that some switch cannot reach, or -1.
+def _updown_ports(
+    order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers, weight: Ints
+) -> tuple[Masks, int, Int]:
+    """Next hops uint64 [t, v], the longest distance, and the first target that some switch cannot reach, or -1.
 
-    order: switches from the top down; rank: their indices in it. A channel to a higher rank leads down.
+    order: switches from the top down; rank: their indices in it. A channel to a higher rank leads down. weight: length
+    of channels.
     """
     n = len(order)
     ports = np.zeros((n, n), np.uint64)
@@ -36,14 +41,14 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
             v = order[i]
             for c in range(out_start[v], out_start[v + 1]):
                 if rank[dst[c]] > i:
-                    down[v] = min(down[v], down[dst[c]] + 1)
+                    down[v] = min(down[v], down[dst[c]] + weight[c])
         for i in range(n):  # from above: up channels lead to finished switches
             v = order[i]
             hops[v] = down[v]
             if down[v] >= _FAR:
                 for c in range(out_start[v], out_start[v + 1]):
                     if rank[dst[c]] < i:
-                        hops[v] = min(hops[v], hops[dst[c]] + 1)
+                        hops[v] = min(hops[v], hops[dst[c]] + weight[c])
             if v == t or hops[v] >= _FAR:
                 continue
             longest = max(longest, hops[v])
@@ -52,7 +57,7 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
             for c in range(out_start[v], out_start[v + 1]):
                 w = dst[c]
                 further = down[w] if goes_down else hops[w]
-                if (rank[w] > i) == goes_down and further + 1 == hops[v]:
+                if (rank[w] > i) == goes_down and further + weight[c] == hops[v]:
                     mask |= one << np.uint64(c - out_start[v])
             ports[t, v] = mask
         for s in targets:
@@ -61,8 +66,11 @@ def _updown_ports(order: Ints, rank: Ints, targets: Ints, out_start: Integers, d
     return ports, longest, -1
 
 
-def levels(topology: Topology, roots: list[int]) -> Ints:
-    """Hops from the nearest root: int64 [switches]."""
+def levels(topology: Topology, roots: list[int], weight: Ints | None = None) -> Ints:
+    """Distance from the nearest root: int64 [switches]; -1 without a path. weight: length of channels; None: 1 each."""
+    if weight is not None:
+        distance: Ints = np.min([distances_from(topology, root, weight) for root in roots], axis=0)
+        return np.where(distance == UNREACHED, -1, distance)
     level = np.full(topology.switches, -1, np.int64)
     frontier = np.array(sorted(set(roots)), np.int64)
     level[frontier] = 0
@@ -102,11 +110,14 @@ def top_tier(topology: Topology) -> list[int]:
     return list(range(first, first + count))
 
 
-def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Masks, int, list[int]]:
+def updown_ports(
+    topology: Topology, roots: list[int] | None = None, weight: Ints | None = None
+) -> tuple[Masks, int, list[int]]:
     """Next hops uint64 [t, v] as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
 
-    Raises ``SpecError`` if some channel has no reverse, the topology is disconnected, a switch has over 64 channels, or
-    the roots leave two switches with hosts without a common ancestor.
+    ``weight``: int64 [channels], length of channels for levels and routes; None: 1 each. Raises ``SpecError`` if some
+    channel has no reverse, the topology is disconnected, a switch has over 64 channels, or the roots leave two switches
+    with hosts without a common ancestor.
     """
     if topology.directed:
         raise SpecError(
@@ -118,14 +129,17 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Ma
         raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch")
     if topology.unreachable_pair() is not None:
         raise SpecError("the topology has several components")
+    each = np.ones(topology.channels, np.int64) if weight is None else weight
     choices = [roots] if roots is not None else [r for r in (top_tier(topology), [centre(topology)]) if r]
     for chosen in choices:
-        order = np.lexsort((np.arange(topology.switches), levels(topology, chosen)))
+        order = np.lexsort((np.arange(topology.switches), levels(topology, chosen, weight)))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        ports, longest, unreachable = _updown_ports(order, rank, ends_of(topology), topology.out_start, topology.dst)
+        ports, longest, unreachable = _updown_ports(
+            order, rank, ends_of(topology), topology.out_start, topology.dst, each
+        )
         if unreachable < 0:
-            return ports, int(longest), chosen
+            return ports, int(longest) if weight is None else most_channels(topology, ports), chosen
     name = switch_names(topology).label(int(unreachable))
     raise SpecError(
         f"with these roots some switch has no up*/down* path to switch {name}; a single root serves all", "roots"
@@ -133,19 +147,22 @@ def updown_ports(topology: Topology, roots: list[int] | None = None) -> tuple[Ma
 
 
 @register("routing", "updown")
-class UpDown(RoutingSpec):
+class UpDown(ChannelWeightSpec):
     """Up*/down*: from the source up, then down to the destination, never up again.
 
-    Levels are hops from the nearest root; the end of a link on the lower level, or of the same level and lower number,
-    is up. A packet goes down as soon as down channels lead to its destination, on a shortest such path, and until then
-    up where that is nearest; so the next hops depend on the destination only. Any VC serves: dependencies are acyclic.
-    Routes are not all shortest paths, and the roots carry much.
+    Levels are distances from the nearest root; the end of a link on the lower level, or of the same level and lower
+    number, is up. A packet goes down as soon as down channels lead to its destination, on a shortest such path, and
+    until then up where that is nearest; so the next hops depend on the destination only. Distances are in hops, or in
+    the ``weight`` of channels as for ``minimal`` (by default hops). Any VC serves: dependencies are acyclic. Routes are
+    not all shortest paths, and the roots carry much.
 
     roots: numbers or labels of switches; default the last tier where the topology has tiers (the core of a fat tree),
     else the switch nearest to all hosts. ``select: hash`` fixes the choice for each (source, destination) pair and
     switch.
 
     Example: ``routing: {kind: updown}``
+
+    Example: ``routing: {kind: updown, weight: delay}``
 
     Source: Schroeder et al., Autonet, IEEE J. Selected Areas in Communications 9, 1991, doi:10.1109/49.105178.
     """
@@ -158,8 +175,8 @@ class UpDown(RoutingSpec):
         listed = (
             None if self.roots is None else [names.number(name, f"roots[{i}]") for i, name in enumerate(self.roots)]
         )
-        ports, longest, roots = updown_ports(topology, listed)
-        notes = {"roots": names.values(roots)}
+        ports, longest, roots = updown_ports(topology, listed, self.weights(topology))
+        notes = {"roots": names.values(roots), **self.weight_notes(topology)}
         return Routes(
             self.kind, ports, SELECT[self.select], longest, notes=notes
         )  # fmt: skip

@@ -15,7 +15,7 @@ from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.planned import NextHopPlan, NextHopWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import PER, Routes, RoutingSpec
 from flitlab.models.routing.updown import updown_ports
-from flitlab.models.rules.tables import VIA
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -99,7 +99,7 @@ class ViaSpec(RoutingSpec):
         if longest > 127 or topology.switches > MAX_SWITCHES:
             raise SpecError("serves at most 2**24 switches at most 127 hops apart", key="kind")
         return Routes(
-            self.kind, ports, select, 2 * longest, form=VIA, leg=leg,
+            self.kind, ports, select, 2 * longest, form=RouteForm.VIA, leg=leg,
             notes={"legs": self.legs, **_intermediate(topology), "hops_mean": mean_hops(topology, leg)},
             threshold=threshold,
             group=router_groups(topology) if self.legs == "dragonfly" else None,

@@ -16,7 +16,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.route_set import PathTable, Routes
-from flitlab.models.rules.tables import DIGITS, MAX_PORTS, PATHS, POLARIZED, PROGRESSIVE, VIA
+from flitlab.models.rules.tables import MAX_PORTS, RouteForm, Selection
 from flitlab.models.topology.distances import distance_counts
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, contiguous, copy_fields, raise_errors, require_type, with_count
@@ -96,27 +96,27 @@ def _normalised(routes: Routes, copy: bool) -> Routes:
 
 def _followed_routes(topology: Topology, routes: Routes) -> tuple[list[tuple[str, str]], int]:
     """The errors of the paths, and, if there are none, the channels of the longest."""
-    if routes.form == PATHS:
+    if routes.form == RouteForm.PATHS:
         assert routes.paths is not None
         errors, most = list(_path_errors(topology, routes.paths)), longest(routes.paths)
-    elif routes.form == DIGITS:
+    elif routes.form == RouteForm.DIGITS:
         errors, most = list(_digit_errors(topology, routes)), _farthest(topology)
-    elif routes.form == POLARIZED:
+    elif routes.form == RouteForm.POLARIZED:
         errors, most = list(_distance_errors(topology, routes)), routes.hops_max
     elif not (errors := list(port_errors(topology, routes))):
         survey = survey_of(topology, routes)
-        errors, most = list(survey_errors(routes, survey)), survey.longest(routes.form == VIA)
-        most += routes.select == PROGRESSIVE  # the first channel of one way, and then all of another
+        errors, most = list(survey_errors(routes, survey)), survey.longest(routes.form == RouteForm.VIA)
+        most += routes.select == Selection.PROGRESSIVE  # the first channel of one way, and then all of another
     return (errors, 0) if errors else (list(_hops_max_errors(topology, routes, most)), most)
 
 
 def _hops_max_errors(topology: Topology, routes: Routes, most: int) -> Errors:
     """An impossible ``hops_max``; one that is merely too large does no harm, as it is counted."""
-    legs = 2 if routes.form == VIA or routes.escape is not None else 1
-    longest_loopless = legs * (topology.switches - 1) + (routes.select == PROGRESSIVE)
+    legs = 2 if routes.form == RouteForm.VIA or routes.escape is not None else 1
+    longest_loopless = legs * (topology.switches - 1) + (routes.select == Selection.PROGRESSIVE)
     if routes.hops_max < most:
         yield "hops_max", f"hops_max is {routes.hops_max}, but the longest route has {most} channels"
-    if routes.hops_max > longest_loopless and routes.form != POLARIZED:  # which only bounds them
+    if routes.hops_max > longest_loopless and routes.form != RouteForm.POLARIZED:  # which only bounds them
         yield (
             "hops_max",
             f"hops_max is {routes.hops_max}, but no route without a loop has more than {longest_loopless} channels",

@@ -9,13 +9,14 @@ from pydantic import Field
 
 from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
+from flitlab.models.paths.dijkstra import UNREACHED, settle
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths, shortest_ports
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.draw import PATH_TIES, below, draw, paired
+from flitlab.models.rules.draw import Stream, below, draw, paired
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import DELAY, HOPS, Topology
@@ -27,7 +28,6 @@ LATENCY = "latency"
 MOST_WEIGHT = 1 << 40
 """Upper limit of weights. No path may weigh so much that numbers overflow."""
 
-_UNREACHED = np.int64(1) << np.int64(62)
 _MANY = np.int64(1) << np.int64(30)
 
 
@@ -43,23 +43,38 @@ class Hops(NamedTuple):
     notes: dict[str, Any]
 
 
-class WeightedSpec(RoutingSpec):
-    """Keys of a routing by shortest paths: the weight of channels, and the choice among equally short paths."""
+class ChannelWeightSpec(RoutingSpec):
+    """Keys of a routing by the weight of channels, by default hops."""
 
     weight: str | None = None
-    ties: Literal["all", "first"] = "all"
     hop_ticks: int | None = Field(default=None, ge=0)
 
-    def weights(self, topology: Topology) -> Ints | None:
-        """The weight of each channel, int64 [channels]; None where each is 1.
-
-        Raises ``SpecError`` for a weight that the topology lacks, or that is no whole number from 1.
+    def weight_name(self, topology: Topology) -> str:
+        """The weight in force: ``hops``, ``delay``, ``latency`` or a column.
 
         Parameters
         ----------
         topology: the network.
         """
-        name = self.weight or topology.default_weight
+        return self.weight or HOPS
+
+    def weights(self, topology: Topology) -> Ints | None:
+        """The weight of each channel, int64 [channels]; None where each is 1.
+
+        Raises ``SpecError`` for a weight that the topology lacks, that is no whole number from 1, or so large that
+        distances overflow.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
+        weight = self._weights(topology, self.weight_name(topology))
+        n = topology.switches
+        if weight is not None and int(weight.max(initial=1)) * n >= int(UNREACHED) // max(n, 1):
+            raise SpecError(f"weights up to {weight.max()} are too large for {n} switches", key="weight")
+        return weight
+
+    def _weights(self, topology: Topology, name: str) -> Ints | None:
         if name == HOPS:
             return None
         if name == DELAY:
@@ -80,6 +95,26 @@ class WeightedSpec(RoutingSpec):
             problem = f"{name} of the channel from {ends} is {values[c]:g}: weights must be whole numbers from 1"
             raise SpecError(problem, key="weight")
         return values.astype(np.int64)
+
+    def weight_notes(self, topology: Topology) -> dict[str, Any]:
+        """Notes for the results on weights, where they are not hops.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
+        name = self.weight_name(topology)
+        return {} if name == HOPS else {"weight": name}
+
+
+class WeightedSpec(ChannelWeightSpec):
+    """Keys of a routing by shortest paths: the weight of channels, and the choice among equally short paths."""
+
+    ties: Literal["all", "first"] = "all"
+
+    def weight_name(self, topology: Topology) -> str:
+        """The weight in force, by default that of the topology."""
+        return self.weight or topology.default_weight
 
     def next_hops(self, topology: Topology) -> Hops:
         """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or unreachable switches.
@@ -102,11 +137,25 @@ class WeightedSpec(RoutingSpec):
 
     def _notes(self, topology: Topology) -> dict[str, Any]:
         """Notes for the results on weights and ties, where they are not hops and all."""
-        name = self.weight or topology.default_weight
-        notes = {} if name == HOPS else {"weight": name}
-        if self.weight is None and name == DELAY:
+        notes = self.weight_notes(topology)
+        if self.weight is None and self.weight_name(topology) == DELAY:
             notes = {"weight": "delay (latencies of the file, as BookSim2 routes)"}
         return notes if self.ties == "all" else {**notes, "ties": self.ties}
+
+
+def distances_from(topology: Topology, switch: int, weight: Ints) -> Ints:
+    """The distance from a switch to every switch, int64 [switches]; ``UNREACHED`` without a path.
+
+    Parameters
+    ----------
+    topology: the network.
+    switch: the beginning of all paths.
+    weight: int64 [channels], 1 or more.
+    """
+    far, before, by_channel, order = np.empty((4, topology.switches), np.int64)
+    heap = np.empty(topology.channels + 2, np.int64)
+    settle(switch, topology.out_start, topology.dst, weight, far, before, by_channel, heap, order)
+    return far
 
 
 def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
@@ -127,17 +176,11 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     channels of the longest path; from 255 on the bound ``switches`` - 1; -1: some pair of switches has no path, and the
     sets are incomplete.
 
-    Raises
-    ------
-    SpecError: weights are so large that the weight of a path could overflow (``key`` is ``weight``).
-
     Source: Dijkstra, Numerische Mathematik 1, 1959, doi:10.1007/BF01386390; for ``first``, src/networks/anynet.cpp of
     BookSim 2, github.com/booksim/booksim2.
     """
     n = topology.switches
     weight = np.ones(topology.channels, np.int64) if weight is None else weight
-    if int(weight.max(initial=1)) * n >= int(_UNREACHED) // max(n, 1):
-        raise SpecError(f"weights up to {weight.max()} are too large for {n} switches", key="weight")
     ports = np.zeros((n, n), np.uint64)
     out = topology.out_start, topology.dst, weight
     back = topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels]
@@ -145,77 +188,19 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     reached = map_row_blocks(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
     if not all(reached):
         return ports, -1
-    longest = int(longest_paths(topology, ports).max(initial=0))
-    return ports, longest if longest < FARTHEST else n - 1
+    return ports, most_channels(topology, ports)
 
 
-@njit
-def _sift_up(heap: Ints, last: int) -> None:
-    """Restore the order of a binary heap whose last entry is new."""
-    i, key = last, heap[last]
-    while i > 0 and heap[(i - 1) >> 1] > key:
-        heap[i] = heap[(i - 1) >> 1]
-        i = (i - 1) >> 1
-    heap[i] = key
+def most_channels(topology: Topology, ports: Masks) -> int:
+    """Channels of the longest path by next hops; from 255 on the bound ``switches`` - 1.
 
-
-@njit
-def _sift_down(heap: Ints, size: int) -> None:
-    """Restore the order of a binary heap of ``size`` entries whose first is new."""
-    i, key = 0, heap[0]
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= key:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = key
-
-
-@njit
-def _settle(
-    root: Int,
-    start: Integers,
-    end: Integers,
-    weight: Ints,
-    far: Ints,
-    before: Ints,
-    by_channel: Ints,
-    heap: Ints,
-    order: Ints,
-) -> int:
-    """Dijkstra's algorithm from a switch over channels i from v to end[i], i from start[v] to start[v + 1] - 1.
-
-    far: int64 [switches], becomes the distances. before, by_channel: int64 [switches], become the switch, and the
-    channel, by which each was reached first. order: int64 [switches], becomes the switches by distance, then number.
-    heap: int64 [more than channels], scratch. Returns the number of reached switches.
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], sets of next hops without loops.
     """
-    n = len(far)
-    far[:] = _UNREACHED
-    far[root] = 0
-    heap[0], size, done = root, 1, 0
-    while size > 0:
-        distance, v = heap[0] // n, heap[0] % n
-        size -= 1
-        heap[0] = heap[size]
-        if size > 0:
-            _sift_down(heap, size)
-        if distance > far[v]:
-            continue  # a shorter path was found since
-        order[done] = v
-        done += 1
-        for i in range(start[v], start[v + 1]):
-            w, length = end[i], distance + weight[i]
-            if length < far[w]:
-                far[w], before[w], by_channel[w] = length, v, i
-                heap[size] = length * n + w
-                _sift_up(heap, size)
-                size += 1
-    return done
+    longest = int(longest_paths(topology, ports).max(initial=0))
+    return longest if longest < FARTHEST else topology.switches - 1
 
 
 @njit
@@ -233,7 +218,7 @@ def _fill_all(
     )
     heap = np.zeros(len(dst) + 2, np.int64)
     for t in range(begin, end):
-        reached &= _settle(t, in_start, in_tail, in_weight, far, before, by_channel, heap, order) == n
+        reached &= settle(t, in_start, in_tail, in_weight, far, before, by_channel, heap, order) == n
         for v in range(n):
             mask = np.uint64(0)
             for c in range(out_start[v], out_start[v + 1]):
@@ -258,7 +243,7 @@ def _fill_first(
     )
     heap, port = np.zeros(len(dst) + 2, np.int64), np.zeros(n, np.uint64)
     for v in range(begin, end):
-        done = _settle(v, out_start, dst, weight, far, before, by_channel, heap, order)
+        done = settle(v, out_start, dst, weight, far, before, by_channel, heap, order)
         reached &= done == n
         for i in range(1, done):
             t = order[i]
@@ -373,7 +358,9 @@ def _draw_distinct(total: Int, count: Int, seed: Int, src_switch: Int, dst_switc
     for i in range(count):
         last = total - count + i
         number = (
-            last if total == count else below(draw(seed, PATH_TIES, src_switch, paired(dst_switch, i, 10)), last + 1)
+            last
+            if total == count
+            else below(draw(seed, Stream.PATH_TIES, src_switch, paired(dst_switch, i, 10)), last + 1)
         )
         for j in range(i):
             if chosen[j] == number:

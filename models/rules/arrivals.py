@@ -14,16 +14,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Integers, Ints
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import (
-    ARRIVAL,
-    ARRIVAL_TAIL,
-    THINNING,
-    draw_out_of_line,
-    paired,
-    philox,
-    philox_out_of_line,
-    uniform,
-)
+from flitlab.models.rules.draw import Stream, draw_out_of_line, paired, philox, philox_out_of_line, uniform
 from flitlab.models.rules.packets import Packets, length
 
 BERNOULLI, POISSON, ONOFF = 0, 1, 2
@@ -202,7 +193,7 @@ def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, r
     count = survivors(a.coarse, a.coarse_guide, word)
     while count == len(a.coarse) and gap << a.shift < remaining:  # a geometric variable has no memory: draw again
         gap += count
-        word = draw_out_of_line(seed, ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
+        word = draw_out_of_line(seed, Stream.ARRIVAL_TAIL, host, paired(np.int64(counter), attempt, np.int64(16)))
         count = survivors(a.coarse, a.coarse_guide, word)
         attempt += 1
     return gap + count
@@ -226,7 +217,7 @@ def next_arrival(a: Arrivals, p: Packets, seed: Int, host: Int, counter: int, po
     Counter and position of the candidate. Its tick of creation is ``position >> a.shift``; from ``a.end`` on, there is
     no packet.
     """
-    return arrival_by(a, p, seed, host, counter, position, philox(seed, ARRIVAL, host, counter))
+    return arrival_by(a, p, seed, host, counter, position, philox(seed, Stream.ARRIVAL, host, counter))
 
 
 @kernel
@@ -267,7 +258,11 @@ def arrival_by(
                 if other < a.stop or counter == 0:
                     position += _geometric_gap(a, seed, host, counter, word, remaining)
         keep = a.keep[host]
-        if keep == 0x7FFFFFFFFFFFFFFF or position >= a.end or draw_out_of_line(seed, THINNING, host, counter) < keep:
+        if (
+            keep == 0x7FFFFFFFFFFFFFFF
+            or position >= a.end
+            or draw_out_of_line(seed, Stream.THINNING, host, counter) < keep
+        ):
             return counter, position
         counter += 1
-        block = philox_out_of_line(seed, ARRIVAL, host, counter)
+        block = philox_out_of_line(seed, Stream.ARRIVAL, host, counter)

@@ -6,7 +6,7 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numb
 (counter low, counter high, entity, stream). A draw depends on nothing that was drawn before.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -17,17 +17,26 @@ from numba.extending import intrinsic
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 
-# One stream per purpose: draws of different streams never share a block. (int64, not
-# Python ints, of which Numba would compile one copy of every caller each.)
-ARRIVAL = np.int64(1)
-DESTINATION = np.int64(2)
-LENGTH = np.int64(3)
-ROUTE = np.int64(4)
-FLOW_HASH = np.int64(5)
-ARRIVAL_TAIL = np.int64(6)
-THINNING = np.int64(7)
-PATH_TIES = np.int64(8)
-PLACEMENT = np.int64(9)
+
+class _Stream(NamedTuple):
+    """One stream per purpose: draws of different streams never share a block.
+
+    int64, not Python ints, of which Numba would compile one copy of every caller each.
+    """
+
+    ARRIVAL: np.int64 = np.int64(1)
+    DESTINATION: np.int64 = np.int64(2)
+    LENGTH: np.int64 = np.int64(3)
+    ROUTE: np.int64 = np.int64(4)
+    FLOW_HASH: np.int64 = np.int64(5)
+    ARRIVAL_TAIL: np.int64 = np.int64(6)
+    THINNING: np.int64 = np.int64(7)
+    PATH_TIES: np.int64 = np.int64(8)
+    PLACEMENT: np.int64 = np.int64(9)
+    DEFLECT: np.int64 = np.int64(11)
+
+
+Stream = _Stream()
 
 _FACTORS = (0xD2511F53, 0xCD9E8D57)  # of the first and the third word
 _STEPS = (0x9E3779B9, 0xBB67AE85)  # of the two words of the key, from round to round

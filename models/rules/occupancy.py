@@ -29,3 +29,29 @@ def occupancy_bound(
     in_header_delay = channels * header_packets + min(hold, hosts * header_packets)
     arriving = min(hold, hosts * -(-injection // flits))
     return max(hold, in_header_delay) + channels * (1 + events) + arriving
+
+
+def vc_occupancy_bound(limit: int, channels: int, hosts: int, vcs: int, flits: int, header: int, injection: int) -> int:
+    """The most packets ever at a switch under rule ``vc`` that shares channels packet by packet.
+
+    With more than M packets, at most D + G are in their header delay and h V are bound to hosts, so all network outputs
+    send. Since M was last exceeded no host has started a packet; hosts add at most F, and the d inputs bring at most d
+    packets more than the d outputs send.
+
+    Parameters
+    ----------
+    limit: packets at the switch and in flight from its hosts from which on these wait, K.
+    channels: network inputs, and outputs, of the switch, d.
+    hosts: its hosts, h.
+    vcs: packets that may be bound to an output, V.
+    flits: length of packets.
+    header, injection: delays, ticks.
+
+    Returns
+    -------
+    Number of packets.
+    """
+    header_packets = -(-header // flits)
+    in_header_delay = channels * header_packets + min(limit, hosts * header_packets)
+    busy = max(limit, (channels - 1) * vcs + hosts * vcs + in_header_delay)
+    return busy + channels + min(limit, hosts * -(-injection // flits))

@@ -7,8 +7,8 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import DESTINATION, LENGTH, below, draw
-from flitlab.models.traffic.demand import FIXED, UNIFORM, UNIFORM_SELF, Traffic, word_thresholds
+from flitlab.models.rules.draw import Stream, below, draw
+from flitlab.models.traffic.demand import DestinationRule, Traffic, word_thresholds
 
 
 class Packets(NamedTuple):
@@ -65,7 +65,7 @@ def destination(p: Packets, seed: Int, host: Int, sequence: Int) -> int:
     host: the source host.
     sequence: sequence number of the packet at its host.
     """
-    return destination_by(p, host, draw(seed, DESTINATION, host, sequence))
+    return destination_by(p, host, draw(seed, Stream.DESTINATION, host, sequence))
 
 
 @kernel
@@ -78,12 +78,12 @@ def destination_by(p: Packets, host: Int, word: Int) -> int:
     host: the source host.
     word: uniform integer in [0, 2**63).
     """
-    if p.law == FIXED:
+    if p.law == DestinationRule.FIXED:
         return p.fixed[host]
-    if p.law == UNIFORM:
+    if p.law == DestinationRule.UNIFORM:
         other = below(word, p.hosts - 1)
         return other + (other >= host)
-    if p.law == UNIFORM_SELF:
+    if p.law == DestinationRule.UNIFORM_SELF:
         return below(word, p.hosts)
     low, high = p.start[host], p.start[host + 1] - 1
     while low < high:
@@ -108,7 +108,7 @@ def length(p: Packets, seed: Int, host: Int, counter: Int) -> int:
     """
     if len(p.flits) == 1:
         return p.flits[0]
-    word = draw(seed, LENGTH, host, counter)
+    word = draw(seed, Stream.LENGTH, host, counter)
     choice = 0
     while word >= p.share[choice] and choice < len(p.flits) - 1:
         choice += 1

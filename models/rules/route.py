@@ -3,13 +3,13 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Int, Integers, Words
-from flitlab.models.jit import device_function, kernel
+from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Words
+from flitlab.models.jit import device_function, kernel, njit
 from flitlab.models.rules.bits import lowest, popcount, select
-from flitlab.models.rules.draw import FLOW_HASH, ROUTE, below, draw, paired
+from flitlab.models.rules.draw import Stream, below, draw, paired
 from flitlab.models.rules.polarized import polarized_ports
 from flitlab.models.rules.port_sets import has_no_port, ports_towards
-from flitlab.models.rules.tables import DIGITS, HASH, PATHS, POLARIZED, TABLE, VIA, Tables
+from flitlab.models.rules.tables import RouteForm, Selection, Tables
 
 
 @kernel
@@ -23,7 +23,7 @@ def route_word(seed: Int, host: Int, sequence: Int, hop: Int) -> int:
     sequence: sequence number of the packet at its host.
     hop: channels between switches taken so far.
     """
-    return draw(seed, ROUTE, host, paired(np.int64(sequence), np.int64(hop), np.int64(20)))
+    return draw(seed, Stream.ROUTE, host, paired(np.int64(sequence), np.int64(hop), np.int64(20)))
 
 
 @kernel
@@ -70,8 +70,8 @@ def fixed_port(
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    if rule == HASH:
-        return pick(ports, draw(seed, FLOW_HASH, switch, src_host * hosts + dst_host))
+    if rule == Selection.HASH:
+        return pick(ports, draw(seed, Stream.FLOW_HASH, switch, src_host * hosts + dst_host))
     return pick(ports, route_word(seed, src_host, sequence, hop))
 
 
@@ -93,7 +93,7 @@ _BYTES = 2.0**8
 def _packet_word(seed: Int, flow: Int, host: Int, sequence: Int, attempt: Int, by_flow: bool) -> int:
     """The 63-bit draw of a packet, or of all packets of its flow. attempt: 1, 2, ... for further draws."""
     if by_flow:
-        return draw(seed, FLOW_HASH, _NO_SWITCH, flow)
+        return draw(seed, Stream.FLOW_HASH, _NO_SWITCH, flow)
     return route_word(seed, host, sequence, _NO_HOP - attempt)
 
 
@@ -152,13 +152,13 @@ def choose_route(
     src_switch: the packet's first switch.
     dst_switch: its destination switch.
     """
-    if r.form == POLARIZED:
+    if r.form == RouteForm.POLARIZED:
         return np.int64(src_switch)
-    if r.form != PATHS and r.form != VIA:
+    if r.form != RouteForm.PATHS and r.form != RouteForm.VIA:
         return np.int64(0)
     flow = src_host * hosts + dst_host
-    word = _packet_word(seed, flow, src_host, sequence, np.int64(0), r.rule == HASH)
-    if r.form == PATHS:
+    word = _packet_word(seed, flow, src_host, sequence, np.int64(0), r.rule == Selection.HASH)
+    if r.form == RouteForm.PATHS:
         pair = src_switch * r.switches + dst_switch
         return _path_of(r, word, pair)
     middle = r.host_switch[below(word, hosts)]
@@ -229,7 +229,7 @@ def at_destination(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int
     switch: its present switch.
     dst_switch: its destination switch.
     """
-    return switch == dst_switch and (r.form != VIA or hop >= route >> LEG_SHIFT)
+    return switch == dst_switch and (r.form != RouteForm.VIA or hop >= route >> LEG_SHIFT)
 
 
 @kernel
@@ -283,11 +283,11 @@ def next_hops(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> 
     switch: its present switch.
     dst_switch: its destination switch.
     """
-    if r.form == TABLE:
+    if r.form == RouteForm.TABLE:
         return ports_towards(r.ports, dst_switch, switch)
-    if r.form == DIGITS:
+    if r.form == RouteForm.DIGITS:
         return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, switch, dst_switch)
-    if r.form == POLARIZED:
+    if r.form == RouteForm.POLARIZED:
         return polarized_ports(r, route, hop, switch, dst_switch)
     return ports_towards(r.ports, leg_target(r, route, hop, dst_switch), switch)
 
@@ -303,10 +303,10 @@ def leg_target(r: Tables, route: Int, hop: Int, dst_switch: Int) -> int:
     hop: channels between switches taken so far.
     dst_switch: its destination switch.
     """
-    return intermediate_of(route) if r.form == VIA and hop < route >> LEG_SHIFT else dst_switch
+    return intermediate_of(route) if r.form == RouteForm.VIA and hop < route >> LEG_SHIFT else dst_switch
 
 
-@kernel
+@device_function
 def is_stranded(r: Tables, switch: Int, dst_switch: Int) -> bool:
     """Whether no next hop leads to a switch, as may happen after a failure.
 
@@ -316,7 +316,27 @@ def is_stranded(r: Tables, switch: Int, dst_switch: Int) -> bool:
     switch: its present switch.
     dst_switch: its destination switch.
     """
-    return (r.form == TABLE or r.form == VIA) and has_no_port(r.ports, dst_switch, switch)
+    return (r.form == RouteForm.TABLE or r.form == RouteForm.VIA) and has_no_port(r.ports, dst_switch, switch)
+
+
+@njit
+def are_stranded(r: Tables, switch: Ints, dst_switch: Ints) -> Bools:
+    """Whether no next hop leads to each of some switches: :func:`is_stranded` of arrays.
+
+    Parameters
+    ----------
+    r: routes (:class:`~flitlab.models.rules.tables.Tables`).
+    switch: int64 [packets], present switches.
+    dst_switch: int64 [packets], destination switches.
+
+    Returns
+    -------
+    bool [packets].
+    """
+    stranded = np.zeros(len(switch), np.bool_)
+    for i in range(len(switch)):
+        stranded[i] = is_stranded(r, switch[i], dst_switch[i])
+    return stranded
 
 
 @device_function
@@ -334,8 +354,8 @@ def _weighed_port(
     hop: Int,
 ) -> int:
     """One of the ports that are allowed at a switch for ``toward``: each with the probability of :func:`port_part`."""
-    if rule == HASH:
-        word = draw(seed, FLOW_HASH, switch, src_host * hosts + dst_host)
+    if rule == Selection.HASH:
+        word = draw(seed, Stream.FLOW_HASH, switch, src_host * hosts + dst_host)
     else:
         word = route_word(seed, src_host, sequence, hop)
     port, drawn = lowest(ports), word >> 55
@@ -403,7 +423,7 @@ def next_port(
     -------
     Port number.
     """
-    if r.form == PATHS:
+    if r.form == RouteForm.PATHS:
         return np.int64(r.path_port[r.path_start[route] + hop])
     ports = next_hops(r, route, hop, switch, dst_switch)
     if len(r.port_threshold) == 0:

@@ -6,22 +6,53 @@ from typing import NamedTuple
 from flitlab.models.arrays import Bytes, Ints, Ints32, Words
 from flitlab.models.rules.port_sets import PortSets
 
-# How one of the allowed routes is chosen (``select`` or ``per`` in a config).
-RANDOM, HASH, ADAPTIVE, UGAL_LOCAL, UGAL_GLOBAL = 0, 1, 2, 3, 4
-LEAST_QUEUED = 5
-"""Of some paths drawn when a packet is sent, the one with the least expected time (PATHS)."""
-PROGRESSIVE = 6
-"""As UGAL_LOCAL, and decided again at the second switch if that is in the same group (VIA)."""
 
-# The form of the allowed routes.
-TABLE = 0  # a set of next hops for each switch and destination
-PATHS = 1  # whole paths for each pair of switches; one is drawn at the source
-VIA = 2  # next hops to an intermediate switch that is drawn at the source, and from there on
-DIGITS = 3  # next hops as in a table, computed from the numbers of the switches
-POLARIZED = 4  # next hops by the distances from the source and to the destination
+class _Selection(NamedTuple):
+    """How one of the allowed routes is chosen (``select`` or ``per`` in a config)."""
 
-# Which virtual channels a packet may take on a channel (``vc_policy`` in a config).
-ANY, HOP, DATELINE_ENTRY, DATELINE_CROSSING, LAYERED, LEGS, ESCAPE, GROUPS, RISING, RESERVE = range(10)
+    RANDOM: int = 0
+    HASH: int = 1
+    ADAPTIVE: int = 2
+    UGAL_LOCAL: int = 3
+    UGAL_GLOBAL: int = 4
+    LEAST_QUEUED: int = 5
+    """Of some paths drawn when a packet is sent, the one with the least expected time (PATHS)."""
+    PROGRESSIVE: int = 6
+    """As UGAL_LOCAL, and decided again at the second switch if that is in the same group (VIA)."""
+
+
+Selection = _Selection()
+
+
+class _RouteForm(NamedTuple):
+    """The form of the allowed routes."""
+
+    TABLE: int = 0  # a set of next hops for each switch and destination
+    PATHS: int = 1  # whole paths for each pair of switches; one is drawn at the source
+    VIA: int = 2  # next hops to an intermediate switch that is drawn at the source, and from there on
+    DIGITS: int = 3  # next hops as in a table, computed from the numbers of the switches
+    POLARIZED: int = 4  # next hops by the distances from the source and to the destination
+
+
+RouteForm = _RouteForm()
+
+
+class _VcPolicy(NamedTuple):
+    """Which virtual channels a packet may take on a channel (``vc_policy`` in a config)."""
+
+    ANY: int = 0
+    HOP: int = 1
+    DATELINE_ENTRY: int = 2
+    DATELINE_CROSSING: int = 3
+    LAYERED: int = 4
+    LEGS: int = 5
+    ESCAPE: int = 6
+    GROUPS: int = 7
+    RISING: int = 8
+    RESERVE: int = 9
+
+
+VcPolicy = _VcPolicy()
 
 ESCAPE_VC = 0
 """The VC of the escape channels; the others are adaptive."""

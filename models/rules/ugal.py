@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.route import intermediate_of
-from flitlab.models.rules.tables import PROGRESSIVE, UGAL_GLOBAL, Tables
+from flitlab.models.rules.tables import Selection, Tables
 
 MINIMAL_ROUTE = np.int64(0)
 """The route of a packet without an intermediate switch."""
@@ -29,7 +29,7 @@ def choose_leg_count(
 
     Source: Singh, PhD thesis, Stanford 2005; Kim, Dally, Scott, Abts, ISCA 2008, doi:10.1109/ISCA.2008.19.
     """
-    if r.rule != UGAL_GLOBAL:
+    if r.rule != Selection.UGAL_GLOBAL:
         middle = intermediate_of(via_route)
         minimal_flits *= np.int64(r.leg[src_switch, dst_switch])
         via_flits *= np.int64(r.leg[src_switch, middle]) + np.int64(r.leg[middle, dst_switch])
@@ -51,7 +51,7 @@ def revises_route(r: Tables, route: Int, hop: Int, src_switch: Int, switch: Int,
     switch: its present switch.
     dst_switch: its destination switch.
     """
-    if r.rule != PROGRESSIVE or hop != 1 or route != MINIMAL_ROUTE or switch == dst_switch:
+    if r.rule != Selection.PROGRESSIVE or hop != 1 or route != MINIMAL_ROUTE or switch == dst_switch:
         return False
     return bool(r.group[switch] == r.group[src_switch])
 

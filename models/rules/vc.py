@@ -9,25 +9,7 @@ from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.route import LEG_SHIFT, ON_ESCAPE, channels_from, intermediate_of
-from flitlab.models.rules.tables import (
-    ANY,
-    DATELINE_CROSSING,
-    DIGITS,
-    ESCAPE,
-    ESCAPE_VC,
-    GROUPS,
-    HOP,
-    LAYERED,
-    LEGS,
-    PATHS,
-    POLARIZED,
-    PROGRESSIVE,
-    RESERVE,
-    RISING,
-    TABLE,
-    VIA,
-    Tables,
-)
+from flitlab.models.rules.tables import ESCAPE_VC, RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.topology.graph import Topology
 
 
@@ -111,14 +93,14 @@ def share(vcs: Int, ranges: Int, index: Int) -> tuple[int, int]:
 @device_function
 def _layer_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, dst_switch: Int) -> tuple[int, int]:
     """The VCs of the layer of a packet's path or switch pair. With an intermediate switch each leg has its own."""
-    if r.form == PATHS:
+    if r.form == RouteForm.PATHS:
         return share(vcs, r.layers, np.int64(r.layer[route]))
-    second = r.form == VIA and hop >= route >> LEG_SHIFT
+    second = r.form == RouteForm.VIA and hop >= route >> LEG_SHIFT
     start, end = src_switch, dst_switch
-    if r.form == VIA and route >> LEG_SHIFT > 0:
+    if r.form == RouteForm.VIA and route >> LEG_SHIFT > 0:
         start, end = (intermediate_of(route), dst_switch) if second else (src_switch, intermediate_of(route))
     layer = np.int64(r.layer[start * r.switches + end])
-    if r.form == VIA:
+    if r.form == RouteForm.VIA:
         return share(vcs, 2 * r.layers, layer + r.layers * np.int64(second))
     return share(vcs, r.layers, layer)
 
@@ -129,13 +111,13 @@ def _group_vcs(r: Tables, route: Int, vcs: Int, hop: Int, src_switch: Int, tail:
 
     PROGRESSIVE: its first channel has VCs of its own, as two legs may follow.
     """
-    first_leg = route >> LEG_SHIFT if r.form == VIA else np.int64(0)
+    first_leg = route >> LEG_SHIFT if r.form == RouteForm.VIA else np.int64(0)
     second = first_leg > 0 and hop >= first_leg
     start = intermediate_of(route) if second else src_switch
     range_index = np.int64(r.group[tail] != r.group[start]) + 2 * np.int64(second)
-    if r.form == VIA and r.rule == PROGRESSIVE:
+    if r.form == RouteForm.VIA and r.rule == Selection.PROGRESSIVE:
         return share(vcs, np.int64(5), range_index + 1 if hop > 0 else np.int64(0))
-    return share(vcs, np.int64(4 if r.form == VIA else 2), range_index)
+    return share(vcs, np.int64(4 if r.form == RouteForm.VIA else 2), range_index)
 
 
 @device_function
@@ -158,7 +140,7 @@ NOT_HELD = np.int64(-1)
 @device_function
 def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> bool:
     """Whether a packet may be re-routed behind its ``hop``-th channel (PROGRESSIVE)."""
-    if r.rule != PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
+    if r.rule != Selection.PROGRESSIVE or hop != 0 or route >> LEG_SHIFT != 0:
         return False
     next_switch = np.int64(r.dst[channel])
     return bool(next_switch != dst_switch and r.group[next_switch] == r.group[src_switch])
@@ -167,13 +149,13 @@ def _may_revise_route(r: Tables, route: Int, hop: Int, src_switch: Int, dst_swit
 @device_function
 def _hops_left(r: Tables, route: Int, hop: Int, src_switch: Int, dst_switch: Int, channel: Int) -> int:
     """The most channels that a packet may take after its ``hop``-th one, ``channel``."""
-    if r.form == TABLE:
+    if r.form == RouteForm.TABLE:
         return np.int64(r.rest[dst_switch, r.dst[channel]])
-    if r.form == PATHS:
+    if r.form == RouteForm.PATHS:
         return r.path_start[route + 1] - r.path_start[route] - hop - 1
-    if r.form == DIGITS:
+    if r.form == RouteForm.DIGITS:
         return channels_from(r.degree, r.shift, r.switches, np.int64(r.dst[channel]), dst_switch)
-    if r.form == POLARIZED:
+    if r.form == RouteForm.POLARIZED:
         return np.int64(0) if r.dst[channel] == dst_switch else r.classes - hop - 1
     if _may_revise_route(r, route, hop, src_switch, dst_switch, channel):
         return r.classes - 1
@@ -218,25 +200,25 @@ def allowed_vcs(
     port: its port there.
     held_vc: the VC that the packet holds on its last channel, or NOT_HELD.
     """
-    if policy == ANY:
+    if policy == VcPolicy.ANY:
         return np.int64(0), vcs
-    if policy == HOP:
+    if policy == VcPolicy.HOP:
         return share(vcs, r.classes, min(hop, r.classes - 1))
-    if policy <= DATELINE_CROSSING:
+    if policy <= VcPolicy.DATELINE_CROSSING:
         if len(rings.dimension) == 0:
             return np.int64(0), vcs
-        crossing = policy == DATELINE_CROSSING
+        crossing = policy == VcPolicy.DATELINE_CROSSING
         return share(vcs, np.int64(2), dateline_class(rings, crossing, src_switch, dst_switch, channel, tail))
-    if policy == LAYERED:
+    if policy == VcPolicy.LAYERED:
         return _layer_vcs(r, route, vcs, hop, src_switch, dst_switch)
-    if policy == LEGS:
+    if policy == VcPolicy.LEGS:
         return share(vcs, np.int64(2), np.int64(hop >= route >> LEG_SHIFT))
-    if policy == RISING:
+    if policy == VcPolicy.RISING:
         first = min(held_vc + 1, vcs - 1)
         return first, max(vcs - _hops_left(r, route, hop, src_switch, dst_switch, channel), first + 1)
-    if policy == RESERVE:
+    if policy == VcPolicy.RESERVE:
         return min(hop, r.classes - 1), vcs
-    if policy == GROUPS:
+    if policy == VcPolicy.GROUPS:
         return _group_vcs(r, route, vcs, hop, src_switch, tail)
     return _escape_vcs(r.ports, r.escape, route, vcs, dst_switch, tail, port)
 
@@ -250,9 +232,9 @@ def is_reserved(score: Int) -> bool:
 @kernel
 def reserved_vcs(r: Tables, policy: int) -> int:
     """The number of reserved VCs, the first ones: they are taken only if no other VC has space."""
-    if policy == RESERVE:
+    if policy == VcPolicy.RESERVE:
         return np.int64(r.classes)
-    return np.int64(ESCAPE_VC + 1 if policy == ESCAPE else 0)
+    return np.int64(ESCAPE_VC + 1 if policy == VcPolicy.ESCAPE else 0)
 
 
 @kernel

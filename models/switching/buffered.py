@@ -12,39 +12,52 @@ from pydantic import BeforeValidator, Field
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import ANY, ESCAPE, LAYERED, Routes
+from flitlab.models.routing.routes import Routes, VcPolicy
+from flitlab.models.switching.buffers import BufferFlits, BuffersByChannel, BufferSize, ChannelBuffers
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.switching.switching_mode import Certify, SwitchingContext
-from flitlab.models.switching.timed import Credited, CreditedSpec
+from flitlab.models.switching.timed import Credited, CreditedSpec, FlitTimed, slowest_flit
+from flitlab.models.topology.flit_times import capacity_unit, flit_times
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.source import Source
 
-BufferSize = Annotated[int, BeforeValidator(whole), Field(ge=1, le=100_000)]
-"""Type of a key for a buffer size, 1 to 100,000. The engines' memory grows with it."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Buffered(Credited):
+class Buffered(FlitTimed, Credited):
     """A switching mode whose packets wait in input buffers.
 
-    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC. shared_input:
-    an input port sends one packet at a time (wormhole: one flit per tick); False: all of its VCs at once.
-    allow_deadlock: whether to run without a certificate. own_credit_path: whether credits take the delay of their own
-    channel instead of its reverse. vc_policy: the VC policy in force (``flitlab.models.routing.routes.ANY`` ...).
-    may_deadlock: it has no certificate. allocators: choices of ``allocator``, the default first.
+    vcs: virtual channels of every network and injection channel. buffer_flits: input buffer of each VC, the largest one
+    where ``channel_buffers`` has a size for each channel. shared_input: an input port sends one packet at a time
+    (wormhole: one flit per tick); False: all of its VCs at once. allow_deadlock: whether to run without a certificate.
+    own_credit_path: whether credits take the delay of their own channel instead of its reverse. vc_policy: the VC
+    policy in force (``flitlab.models.routing.routes.VcPolicy`` ...). may_deadlock: it has no certificate. allocators:
+    choices of ``allocator``, the default first.
     """
 
     programs: ClassVar[bool] = True
+    counts_channels: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]]
 
     vcs: int = 1
     buffer_flits: int = 0
+    channel_buffers: ChannelBuffers | None = None
     shared_input: bool = False
     allow_deadlock: bool = False
     own_credit_path: bool = False
-    vc_policy: int = ANY
+    vc_policy: int = VcPolicy.ANY
     may_deadlock: bool = False
+
+    def buffers_of(self, topology: Topology) -> Ints:
+        """The buffer of each VC at the end of every channel, int64 [channels + hosts], those of hosts last.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
+        if self.channel_buffers is not None:
+            return np.array(self.channel_buffers.flits, np.int64)
+        return np.full(topology.channels + topology.hosts, self.buffer_flits, np.int64)
 
     def credit_delays(self, topology: Topology) -> Ints:
         """Delay of the credits of each channel between switches, beyond ``credit``: ticks, int64 [channels].
@@ -64,19 +77,30 @@ class Buffered(Credited):
         """Credit round trips: ticks from using a buffer slot to using it again, int64 [channels + hosts].
 
         For a channel between switches: ``switch + link + header + credit``, its delay and that of its credits. For an
-        injection channel: ``injection + header + credit`` and twice the host's delay. The head does not wait at the
-        next switch. Body flits have no header delay.
+        injection channel: ``injection + header + credit`` and twice the host's delay. Further ticks of a flit on a
+        slower channel are added. The head does not wait at the next switch. Body flits have no header delay.
 
         Parameters
         ----------
         topology: the network.
         """
-        between = self.switch + self.link + topology.delay + self.credit_delays(topology)
-        injection = self.injection + 2 * topology.access_delay
+        channel, host, _ = flit_times(topology)
+        between = self.switch + self.link + topology.delay + self.credit_delays(topology) + channel - 1
+        injection = self.injection + 2 * topology.access_delay + host - 1
         return np.concatenate([between, injection]) + self.header + self.credit
 
-    def credit_loop(self, topology: Topology, flits: int) -> tuple[int, Floats]:
-        """Flits that a VC sends per credit loop, and the ticks of the loop, float64 [channels + hosts].
+    def flit_ticks(self, topology: Topology) -> Ints:
+        """Ticks of a flit on each channel between switches, then on each injection channel, int64 [channels + hosts].
+
+        Parameters
+        ----------
+        topology: the network.
+        """
+        channel, host, _ = flit_times(topology)
+        return np.concatenate([channel, np.full(topology.hosts, host)])
+
+    def credit_loop(self, topology: Topology, flits: int) -> tuple[Ints, Floats]:
+        """Flits that a VC sends per credit loop, int64 [channels + hosts], and the ticks of the loop, float64.
 
         flits: packet length. Wormhole switching uses the whole buffer, and the mean time for which its slots are away.
 
@@ -86,7 +110,7 @@ class Buffered(Credited):
         flits: length of the packet.
         """
         ticks = self.round_trips(topology) - self.header * (1 - 1 / flits)
-        return self.buffer_flits, ticks.astype(np.float64)
+        return self.buffers_of(topology), ticks.astype(np.float64)
 
     @property
     def allocator(self) -> str:
@@ -95,12 +119,6 @@ class Buffered(Credited):
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """The mode with the VC policy that ``certify`` chooses for its ``vcs``, and the certificate as text.
-
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes.
-        certify: the function that certifies routes.
 
         Returns
         -------
@@ -115,13 +133,18 @@ class Buffered(Credited):
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
         """The fields in the common hash form, without further hashes."""
-        own = {"own_credit_path": True} if self.own_credit_path else {}
+        own: dict[str, Any] = {"own_credit_path": True} if self.own_credit_path else {}
+        if self.channel_buffers is not None:
+            own["channel_buffers"] = list(self.channel_buffers.flits)
         return common_form(self.mode, asdict(self)) | own, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The mapping ``switching:`` that describes this mode, delays in ticks; flit_ns: None if unknown."""
+        of_channels = self.channel_buffers
         buffers = {
-            "mode": self.mode, "vcs": self.vcs, "buffer_flits": self.buffer_flits, "allocator": self.allocator,
+            "mode": self.mode, "vcs": self.vcs,
+            "buffer_flits": self.buffer_flits if of_channels is None else dict(of_channels.keys),
+            "allocator": self.allocator,
             "input_speedup": 1 if self.shared_input else "vcs", "allow_deadlock": self.allow_deadlock,
             "credit_path": "own" if self.own_credit_path else "reverse",
         }  # fmt: skip
@@ -134,17 +157,11 @@ class Buffered(Credited):
     def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
         """Warnings: VC policy ``layered`` on a dragonfly, and buffers below the credit round trip.
 
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes.
-        flits: the first packet length.
-
         Returns
         -------
         Errors to be shown as warnings.
         """
-        if routes.group is not None and routes.vc_policy == LAYERED:
+        if routes.group is not None and routes.vc_policy == VcPolicy.LAYERED:
             problem = (
                 "past saturation a dragonfly delivers less than half as much with layered as with groups or hop "
                 "(docs/routing.md): do not judge the routing by it"
@@ -155,17 +172,18 @@ class Buffered(Credited):
     def _buffer_warnings(self, topology: Topology, flits: int) -> Iterator[SpecError]:
         """A warning where buffers do not cover the credit round trip and limit the channels."""
         loop_flits, ticks = self.credit_loop(topology, flits)
-        rate = self.vcs * loop_flits / ticks
-        short = np.flatnonzero(rate < 1)
+        rate, flit_ticks = self.vcs * loop_flits / ticks, self.flit_ticks(topology)
+        short = np.flatnonzero(rate * flit_ticks < 1)
         if not len(short):
             return
-        c = short[np.argmin(rate[short])]
-        flits_per_vc = -(-ceil(ticks[c]) // self.vcs)
-        needed = flits_per_vc + -flits_per_vc % flits if loop_flits % flits == 0 else flits_per_vc
+        c = short[np.argmin((rate * flit_ticks)[short])]
+        flits_per_vc = ceil(ticks[c] / flit_ticks[c] / self.vcs)
+        needed = flits_per_vc + -flits_per_vc % flits if loop_flits[c] % flits == 0 else flits_per_vc
+        full = "1" if flit_ticks.max() == 1 else "their rate"
         problem = (
-            f"{self.vcs} x {loop_flits} flits are too few for {_channel(topology, int(c))}: credits are back after "
+            f"{self.vcs} x {loop_flits[c]} flits are too few for {_channel(topology, int(c))}: credits are back after "
             f"{ticks[c]:g} ticks, so it carries at most {rate[c]:.3g} flits a tick ({len(short)} of {len(rate)} "
-            f"channels carry less than 1); {needed} flits a VC cover the round trip"
+            f"channels carry less than {full}); {needed} flits a VC cover the round trip"
         )
         yield SpecError(problem, key="switching.buffer_flits")
 
@@ -174,23 +192,13 @@ class Buffered(Credited):
 
         It is the sum of all delays, those of the credit it waits for, and its flits, interleaved with those of all
         other VCs of the channel. flits: length of the packet.
-
-        Parameters
-        ----------
-        topology: the network.
-        flits: length of the packet.
         """
-        return self._all_delays(topology) + topology.longest_delay + (self.vcs + 1) * flits
+        flit_ticks = slowest_flit(topology)
+        return self._all_delays(topology) + topology.longest_delay + ((self.vcs + 1) * flits + 1) * flit_ticks - 1
 
     def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """The key that sets the buffer size, and the flits that all buffers hold together.
-
-        Parameters
-        ----------
-        topology: the network.
-        flits: length of the packet.
-        """
-        return "switching.buffer_flits", (topology.channels + topology.hosts) * self.vcs * self.buffer_flits
+        """The key that sets the buffer size, and the flits that all buffers hold together."""
+        return "switching.buffer_flits", self.vcs * int(self.buffers_of(topology).sum())
 
 
 def _channel(topology: Topology, number: int) -> str:
@@ -206,15 +214,20 @@ class BufferedSpec(CreditedSpec):
 
     Defaults: 4 VCs, buffers of two packets of the greatest length, the allocator of the mode (wormhole: ``islip``; vct:
     ``age``, the packet that has waited longest at the switch first, or ``oldest``, the packet created first).
-    ``credit_path``: credits return over the ``reverse`` channel and take its delay (that of the channel itself where it
-    has none), or take the channel's ``own`` delay, as in BookSim2. iterations: iSLIP iterations per tick. hold_packets,
-    slotted: keys of hot-potato switching, only used where the routing deflects.
+    ``buffer_flits``: one size, or a mapping such as ``{network: 8, injection: 4, rtt: 1.0, of: [{links: [[0, 1]],
+    flits: 64}]}`` of sizes by kind of channel, whose later entries win: channels between switches, those from hosts,
+    all of them by their credit round trip, single links. ``credit_path``: credits return over the ``reverse`` channel
+    and take its delay (that of the channel itself where it has none), or take the channel's ``own`` delay, as in
+    BookSim2. iterations: iSLIP iterations per tick. rule, hold_packets, slotted, share, reserve: keys of hot-potato
+    switching, only used where the routing deflects.
     """
+
+    sends_flits: ClassVar[bool] = True
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
     """Virtual channels of every network and injection channel."""
-    buffer_flits: BufferSize | None = None
-    """Input buffer of each VC. null: two packets of the greatest length."""
+    buffer_flits: BufferFlits | None = None
+    """Input buffer of each VC, or sizes by network, injection, rtt, of. null: two packets of the greatest length."""
     allocator: Literal["age", "oldest", "islip"] | None = None
     """Switch allocation. null: age in vct, islip in wormhole. oldest: by creation."""
     input_speedup: Literal[1, "vcs"] = 1
@@ -223,35 +236,78 @@ class BufferedSpec(CreditedSpec):
     """Run without a certificate of deadlock freedom."""
     credit_path: Literal["reverse", "own"] = "reverse"
     """Channel whose delay credits take: the reverse channel, or their own as in BookSim2."""
+    rule: Literal["pool", "vc", "frame"] = "pool"
+    """Which outputs are free to a packet under hot-potato routing: idle ones, or those with a free VC."""
     hold_packets: BufferSize | None = None
-    """Packets in a switch from which on its hosts wait, under hot-potato routing."""
+    """Packets in a switch from which on its hosts wait, under rule pool of hot-potato routing."""
     slotted: bool = False
-    """Packets start in slots of their length, under hot-potato routing."""
+    """Packets start in slots of their length, under rule pool of hot-potato routing."""
+    share: Literal["packet", "flit"] | None = None
+    """What the packets of a channel take turns by, under rule vc of hot-potato routing. null: packet."""
+    reserve: Annotated[int, BeforeValidator(whole), Field(ge=0, le=100_000)] | None = None
+    """VCs of a switch's outputs that its hosts leave free, under rule vc of hot-potato routing. null: its degree."""
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
     """Iterations of iSLIP per tick."""
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Errors in the keys of buffers, and capacities other than one flit per tick.
-
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes, None if other errors prevent them.
-        flits: packet lengths, None if other errors prevent them.
+        """Errors in the keys of buffers, and capacities of ratios that are too fine.
 
         Returns
         -------
         Errors, each with the full path of its key.
         """
         yield from super().errors(topology, routes, flits)
-        yield from unit_capacity_errors(topology, self.mode)
+        errors = list(speed_errors(topology))
+        yield from errors
         if routes is None or flits is None:
             return
         if routes.deflection:
             if len(flits) > 1:
                 yield SpecError("deflection needs packets of one length", key="traffic.packet_flits")
+            yield from self._deflection_errors(topology)
+            if not errors and not flit_times(topology).all_one:
+                problem = "must be the same for all channels, those of hosts included, where packets are deflected"
+                yield SpecError(problem, key="topology.capacity")
             return
-        yield from self._buffer_errors(routes, max(flits))
+        try:
+            self.channel_flits(topology, routes, max(flits))
+        except SpecError as error:
+            yield error
+        else:
+            yield from self._buffer_errors(routes, max(flits))
+        if not errors and not flit_times(topology).all_one:
+            yield from self._speed_errors()
+
+    def _speed_errors(self) -> Iterator[SpecError]:
+        """Errors in keys that need channels of one speed."""
+        yield from ()
+
+    def _deflection_errors(self, topology: Topology) -> Iterator[SpecError]:
+        """Errors in the keys of hot-potato switching, where the routing deflects."""
+        owner = {"hold_packets": "pool", "slotted": "pool", "share": "vc", "reserve": "vc"}
+        for key, rule in owner.items():
+            value = getattr(self, key)
+            if value is not None and value is not False and self.rule != rule:
+                yield SpecError(f"is for rule {rule}, and the rule is {self.rule}", key=f"switching.{key}")
+        if self.rule == "pool":
+            return
+        if self.vcs < 2:
+            yield SpecError(f"must be at least 2 under rule {self.rule}", key="switching.vcs")
+            return
+        unequal = len(np.unique(topology.delay)) > 1 or len(np.unique(topology.access_delay)) > 1
+        if unequal or (self.rule == "frame" and topology.has_delays):
+            problem = "has channels of different delays" if unequal else "has delays of channels beside link_ticks"
+            yield SpecError(f"{problem}, and rule {self.rule} needs channels that are all alike", key="topology")
+        limits = packets_before_hosts_wait(topology, self.vcs, self.reserve)
+        if self.rule == "vc" and limits.min() < 1:
+            switch = int(np.argmin(limits))
+            degree, name = int(topology.out_degree[switch]), switch_names(topology).label(switch)
+            kept = degree if self.reserve is None else self.reserve
+            problem = (
+                f"leaves hosts no packet at switch {name}, whose {degree} channels have {degree * self.vcs} VCs, "
+                f"{kept} of them reserved; needs vcs * degree - reserve >= 1"
+            )
+            yield SpecError(problem, key="switching.reserve")
 
     def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         """Errors in buffers and allocator, where the routing does not deflect.
@@ -261,42 +317,91 @@ class BufferedSpec(CreditedSpec):
         choices: tuple[str, ...] = getattr(self.switching_mode, "allocators", ())
         if self.allocator is not None and self.allocator not in choices:
             yield SpecError(f"is not for mode {self.mode}; choices: {', '.join(choices)}", key="switching.allocator")
-        if routes.vc_policy == ESCAPE and self.flits_per_vc(longest) < longest:
-            why = "; with vc_policy escape a packet enters an adaptive VC only if all of it fits"
-            yield buffer_too_small(longest, why)
+        why = "; with vc_policy escape a packet enters an adaptive VC only if all of it fits"
+        if self.needs_whole_packets(routes):
+            yield from self._too_small(longest, why if routes.vc_policy == VcPolicy.ESCAPE else "")
 
-    def flits_per_vc(self, longest: int) -> int:
-        """Flits of the buffer of one VC: ``buffer_flits``, by default two packets of the ``longest`` length."""
-        return self.buffer_flits or 2 * longest
+    def needs_whole_packets(self, routes: Routes) -> bool:
+        """Whether every buffer must hold a whole packet.
+
+        Parameters
+        ----------
+        routes: their VC policy counts.
+        """
+        return routes.vc_policy == VcPolicy.ESCAPE
+
+    def _too_small(self, longest: int, why: str) -> Iterator[SpecError]:
+        """Errors of buffers below one packet of ``longest`` flits. why: addition to the message."""
+        keys = self.buffer_flits
+        sizes = [(f".{key}", size) for key, size in keys.sizes()] if isinstance(keys, BuffersByChannel) else []
+        for key, size in sizes or [("", keys if isinstance(keys, int) else 2 * longest)]:
+            if size < longest:
+                yield SpecError(f"must hold a whole packet, {longest} flits{why}", key=f"switching.buffer_flits{key}")
+
+    def channel_flits(self, topology: Topology, routes: Routes, longest: int) -> Ints:
+        """Flits of the buffer of a VC at the end of every channel, int64 [channels + hosts].
+
+        ``buffer_flits``, by default two packets of the ``longest`` length.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: their VC policy counts.
+        longest: flits of the longest packet.
+
+        Raises
+        ------
+        SpecError: a link of ``of`` does not exist, or ``rtt`` gives too large a buffer.
+        """
+        keys, default = self.buffer_flits, 2 * longest
+        if not isinstance(keys, BuffersByChannel):
+            return np.full(topology.channels + topology.hosts, keys or default, np.int64)
+        least = longest if self.needs_whole_packets(routes) else 1
+        ticks = self.ticks(capacity_unit(topology))
+        mode = self.switching_mode(own_credit_path=self.credit_path == "own", **ticks)  # type: ignore[call-arg]
+        return keys.flits(topology, default, least, mode.round_trips, self.vcs)  # type: ignore[attr-defined]
 
     def buffers(self, setting: SwitchingContext) -> dict[str, Any]:
         """Arguments of :class:`Buffered` by name, from the keys and the packet lengths."""
+        flits = self.channel_flits(setting.topology, setting.routes, max(setting.flits))
+        by_channel = None
+        if isinstance(self.buffer_flits, BuffersByChannel) and len(np.unique(flits)) > 1:
+            by_channel = ChannelBuffers(tuple(flits.tolist()), self.buffer_flits.plain())
         return {
-            "vcs": self.vcs, "buffer_flits": self.flits_per_vc(max(setting.flits)),
+            "vcs": self.vcs, "buffer_flits": int(flits.max(initial=1)), "channel_buffers": by_channel,
             "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock,
-            "own_credit_path": self.credit_path == "own", **self.ticks(),
+            "own_credit_path": self.credit_path == "own", **self.ticks(capacity_unit(setting.topology)),
         }  # fmt: skip
 
 
-def buffer_too_small(longest: int, why: str = "") -> SpecError:
-    """The error of buffers below one packet of ``longest`` flits. why: addition to the message."""
-    return SpecError(f"must hold a whole packet, {longest} flits{why}", key="switching.buffer_flits")
+def packets_before_hosts_wait(topology: Topology, vcs: int, reserve: int | None) -> Ints:
+    """Packets from which on the hosts of each switch wait under rule ``vc`` of hot-potato switching, int64 [switches].
+
+    Parameters
+    ----------
+    topology: the network.
+    vcs: virtual channels of an output.
+    reserve: how many of those of a switch stay free, None: as many as it has outputs.
+    """
+    limits: Ints = vcs * topology.out_degree - (topology.out_degree if reserve is None else reserve)
+    return limits
+
+
+def speed_errors(topology: Topology) -> Iterator[SpecError]:
+    """Errors for infinite host channels, and for capacities whose ratios need too many ticks for a flit."""
+    try:
+        flit_times(topology)
+    except SpecError as error:
+        yield error
 
 
 def unit_capacity_errors(topology: Topology, mode: str) -> Iterator[SpecError]:
-    """Errors for capacities other than 1, where every channel moves one flit per tick.
+    """Errors for capacities other than 1, for a mode of a plugin that moves one flit per tick over every channel.
 
     mode: the switching mode, for the message.
     """
     if topology.host_capacity != 1:
-        problem = "must be 1 in a simulation (.inf is for experiment: ceilings)"
-        yield SpecError(problem, key="topology.host_capacity")
+        yield SpecError(f"must be 1 in mode {mode}", key="topology.host_capacity")
     if np.any(topology.capacity != 1):
-        problem = (
-            f"must be 1 for all channels in mode {mode}, which moves one flit per tick over each; "
-            "modes datagram, spray and flow, and ceilings, take channels of any capacity"
-        )
-        if "capacity_of" in topology.notes:
-            yield SpecError(f"capacities {problem}", key="topology.capacity_of")
-        else:
-            yield SpecError(problem, key="topology.capacity")
+        problem = f"must be 1 for all channels in mode {mode}, which moves one flit per tick over each"
+        yield SpecError(problem, key="topology.capacity_of" if "capacity_of" in topology.notes else "topology.capacity")

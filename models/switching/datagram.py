@@ -2,8 +2,6 @@
 """Datagrams: packets of a transport in queues that drop packets when full."""
 
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
-from math import ceil
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -14,18 +12,17 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.switching.byte_switching import ByteSwitching, capacity_key
+from flitlab.models.switching.byte_switching import ByteSwitching, transport_of_flows
 from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount
 from flitlab.models.traffic.source import Source
-from flitlab.models.transport.connections import connections
 from flitlab.models.transport.failures import LinkFailures, with_failures, with_timeline
-from flitlab.models.transport.flows import Flows, arriving, long_lived, together
-from flitlab.models.transport.law import TransportSpec
+from flitlab.models.transport.flows import Flows, long_lived, together
+from flitlab.models.transport.messages import connections
 from flitlab.models.transport.paths import DISTINCT
-from flitlab.models.transport.queues import Queues, tick_of
+from flitlab.models.transport.queues import Queues
 from flitlab.models.transport.session import LATEST, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.times import default_start_ms, times_of_keys
@@ -56,9 +53,9 @@ class Datagram(ByteSwitching):
     """
 
     mode: ClassVar[str] = "datagram"
+    key_paths = KEY_PATHS
     draws_paths: ClassVar[bool] = True
 
-    transport: TransportSpec
     queues: Queues
     routing: RoutingSpec
     path_draw: int = DISTINCT
@@ -82,6 +79,11 @@ class Datagram(ByteSwitching):
         return plain if self.failures is None else plain | {"link_failures": asdict(self.failures)}
 
     @property
+    def links(self) -> Queues:
+        """Rate and delay of links."""
+        return self.queues
+
+    @property
     def long_lived(self) -> bool:
         """Whether flows are long-lived."""
         return self.sizes is None
@@ -97,20 +99,6 @@ class Datagram(ByteSwitching):
         """
         link, packet = self.link_ticks(topology), self.queues.packet_bytes
         return float(link + packet), float(2 * link + packet)
-
-    def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
-        """Nanoseconds of a byte on the fastest channel; flit_ns is not used."""
-        return tick_of(topology, self.queues) * 10**9
-
-    def link_ticks(self, topology: Topology) -> int:
-        """Propagation ticks of a link, at least 1.
-
-        Parameters
-        ----------
-        topology: the network.
-        """
-        tick_ns = tick_of(topology, self.queues) * 10**9
-        return int(max(1, -(-Fraction(repr(float(self.queues.link_us))) * 1000 // tick_ns)))
 
     def weight(self, messages: Messages) -> int:
         """The counts of a flit of a program's messages: the bytes of a packet, which is one flit here."""
@@ -128,92 +116,46 @@ class Datagram(ByteSwitching):
         overhead_ns: nanoseconds for which a send, or a receive, occupies its processor.
         buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
         """
-        size, tick_ns = self.queues.packet_bytes, tick_of(topology, self.queues) * 10**9
-        overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
-        return Messages(size, size, 0, 1, True, rendezvous, overhead, tick_ns, buffered, confirmed)
+        size, overhead = self.queues.packet_bytes, self._overhead_ticks(topology, overhead_ns)
+        return Messages(size, size, 0, 1, True, rendezvous, overhead, self.tick_ns(topology, None), buffered, confirmed)
 
     def session(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> Session:
-        """Flows, paths and links of a run, for either engine. The instance must have routes.
-
-        Parameters
-        ----------
-        instance: topology, routes and traffic.
-        work: traffic to draw packets from, or the program that hosts run.
-        load: offered load.
-        seed: of all draws.
-        timeline: events of the network during the run; None: it does not change.
-
-        Returns
-        -------
-        The session.
-
-        Raises
-        ------
-        SpecError: there is none; the key is one of :data:`KEY_PATHS`.
-        """
-        topology, transport, program = instance.topology, self.transport.build(), None
+        topology, transports, program = instance.topology, self.transport.transports(), None
         assert instance.routes is not None
+        flows_of_each = [transport.flows for transport in transports.values()]
         if not isinstance(work, Workload):
-            self._check_length(topology)
-            flows = self._flows(instance, transport.flows, load, seed)
-        elif transport.flows > 1:
+            self.queues.check()
+            self._check_length(topology, min(LATEST, self.queues.packet_bytes * MOST_PACKETS))
+            flows = self._flows(instance, sum(flows_of_each), load, seed)
+        elif len(transports) > 1:
+            raise SpecError("must be one: a program has one connection per pair of hosts", key="transport")
+        elif flows_of_each[0] > 1:
             raise SpecError("must be 1: a program has one connection per pair of hosts", key="flows")
         else:
             program = connections(work, topology.hosts)
-            flows, transport = program.flows, replace(transport, start_ms=0.0)
+            flows = program.flows
+            transports = {name: replace(transport, start_ms=0.0) for name, transport in transports.items()}
+        arrive = not self.long_lived and self.poisson
         session = make_session(
-            topology, instance.routes, transport, self.queues, flows, path_draw=self.path_draw, seed=seed,
+            topology, instance.routes, transports, self.queues, flows, path_draw=self.path_draw, seed=seed,
             start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.long_lived else 0.0,
+            kind=transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None),
         )  # fmt: skip
         session = replace(session, program=program)
         if self.failures is not None:
             return with_failures(session, self.failures, self.routing)
         return session if timeline is None else with_timeline(session, timeline)
 
-    def check(
-        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
-    ) -> None:
-        """Check that there is a session for a run.
-
-        Parameters
-        ----------
-        instance: topology, routes and traffic.
-        work: traffic to draw packets from, or the program that hosts run.
-        load: offered load.
-        seed: of all draws.
-        timeline: events of the network during the run; None: it does not change.
-
-        Raises
-        ------
-        SpecError: there is none; the key is the full path of a configuration key.
-        """
-        try:
-            self.session(instance, work, load, seed, timeline)
-        except SpecError as error:
-            error.key = capacity_key(instance.topology, KEY_PATHS.get(error.key or "", "switching"))
-            raise
-
-    def _check_length(self, topology: Topology) -> None:
-        """Raise ``SpecError`` for more ticks than are counted, or more packets of a subflow than have numbers."""
-        self.queues.check()
-        tick, most = tick_of(topology, self.queues), min(LATEST, self.queues.packet_bytes * MOST_PACKETS)
-        if Fraction(repr(self.seconds)) / tick > most:
-            problem = f"at a tick of {float(tick * 10**9):.3g} ns a run may take at most {float(most * tick):.6g} s"
-            raise SpecError(problem, key="seconds")
-
     def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:
-        topology, traffic, packet = instance.topology, instance.traffic, self.queues.packet_bytes
+        traffic, packet = instance.traffic, self.queues.packet_bytes
         if self.sizes is None:
             return long_lived(traffic, flows)
         sizes = self.sizes.build()
         if not self.poisson:
             return together(traffic, flows, sizes, packet, seed)
-        tick = tick_of(topology, self.queues)
-        nic = Fraction(repr(float(self.queues.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))
-        of_packet = Fraction(8 * packet, 10**6) / nic / tick
-        return arriving(traffic, load, sizes, packet, of_packet, int(Fraction(repr(self.seconds)) / tick), seed)
+        return self._arriving(instance, load, sizes, packet, packet, seed)
 
 
 class LinkFailuresKeys(BaseModel):

@@ -2,39 +2,30 @@
 """Switching modes of flits whose topology can change during a run."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.tables import Tables
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.network_changes import NetworkChange, network_changes
-
-
-class PolicyChange(NamedTuple):
-    """An event of the network, and the VC policy of the routes that the routing learns with it, if any."""
-
-    step: NetworkChange
-    policy: int
+from flitlab.models.topology.graph import Topology
 
 
 class DynamicTopology(SwitchingMode):
     """A switching mode whose links and switches fail and return. Working channels move one flit per tick.
 
-    This class comes before the other bases of a mode.
+    This class comes before the other bases of a mode. drains: whether hosts wait for an empty network before the routes
+    change.
     """
 
     supports_timeline: ClassVar[bool] = True
+    drains: ClassVar[bool] = False
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, and for routes of a remaining network that packets cannot follow.
-
-        Parameters
-        ----------
-        timeline: events of the network during the run; None: it does not change.
-        routes: its routes.
-        """
+        """Raise ``SpecError`` for slow links, and for routes of a remaining network that packets cannot follow."""
         if any((epoch.rate != 1).any() for epoch in timeline.epochs):
             problem = (
                 f"slow needs another mode than {self.mode}, which moves one flit per tick over every working channel"
@@ -42,7 +33,7 @@ class DynamicTopology(SwitchingMode):
             raise SpecError(f"{problem}: datagram, spray or flow", key="timeline")
         self.policy_changes(timeline, routes)
 
-    def policy_changes(self, timeline: Timeline | None, routes: Routes) -> tuple[PolicyChange, ...]:
+    def policy_changes(self, timeline: Timeline | None, routes: Routes) -> tuple[NetworkChange, ...]:
         """The events of a timeline, each with the VC policy that follows.
 
         routes: of the network as built. Raises ``SpecError`` for routes of a remaining network that packets cannot
@@ -53,11 +44,22 @@ class DynamicTopology(SwitchingMode):
         timeline: events of the network during the run; None: it does not change.
         routes: its routes.
         """
-        return tuple(
-            PolicyChange(step, self._policy(timeline, step, routes)) for step in network_changes(timeline, routes)
-        )
+        changes = network_changes(timeline, routes)
+        return tuple(replace(change, policy=self._policy(timeline, change, routes)) for change in changes)
 
-    def _policy(self, timeline: Timeline | None, step: NetworkChange, routes: Routes) -> int:
+    def tables_after(self, old: Tables, topology: Topology, change: NetworkChange) -> Tables:
+        """The routes for compiled code after the routing has learned of a change.
+
+        Parameters
+        ----------
+        old: the tables before the change.
+        topology: the network.
+        change: with routes of the remaining network.
+        """
+        assert change.routes is not None
+        return change.routes.tables(topology, change.policy)
+
+    def _policy(self, timeline: Timeline | None, change: NetworkChange, routes: Routes) -> int:
         """The VC policy of the routes that the routing learns; without such, the present one."""
         return self.vc_policy
 
@@ -70,28 +72,24 @@ class Draining(DynamicTopology, Buffered):
     another, and each routing needs its own certificate only.
     """
 
-    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, and for routes of a remaining network without a certificate.
+    drains: ClassVar[bool] = True
 
-        Parameters
-        ----------
-        timeline: events of the network during the run; None: it does not change.
-        routes: its routes.
-        """
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for slow links, and for routes of a remaining network without a certificate."""
         if self.may_deadlock:
             raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
         super().check_timeline(timeline, routes)
 
-    def _policy(self, timeline: Timeline | None, step: NetworkChange, routes: Routes) -> int:
+    def _policy(self, timeline: Timeline | None, change: NetworkChange, routes: Routes) -> int:
         """The VC policy of the certified routes that the routing learns; without such, the present one."""
-        if timeline is None or step.routes is None:
+        if timeline is None or change.routes is None:
             return self.vc_policy
-        remaining = timeline.surviving(timeline.epoch_at(step.tick))
+        remaining = timeline.surviving(timeline.epoch_at(change.tick))
         try:
             mode, _ = replace(self, allow_deadlock=False).certified(
                 remaining.topology, timeline.routes(remaining, routes)
             )
         except SpecError as error:
-            why = f"what the routing learns at tick {step.tick} has no certificate against deadlock: {error}"
+            why = f"what the routing learns at tick {change.tick} has no certificate against deadlock: {error}"
             raise SpecError(why, key="timeline") from error
         return mode.vc_policy

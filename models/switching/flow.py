@@ -45,12 +45,6 @@ class Flow(Credited):
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple["Flow", str]:
         """The mode unchanged, and why it cannot deadlock: fluids occupy nothing that others wait for.
 
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes.
-        certify: the function that certifies routes.
-
         Returns
         -------
         The mode, and the text.
@@ -58,13 +52,7 @@ class Flow(Credited):
         return self, "mode flow holds nothing that a message could wait for"
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for routes whose tables do not describe the remaining network.
-
-        Parameters
-        ----------
-        timeline: events of the network during the run; None: it does not change.
-        routes: its routes.
-        """
+        """Raise ``SpecError`` for routes whose tables do not describe the remaining network."""
         network_changes(timeline, routes)
 
     def check(
@@ -129,12 +117,6 @@ class FlowSpec(CreditedSpec):
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors: infinite host capacity, adaptive routes, and delays that are no ticks.
-
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes, None if other errors prevent them.
-        flits: packet lengths, None if other errors prevent them.
 
         Returns
         -------

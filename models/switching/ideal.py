@@ -9,30 +9,27 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.tables import PATHS, Tables
-from flitlab.models.switching.buffered import unit_capacity_errors
+from flitlab.models.rules.tables import RouteForm, Tables
+from flitlab.models.switching.buffered import speed_errors
 from flitlab.models.switching.dynamic_topology import DynamicTopology
 from flitlab.models.switching.switching_mode import Certify, SwitchingContext
-from flitlab.models.switching.timed import Timed, TimedSpec
+from flitlab.models.switching.timed import FlitTimed, TimedSpec
 from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.timeline.network_changes import NetworkChange
+from flitlab.models.topology.flit_times import capacity_unit, flit_times
 from flitlab.models.topology.graph import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ideal(DynamicTopology, Timed):
+class Ideal(DynamicTopology, FlitTimed):
     """An output-queued switch: each output serves its packets first come, first served."""
 
     mode: ClassVar[str] = "ideal"
     programs: ClassVar[bool] = True
+    counts_channels: ClassVar[bool] = True
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify | None = None) -> tuple["Ideal", str]:
         """The mode unchanged, and why it cannot deadlock.
-
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes.
-        certify: the function that certifies routes.
 
         Returns
         -------
@@ -51,20 +48,21 @@ class Ideal(DynamicTopology, Timed):
         return routes.tables(topology)._replace(escape=np.zeros((0, 0), np.uint8))
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, and for routes of a remaining network in another form.
-
-        Parameters
-        ----------
-        timeline: events of the network during the run; None: it does not change.
-        routes: its routes.
+        """Raise ``SpecError`` for slow links, for channels of different speed, and for routes of a remaining network in
+        another form.
         """
         super().check_timeline(timeline, routes)
-        for step, _ in self.policy_changes(timeline, routes):
-            if step.routes is not None and step.routes.form != routes.form:
-                problem = f"{routes.kind} gives routes of another form in the network that remains at tick {step.tick}"
+        if not flit_times(timeline.topology).all_one:
+            problem = "needs channels that are all equally fast in mode ideal (vct and wormhole take others)"
+            raise SpecError(problem, key="timeline")
+        for change in self.policy_changes(timeline, routes):
+            if change.routes is not None and change.routes.form != routes.form:
+                problem = (
+                    f"{routes.kind} gives routes of another form in the network that remains at tick {change.tick}"
+                )
                 raise SpecError(f"{problem}, which packets in flight cannot follow", key="timeline")
 
-    def tables_after(self, old: Tables, topology: Topology, routes: Routes) -> Tables:
+    def tables_after(self, old: Tables, topology: Topology, change: NetworkChange) -> Tables:
         """The routes for compiled code after the routing has learned of a change.
 
         Paths of packets in flight stay in the tables but are not drawn again.
@@ -73,10 +71,11 @@ class Ideal(DynamicTopology, Timed):
         ----------
         old: the tables before the change.
         topology: the network.
-        routes: routes of the remaining network.
+        change: with routes of the remaining network.
         """
-        new = self.tables(topology, routes)
-        if new.form != PATHS:
+        assert change.routes is not None
+        new = self.tables(topology, change.routes)
+        if new.form != RouteForm.PATHS:
             return new
         paths, drawn = len(old.path_start) - 1, len(new.path_threshold) > 0
         return new._replace(
@@ -100,24 +99,19 @@ class IdealSpec(TimedSpec):
     """
 
     switching_mode: ClassVar[type[Ideal]] = Ideal
+    sends_flits: ClassVar[bool] = True
 
     mode: Literal["ideal"]
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
-        """Errors: delays that are no ticks, capacities other than 1, and hot-potato routing.
-
-        Parameters
-        ----------
-        topology: the network.
-        routes: its routes, None if other errors prevent them.
-        flits: packet lengths, None if other errors prevent them.
+        """Errors: delays that are no ticks, capacities of ratios that are too fine, and hot-potato routing.
 
         Returns
         -------
         Errors, each with the full path of its key.
         """
         yield from super().errors(topology, routes, flits)
-        yield from unit_capacity_errors(topology, self.mode)
+        yield from speed_errors(topology)
         if routes is not None and routes.deflection:
             problem = (
                 "deflection needs switching.mode: deflection, vct or wormhole; a switch of mode ideal never deflects"
@@ -126,4 +120,4 @@ class IdealSpec(TimedSpec):
 
     def build(self, setting: SwitchingContext) -> Ideal:
         """The ideal switch with these delays, for any packet lengths."""
-        return Ideal(**self.ticks())
+        return Ideal(**self.ticks(capacity_unit(setting.topology)))

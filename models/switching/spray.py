@@ -12,24 +12,20 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.draw import below, draw
-from flitlab.models.rules.spray.streams import TRANSPORT
-from flitlab.models.switching.byte_switching import ByteSwitching, capacity_key
+from flitlab.models.switching.byte_switching import ByteSwitching, transport_of_flows
 from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.recorded import Recorded
-from flitlab.models.traffic.source import Source
-from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session, spray_tick
+from flitlab.models.traffic.source import Recorded, Source
+from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
-from flitlab.models.transport.flows import Flows, arriving, in_bytes, together
-from flitlab.models.transport.law import TransportSpec
-from flitlab.models.transport.message_flows import message_flows
+from flitlab.models.transport.flows import Flows, in_bytes, together
+from flitlab.models.transport.messages import message_flows
+from flitlab.models.transport.queues import tick_of
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
@@ -53,12 +49,17 @@ class Spray(ByteSwitching):
     """
 
     mode: ClassVar[str] = "spray"
+    key_paths = KEY_PATHS
 
-    transport: TransportSpec
     fabric: Fabric
     sizes: SizesSpec | None = None
     poisson: bool = True
     seconds: float = 2.0
+
+    @property
+    def links(self) -> Fabric:
+        """Rate and delay of links."""
+        return self.fabric
 
     @property
     def content_hash(self) -> str:
@@ -73,15 +74,6 @@ class Spray(ByteSwitching):
         del keys["control_bytes"]
         return {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
 
-    def link_ticks(self, topology: Topology) -> int:
-        """Propagation ticks of a link, at least 1.
-
-        Parameters
-        ----------
-        topology: the network.
-        """
-        return max(1, ceil(Fraction(repr(float(self.fabric.link_us))) / 10**6 / spray_tick(topology, self.fabric)))
-
     def crossing(self, topology: Topology) -> tuple[float, float]:
         """Ticks of the shortest packet over a channel between switches, and over both host channels.
 
@@ -91,14 +83,10 @@ class Spray(ByteSwitching):
         ----------
         topology: the network.
         """
-        link, least = self.link_ticks(topology), max(1, self.fabric.header_bytes)
-        switch = ceil(Fraction(repr(float(self.fabric.switch_ns))) / 10**9 / spray_tick(topology, self.fabric))
+        link, switch = self.link_ticks(topology), self.fabric.switch_ticks(topology)
+        least = max(1, self.fabric.header_bytes)
         last = float(self.serialization_ticks(topology, np.array([float(least)]))[0])
         return float(link + switch + least), 2 * link + switch + last
-
-    def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
-        """Nanoseconds of a byte on the fastest channel; flit_ns is not used."""
-        return spray_tick(topology, self.fabric) * 10**9
 
     def messages(
         self, topology: Topology, rendezvous: int, overhead_ns: float, buffered: bool = False, confirmed: bool = False
@@ -112,35 +100,16 @@ class Spray(ByteSwitching):
         overhead_ns: nanoseconds for which a send, or a receive, occupies its processor.
         buffered, confirmed: as in :class:`~flitlab.models.application.messages.Messages`.
         """
-        fabric, tick_ns = self.fabric, self.tick_ns(topology, None)
-        overhead = ceil(Fraction(repr(float(overhead_ns))) / tick_ns)
+        fabric = self.fabric
         return Messages(
             packet_bytes=fabric.payload, flit_bytes=1, header_flits=fabric.header_bytes, packet_flits=fabric.mtu_bytes,
-            whole=False, rendezvous=rendezvous, overhead=overhead, tick_ns=tick_ns, buffered=buffered,
-            confirmed=confirmed,
+            whole=False, rendezvous=rendezvous, overhead=self._overhead_ticks(topology, overhead_ns),
+            tick_ns=self.tick_ns(topology, None), buffered=buffered, confirmed=confirmed,
         )  # fmt: skip
 
     def session(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> SpraySession:
-        """Flows or messages, transport rules and links of a run, for either engine. The instance must have routes.
-
-        Parameters
-        ----------
-        instance: topology, routes and traffic.
-        work: traffic to draw packets from, or the program that hosts run.
-        load: offered load.
-        seed: of all draws.
-        timeline: events of the network during the run; None: it does not change.
-
-        Returns
-        -------
-        The session.
-
-        Raises
-        ------
-        SpecError: there is none; the key is one of :data:`KEY_PATHS`.
-        """
         session = self._static_session(instance, work, load, seed)
         if timeline is None:
             return session
@@ -161,15 +130,11 @@ class Spray(ByteSwitching):
             return make_spray_session(
                 topology, instance.routes, transports, self.fabric, program.flows, seed, program=program
             )
-        tick = spray_tick(topology, self.fabric)
-        if Fraction(repr(self.seconds)) / tick > LATEST:
-            most = f"at a tick of {float(tick * 10**9):.3g} ns a run may take at most {float(LATEST * tick):.6g} s"
-            raise SpecError(most, key="seconds")
-        each = np.repeat(np.arange(len(transports)), [spraying.flows for spraying in transports])
-        flows = self._flows(instance, len(each), load, seed, tick)
-        count = len(flows.source)
+        self._check_length(topology)
+        flows_of_each = [spraying.flows for spraying in transports]
+        flows = self._flows(instance, sum(flows_of_each), load, seed)
         arrive = self.sizes is not None and self.poisson
-        kind = each[_random_transports(seed, count, len(each)) if arrive else np.arange(count) % len(each)]
+        kind = transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None)
         return make_spray_session(
             topology, instance.routes, transports, self.fabric, flows, seed, kind=kind, names=tuple(sprayings)
         )
@@ -184,54 +149,24 @@ class Spray(ByteSwitching):
         """
         check_changes(timeline, routes, self.fabric)
 
-    def check(
-        self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
-    ) -> None:
-        """Check that there is a session for a run.
-
-        Parameters
-        ----------
-        instance: topology, routes and traffic.
-        work: traffic to draw packets from, or the program that hosts run.
-        load: offered load.
-        seed: of all draws.
-        timeline: events of the network during the run; None: it does not change.
-
-        Raises
-        ------
-        SpecError: there is none; the key is the full path of a configuration key.
-        """
-        try:
-            self.session(instance, work, load, seed, timeline)
-        except SpecError as error:
-            key = error.key or ""
-            path = capacity_key(instance.topology, KEY_PATHS.get(key, "switching"))
-            error.key = f"transport.{key}" if key.partition(".")[0] == "of" else path
-            raise
-
-    def _flows(self, instance: Instance, flows: int, load: float, seed: int, tick: Fraction) -> Flows:
+    def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:
         """Flows with bytes of payload in the place of packets."""
-        topology, traffic = instance.topology, instance.traffic
+        traffic = instance.traffic
         if self.sizes is None:
-            return _trace_flows(traffic.recorded, flows, tick)
+            return _trace_flows(traffic.recorded, flows, tick_of(instance.topology, self.fabric))
         sizes = self.sizes.build()
         if not self.poisson:
             return together(traffic, flows, sizes, 1, seed)
-        nic = Fraction(repr(float(self.fabric.nic_mbps))) * Fraction(repr(float(topology.host_capacity)))
-        of_packet = Fraction(8 * self.fabric.mtu_bytes, 10**6) / nic / tick
-        until = int(Fraction(repr(self.seconds)) / tick)
-        return in_bytes(arriving(traffic, load, sizes, self.fabric.payload, of_packet, until, seed), sizes, seed)
-
-
-def _random_transports(seed: int, flows: int, among: int) -> Ints:
-    """A random index below ``among`` for each flow: int64 [flows]."""
-    return np.array([below(draw(seed, TRANSPORT, flow, 0), among) for flow in range(flows)], np.int64)
+        fabric = self.fabric
+        return in_bytes(self._arriving(instance, load, sizes, fabric.payload, fabric.mtu_bytes, seed), sizes, seed)
 
 
 def _trace_flows(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:
     """Each message of a trace as ``flows`` flows. Raises ``SpecError`` if there is no trace."""
     if recorded is None:
         raise SpecError("missing: flows of mode spray end, unless traffic is a trace with bytes", key="sizes")
+    if (recorded.after >= 0).any() or recorded.repeat:
+        raise SpecError("mode spray follows neither column after nor repeat of a trace", key="traffic")
     if (recorded.size < 1).any():
         raise SpecError("the trace has a message of 0 bytes", key="traffic")
     unit = tick * 10**6 if recorded.in_us else 1

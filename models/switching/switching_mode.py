@@ -5,17 +5,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import ConfigDict
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Floats
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Parameters, SpecError
 from flitlab.models.routing.certificate import Certified, certify
-from flitlab.models.routing.routes import ANY, PROGRESSIVE, Routes, RoutingSpec
+from flitlab.models.routing.routes import Routes, RoutingSpec, Selection, VcPolicy
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
@@ -23,7 +24,6 @@ from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.sizes import SizesSpec
 
 Counted = Literal["packets", "flows", "programs"]
-PACKETS, FLOWS, PROGRAMS = get_args(Counted)
 """What a run is measured by: packets that hosts draw, or flows of a transport, as the mode counts them; or, where
 hosts run one, a program."""
 
@@ -38,24 +38,27 @@ class SwitchingMode(ABC):
     A mode of your own is a frozen dataclass with ``mode`` and its fields; all methods but ``zero_load_latency`` have
     defaults.
 
-    mode: its name. counts: :data:`PACKETS`, :data:`FLOWS`, or None where only programs run. draws_paths: whether flows
+    mode: its name. counts: packets, flows, or None where only programs run. draws_paths: whether flows
     draw whole paths at their source. programs: whether hosts can run programs. supports_timeline: whether the topology
-    can change during a run. exact: its times are not rounded up to ticks. send_ends_at_injection: an eager send is done
-    when all of its message is in flight.
+    can change during a run. grants_flits: whether flits are granted, not packets. exact: its times are not rounded up
+    to ticks. send_ends_at_injection: an eager send is done when all of its message is in flight. counts_channels:
+    whether runs can count the traffic of every channel.
     """
 
     mode: ClassVar[str]
-    counts: ClassVar[Counted | None] = PACKETS
+    counts: ClassVar[Counted | None] = "packets"
     draws_paths: ClassVar[bool] = False
     programs: ClassVar[bool] = False
     supports_timeline: ClassVar[bool] = False
+    grants_flits: ClassVar[bool] = False
     exact: ClassVar[bool] = False
     send_ends_at_injection: ClassVar[bool] = True
+    counts_channels: ClassVar[bool] = False
 
     @property
     def vc_policy(self) -> int:
-        """The VC policy in force (``flitlab.models.routing.routes.ANY`` ...)."""
-        return ANY
+        """The VC policy in force (``flitlab.models.routing.routes.VcPolicy`` ...)."""
+        return VcPolicy.ANY
 
     @property
     def may_deadlock(self) -> bool:
@@ -145,6 +148,29 @@ class SwitchingMode(ABC):
         topology: the network.
         """
         return 1.0
+
+    def flits_per_load(self, topology: Topology) -> float:
+        """Flits per tick of a host of rate 1 at load 1.
+
+        Parameters
+        ----------
+        topology: the network.
+        """
+        return 1.0
+
+    def slowness(self, topology: Topology, flits: int) -> tuple[Ints, int]:
+        """Latency of channels that ``zero_load_latency`` of one flit does not include, at most.
+
+        Parameters
+        ----------
+        topology: the network.
+        flits: length of the packet.
+
+        Returns
+        -------
+        Ticks of each channel between switches, int64 [channels], without its delay; and of both host channels.
+        """
+        return np.zeros(topology.channels, np.int64), flits - 1
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction | None:
         """Nanoseconds of a tick, None if unknown. flit_ns: nanoseconds of a flit, None if unknown."""
@@ -308,12 +334,14 @@ class SwitchingContext:
 class SwitchingSpec(Parameters, ABC):
     """The keys of ``switching:`` in one mode. Unknown keys and wrong types are rejected; nothing is converted.
 
+    sends_flits: whether channels move whole flits, so that their capacities define the tick (``flit_times``).
     related_keys: keys outside of ``switching:`` that only modes which name them accept. default_transport: the default
     kind of ``transport:``. supports_progressive: whether packets may be re-routed at their second switch (PROGRESSIVE).
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    sends_flits: ClassVar[bool] = False
     related_keys: ClassVar[tuple[str, ...]] = ()
     supports_progressive: ClassVar[bool] = False
     switching_mode: ClassVar[type[SwitchingMode]]
@@ -323,7 +351,7 @@ class SwitchingSpec(Parameters, ABC):
 
     @property
     def tick_ns(self) -> float | None:
-        """Nanoseconds of a tick, if the keys define it."""
+        """Nanoseconds of a tick, if the keys define it; with ``sends_flits``, of a flit on a channel of capacity 1."""
         return None
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
@@ -339,7 +367,9 @@ class SwitchingSpec(Parameters, ABC):
         -------
         Errors, each with the full path of its key.
         """
-        is_progressive = routes is not None and routes.select == PROGRESSIVE and self.switching_mode.counts is not None
+        is_progressive = (
+            routes is not None and routes.select == Selection.PROGRESSIVE and self.switching_mode.counts is not None
+        )
         if is_progressive and not self.supports_progressive:
             yield SpecError("par decides again at the second switch and needs switching.mode: vct", key="routing.kind")
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from flitlab.models.arrays import Floats
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.buffered import BufferedSpec, buffer_too_small
+from flitlab.models.switching.buffered import BufferedSpec
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.dynamic_topology import Draining
 from flitlab.models.switching.switching_mode import SwitchingContext
@@ -41,26 +41,14 @@ class Vct(Draining):
         form, hashes = super().hashed(source)
         return form | ({"oldest_first": True} if self.oldest_first else {}), hashes
 
-    def credit_loop(self, topology: Topology, flits: int) -> tuple[int, Floats]:
-        """Flits of the whole packets that a VC buffer holds, and ticks until all their credits are back.
-
-        Parameters
-        ----------
-        topology: the network.
-        flits: length of the packet.
-        """
-        ticks = self.round_trips(topology) + flits - 1
-        return self.buffer_flits // flits * flits, ticks.astype(np.float64)
+    def credit_loop(self, topology: Topology, flits: int) -> tuple[Ints, Floats]:
+        """Flits of the whole packets that a VC buffer holds, and ticks until all their credits are back."""
+        ticks = self.round_trips(topology) + (flits - 1) * self.flit_ticks(topology)
+        return self.buffers_of(topology) // flits * flits, ticks.astype(np.float64)
 
     def buffer_capacity(self, topology: Topology, flits: int) -> tuple[str, int]:
-        """The key that sets the buffer size, and the packets that all buffers hold together.
-
-        Parameters
-        ----------
-        topology: the network.
-        flits: length of the packet.
-        """
-        return "switching.buffer_flits", super().buffer_capacity(topology, flits)[1] // flits
+        """The key that sets the buffer size, and the packets that all buffers hold together."""
+        return "switching.buffer_flits", self.vcs * int((self.buffers_of(topology) // flits).sum())
 
 
 @register("switching", "vct")
@@ -82,10 +70,11 @@ class VctSpec(BufferedSpec):
         if self.iterations > 1:
             problem = "must be 1 in mode vct: only allocator islip iterates"
             yield SpecError(problem, key="switching.iterations")
-        if self.flits_per_vc(longest) < longest:
-            yield buffer_too_small(longest)
-        else:
-            yield from super()._buffer_errors(routes, longest)
+        yield from super()._buffer_errors(routes, longest)
+
+    def needs_whole_packets(self, routes: Routes) -> bool:
+        """True: a packet advances only if all of it fits."""
+        return True
 
     def build(self, setting: SwitchingContext) -> Vct | Deflection:
         """Virtual cut-through; hot-potato switching where the routing deflects."""

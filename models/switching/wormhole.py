@@ -1,37 +1,89 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wormhole switching: flits advance one by one while the next buffer has space."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import POLARIZED, RESERVE, Routes
+from flitlab.models.routing.routes import RouteForm, Routes, VcPolicy
 from flitlab.models.switching.buffered import BufferedSpec
+from flitlab.models.switching.buffers import BufferSize
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.switching.dynamic_topology import Draining
 from flitlab.models.switching.switching_mode import Certify, SwitchingContext
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
+
+MOST_SPEEDUP, MOST_STEPS = 16, 256
+"""Upper limits of ``speedup``, and of the steps of both allocators per tick: bids count them in 38 bits."""
+
+
+def _speedup(value: int | float | str) -> int | float | str:
+    """A valid ``speedup``. Raises ``ValueError``."""
+    try:
+        valid = 1 <= Fraction(str(value)) <= MOST_SPEEDUP
+    except (ValueError, ZeroDivisionError):
+        valid = False
+    if not valid:
+        raise ValueError(f'must be a fraction from 1 to {MOST_SPEEDUP} such as "3/2"')
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wormhole(Draining):
-    """Wormhole switching with the rotating-priority allocator iSLIP. iterations: per tick."""
+    """Wormhole switching with the rotating-priority allocator iSLIP.
+
+    iterations: per step. speedup: steps of the crossbar per tick, 1 or more. output_flits: flits that an output queue
+    holds, None: any number.
+    """
 
     mode: ClassVar[str] = "wormhole"
+    grants_flits: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]] = ("islip",)
 
     iterations: int = 1
+    speedup: Fraction = Fraction(1)
+    output_flits: int | None = None
 
-    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
-        """The mode with the VC policy that ``certify`` chooses, and the certificate as text.
+    def first_step(self, tick: int) -> int:
+        """The number of the first step of a tick: floor(speedup * tick).
 
         Parameters
         ----------
-        topology: the network.
-        routes: its routes.
-        certify: the function that certifies routes.
+        tick: from 0.
+        """
+        return self.speedup.numerator * tick // self.speedup.denominator
+
+    def tick_of(self, step: int) -> int:
+        """The tick of a step.
+
+        Parameters
+        ----------
+        step: from 0.
+        """
+        return (self.speedup.denominator * (step + 1) - 1) // self.speedup.numerator
+
+    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+        """The fields in the common hash form, with speed-up and output queues if there is a speed-up."""
+        form, hashes = super().hashed(source)
+        own = {"speedup": str(self.speedup), "output_flits": self.output_flits} if self.speedup > 1 else {}
+        return form | own, hashes
+
+    def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
+        """Raise ``SpecError`` for a speed-up, whose queued flits cannot be dropped, and as other modes do."""
+        if self.speedup > 1:
+            raise SpecError("needs switching.speedup: 1; flits in output queues are not dropped", key="timeline")
+        super().check_timeline(timeline, routes)
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
+        """The mode with the VC policy that ``certify`` chooses, and the certificate as text.
 
         Returns
         -------
@@ -41,18 +93,45 @@ class Wormhole(Draining):
         ------
         SpecError: packets may deadlock; VC policy ``reserve``, whose proof needs buffers for whole packets.
         """
-        if routes.vc_policy == RESERVE:
+        if routes.vc_policy == VcPolicy.RESERVE:
             problem = "reserve needs mode vct, whose buffers take whole packets (rising and hop serve wormhole)"
             raise SpecError(problem, key="vc_policy")
         return super().certified(topology, routes, certify)
 
+    def route_latency(self, flit_ticks: Sequence[int], flits: int) -> int:
+        """Ticks from the creation of a packet to its tail at the destination host in an empty network.
+
+        Every flit is granted as soon as it has arrived and the output is free.
+
+        Parameters
+        ----------
+        flit_ticks: ticks of a flit on each channel of the route, as of :class:`FlitTimed`.
+        flits: length of the packet.
+        """
+        if len(set(flit_ticks)) == 1:
+            return super().route_latency(flit_ticks, flits)
+        sent = np.arange(flits) * flit_ticks[0]
+        arrived = sent + self.injection + flit_ticks[0] - 1
+        for number, ticks in enumerate(flit_ticks[1:], 1):
+            arrived[0] += self.header
+            order = ticks * np.arange(flits)
+            sent = np.maximum.accumulate(arrived - order) + order
+            delay = self.ejection if number == len(flit_ticks) - 1 else self.link
+            arrived = sent + self.switch + delay + ticks - 1
+        return int(arrived[-1])
+
     def _own_keys(self) -> dict[str, Any]:
-        return {"iterations": self.iterations}
+        speedup = self.speedup.numerator if self.speedup.denominator == 1 else str(self.speedup)
+        return {"iterations": self.iterations, "speedup": speedup, "output_flits": self.output_flits}
 
 
 @register("switching", "wormhole")
 class WormholeSpec(BufferedSpec):
     """Wormhole switching: flits advance one by one while there is space; the packet owns its VC meanwhile.
+
+    ``speedup: "3/2"`` = s: the switch runs floor(s (t + 1)) - floor(s t) steps in tick t, each an allocation of VCs and
+    of the crossbar on the state that the step before left. Flits go to output queues (``output_flits``: an output takes
+    no more while its queue is full), which send one flit a tick. Header and switch delays stay whole ticks.
 
     Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
@@ -60,16 +139,36 @@ class WormholeSpec(BufferedSpec):
     switching_mode: ClassVar[type[Wormhole]] = Wormhole
 
     mode: Literal["wormhole"]
+    speedup: Annotated[int | float | str, AfterValidator(_speedup)] = 1
+    """Steps of the crossbar per tick, a fraction such as "3/2", 1 to 16."""
+    output_flits: BufferSize | None = None
+    """Output queue of a crossbar with a speedup. null: without limit."""
 
     def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
-        if routes.form == POLARIZED:
+        if routes.form == RouteForm.POLARIZED:
             yield SpecError(
                 "polarized chooses by queues of whole packets and needs switching.mode: vct", key="routing.kind"
             )
+        if Fraction(str(self.speedup)) * (2 * self.iterations + 2) > MOST_STEPS:
+            problem = f"takes more than {MOST_STEPS} steps of the allocators per tick with {self.iterations} iterations"
+            yield SpecError(problem, key="switching.speedup")
         yield from super()._buffer_errors(routes, longest)
+
+    def _speed_errors(self) -> Iterator[SpecError]:
+        if Fraction(str(self.speedup)) > 1:
+            problem = "must be 1 where channels differ in speed: its output queues send a flit a tick"
+            yield SpecError(problem, key="switching.speedup")
+
+    def _deflection_errors(self, topology: Topology) -> Iterator[SpecError]:
+        if Fraction(str(self.speedup)) > 1:
+            problem = "the routing deflects, and hot-potato switching has no crossbar; must be 1"
+            yield SpecError(problem, key="switching.speedup")
+        yield from super()._deflection_errors(topology)
 
     def build(self, setting: SwitchingContext) -> Wormhole | Deflection:
         """Wormhole switching; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)
-        return Wormhole(iterations=self.iterations, **self.buffers(setting))
+        speedup = Fraction(str(self.speedup))
+        output_flits = self.output_flits if speedup > 1 else None
+        return Wormhole(iterations=self.iterations, speedup=speedup, output_flits=output_flits, **self.buffers(setting))

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from flitlab.models.arrays import Bools, Floats
-from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.routes import Routes, VcPolicy
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.renumbering import renumbered_routes
 
@@ -15,7 +15,7 @@ class NetworkChange:
 
     works: bool [channels], whether each channel works. rate: float64 [channels], share of its capacity that it has
     while it works. switches: bool [switches], whether each works. routes: the routes that the routing installs at this
-    tick, with the switches and ports of the whole network; None without a reroute.
+    tick, with the switches and ports of the whole network; None without a reroute. policy: the VC policy in force.
     """
 
     tick: int
@@ -23,6 +23,7 @@ class NetworkChange:
     rate: Floats
     switches: Bools
     routes: Routes | None
+    policy: int = VcPolicy.ANY
 
 
 def network_changes(timeline: Timeline | None, whole: Routes) -> tuple[NetworkChange, ...]:

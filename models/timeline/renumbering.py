@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Masks
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.routes import DIGITS, POLARIZED, Routes
+from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.models.topology.graph import Topology
 
@@ -28,7 +28,7 @@ def renumbered_routes(routes: Routes, surviving: SurvivingNetwork, whole: Topolo
     """
     if surviving.topology is whole:
         return routes
-    if routes.form in (DIGITS, POLARIZED):
+    if routes.form in (RouteForm.DIGITS, RouteForm.POLARIZED):
         problem = f"{routes.kind} computes next hops from the whole network and does not support a part of it"
         raise SpecError(problem, key="timeline")
     port = surviving.channel - whole.out_start[whole.src[surviving.channel]]

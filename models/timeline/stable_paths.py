@@ -10,7 +10,7 @@ from flitlab.models.jit import njit
 from flitlab.models.paths.pathset import starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
-from flitlab.models.rules.tables import PATHS, TABLE
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.models.timeline.renumbering import renumbered_routes
 from flitlab.models.topology.graph import Topology
@@ -39,10 +39,10 @@ def merged_routes(whole: Topology, built: Routes, surviving: SurvivingNetwork, r
     """
     if surviving.topology is whole:
         return built
-    if routes.form != built.form or routes.form not in (TABLE, PATHS):
+    if routes.form != built.form or routes.form not in (RouteForm.TABLE, RouteForm.PATHS):
         raise SpecError(f"{routes.kind} gives routes of another form in the remaining network", key="timeline")
     renumbered = renumbered_routes(routes, surviving, whole)
-    if routes.form == PATHS:
+    if routes.form == RouteForm.PATHS:
         return renumbered
     pairs, ports = np.ix_(surviving.switch, surviving.switch), built.ports.copy()
     ports[pairs] = renumbered.ports[pairs]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.topology.families.kautz import kautz_arcs, kautz_order
+from flitlab.models.topology.families.imase import kautz_arcs, kautz_order
 from flitlab.models.topology.families.slim_fly import is_slim_fly_order, slim_fly_degree, slim_fly_links
 from flitlab.models.topology.galois import field, prime_power
 

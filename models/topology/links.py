@@ -12,10 +12,17 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, switch_names
 
 
+def _pairs(value: Any) -> Any:
+    """Reject, with one message, anything but pairs of switches."""
+    if isinstance(value, list) and all(_is_pair(pair) for pair in value):
+        return [tuple(pair) for pair in value]
+    raise ValueError("must be a list of pairs of switches such as [[0, 8], [1, 9]]")
+
+
 def _form(value: Any) -> Any:
     """Reject, with one message, anything that is no form of ``links``."""
     if isinstance(value, list) and all(_is_pair(pair) for pair in value):
-        return [tuple(pair) for pair in value]
+        return _pairs(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return amount(value)
     raise ValueError("must be a list of pairs of switches such as [[0, 8], [1, 9]], a share below 1, or a whole number")
@@ -42,7 +49,7 @@ def amount(number: int | float) -> int | float:
 Amount = Annotated[int | float, AfterValidator(amount)]
 """A share below 1 of all links or switches, or their number; a number with a decimal point is a share."""
 
-Pairs = list[tuple[Name, Name]]
+Pairs = Annotated[list[tuple[Name, Name]], BeforeValidator(_pairs)]
 """Links by the names of the switches at their ends."""
 
 Links = Annotated[Pairs | int | float, BeforeValidator(_form)]

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -11,10 +11,19 @@ import scipy
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.recorded import Recorded
+from flitlab.models.traffic.source import Recorded
 
-# How the destination of a packet is drawn, given its source.
-UNIFORM, UNIFORM_SELF, FIXED, TABLE = 0, 1, 2, 3
+
+class _DestinationRule(NamedTuple):
+    """How the destination of a packet is drawn, given its source."""
+
+    UNIFORM: int = 0  # every other host
+    UNIFORM_SELF: int = 1  # every host
+    FIXED: int = 2  # one destination per host
+    TABLE: int = 3  # weighted rows of the demand matrix
+
+
+DestinationRule = _DestinationRule()
 
 WORD = 1 << 63
 """Draws are uniform integers below this."""
@@ -94,7 +103,9 @@ class Traffic:
         total.sort_indices()
         start, column = total.indptr.astype(np.int64), total.indices.astype(np.int64)
         rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), total.data, size[0])
-        return Traffic(self.kind, self.topology, TABLE, rate, start=start, column=column, weight=total.data), 1.0
+        return Traffic(
+            self.kind, self.topology, DestinationRule.TABLE, rate, start=start, column=column, weight=total.data
+        ), 1.0
 
     @cached_property
     def cumulative(self) -> Ints:
@@ -111,10 +122,10 @@ class Traffic:
     def column_sums(self) -> Floats:
         """Load that each host receives at load 1, float64 [hosts]."""
         hosts = self.topology.hosts
-        if self.law == UNIFORM:
+        if self.law == DestinationRule.UNIFORM:
             received: Floats = (self.rate.sum() - self.rate) / (hosts - 1)
             return received
-        if self.law == UNIFORM_SELF:
+        if self.law == DestinationRule.UNIFORM_SELF:
             return np.full(hosts, self.rate.sum() / hosts)
         _, target, amount = self.pairs()
         return sums(target, amount, hosts)
@@ -122,15 +133,15 @@ class Traffic:
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the non-zero entries of T as (source host, destination host, amount); hosts**2 entries if uniform."""
         hosts = self.topology.hosts
-        if self.law == FIXED:
+        if self.law == DestinationRule.FIXED:
             source = np.flatnonzero(self.fixed >= 0)
             return source, self.fixed[source], self.rate[source]
-        if self.law == TABLE:
+        if self.law == DestinationRule.TABLE:
             source = np.repeat(np.arange(hosts), np.diff(self.start))
             return source, self.column, self.weight
         source, target = np.divmod(np.arange(hosts * hosts), hosts)
-        amount = self.rate[source] / (hosts if self.law == UNIFORM_SELF else hosts - 1)
-        keep = slice(None) if self.law == UNIFORM_SELF else source != target
+        amount = self.rate[source] / (hosts if self.law == DestinationRule.UNIFORM_SELF else hosts - 1)
+        keep = slice(None) if self.law == DestinationRule.UNIFORM_SELF else source != target
         return source[keep], target[keep], amount[keep]
 
     def switch_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -140,8 +151,10 @@ class Traffic:
         need a full matrix.
         """
         host_switch, n = self.topology.host_switch, self.topology.switches
-        if self.law in (UNIFORM, UNIFORM_SELF):
-            share = np.bincount(host_switch, self.rate, n) / (self.topology.hosts - (self.law == UNIFORM))
+        if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
+            share = np.bincount(host_switch, self.rate, n) / (
+                self.topology.hosts - (self.law == DestinationRule.UNIFORM)
+            )
             matrix = np.outer(self.topology.host_count, share)
             np.fill_diagonal(matrix, 0)
             target, source = np.nonzero(matrix)
@@ -154,10 +167,10 @@ class Traffic:
         """T summed over the hosts of each switch, float64 [switches, switches], including the diagonal."""
         topology = self.topology
         n, host_switch = topology.switches, topology.host_switch
-        if self.law in (UNIFORM, UNIFORM_SELF):
+        if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             share = np.bincount(host_switch, self.rate, n)
             count = np.bincount(host_switch, minlength=n).astype(float)
-            if self.law == UNIFORM_SELF:
+            if self.law == DestinationRule.UNIFORM_SELF:
                 return np.outer(share, count) / topology.hosts
             return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
         source, target, amount = self.pairs()

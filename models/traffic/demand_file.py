@@ -81,6 +81,8 @@ def open_rows(path: Path | Text) -> Iterator[Row]:
 def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iterator[tuple[str, list[str]]]:
     """Yield (location for messages, fields in the order of the columns) of every line of a table except its header.
 
+    A missing field is ''.
+
     Parameters
     ----------
     path: of the table, for messages.
@@ -100,9 +102,9 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
         elif order is not None and not least <= len(fields) <= width:
             raise SpecError(f"{where}: {len(fields)} fields where the header has {width}", key="path")
         elif order is not None:
-            yield where, [fields[i] for i in order if 0 <= i < len(fields)]
+            yield where, [fields[i] if 0 <= i < len(fields) else "" for i in order]
         elif needed <= len(fields) <= len(columns.names):
-            yield where, fields
+            yield where, fields + [""] * (len(columns.names) - len(fields))
         else:
             raise SpecError(f"{where}: expected {','.join(columns.names)}", key="path")
 

@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import FIXED, Traffic
+from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
 
 def fixed_traffic(
@@ -42,7 +42,7 @@ def fixed_traffic(
     rate = np.where(sends, 1.0 if weight is None else weight, 0.0)
     busiest = max(rate.max(), np.bincount(target[sends], rate[sends], hosts).max())
     return Traffic(
-        kind, topology, FIXED, rate / busiest, fixed=target.astype(np.int64),
+        kind, topology, DestinationRule.FIXED, rate / busiest, fixed=target.astype(np.int64),
         notes={"silent_hosts": int((~sends).sum()), **(notes or {})},
     )  # fmt: skip
 

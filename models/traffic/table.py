@@ -12,8 +12,8 @@ from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import switch_names
-from flitlab.models.traffic.recorded import Recorded
-from flitlab.models.traffic.traffic import TABLE, Traffic
+from flitlab.models.traffic.source import Recorded
+from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
 MAX_ENTRIES = 40_000_000
 """Most entries of a demand matrix between hosts: about two gigabytes during construction."""
@@ -53,7 +53,15 @@ def table_traffic(
     start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
     rate = np.add.reduceat(np.append(weight, 0.0), start[:-1]) * (np.diff(start) > 0)
     return Traffic(
-        kind, topology, TABLE, rate, start=start, column=column, weight=weight, notes=notes or {}, recorded=recorded
+        kind,
+        topology,
+        DestinationRule.TABLE,
+        rate,
+        start=start,
+        column=column,
+        weight=weight,
+        notes=notes or {},
+        recorded=recorded,
     )
 
 

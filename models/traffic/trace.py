@@ -12,14 +12,16 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.traffic.demand_file import COLUMNS, Columns, open_rows, pair_matrix, read_lines
-from flitlab.models.traffic.recorded import Recorded
+from flitlab.models.traffic.source import Recorded
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 IN_US = "start_us"
 """Name of the first column if times are in microseconds instead of ticks."""
 
-MESSAGES = Columns({"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes")}, optional=1)
+MESSAGES = Columns(
+    {"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes"), "class": ("class",), "after": ("after",)}, 3
+)
 """Columns of a trace."""
 
 DIGITS = len(str(LARGEST_INTEGER))
@@ -27,15 +29,22 @@ DIGITS = len(str(LARGEST_INTEGER))
 
 @register("traffic", "trace")
 class Trace(TrafficSpec):
-    """The messages of a trace: a table of ``tick,src,dst`` or ``tick,src,dst,flits``, one line a message.
+    """The messages of a trace: a table of ``tick,source,destination[,flits[,class[,after]]]``, one line a message.
 
     Hosts go by their numbers or labels. A header may have the columns in any order; ``start_us`` in place of ``tick``
     says that times are in microseconds.
 
-    T[i, j] is in proportion to the flits (by default 1 per message) from host i to host j over the whole trace. Most
-    switching modes use only that matrix: a simulation draws arrivals at the configured load, with destinations in the
-    trace's proportions, and does not follow its ticks. ``notes`` has the number of messages and of ticks from first to
-    last, and the load at which the pattern offers as much as the trace on average.
+    **Without loads**, modes vct, wormhole, ideal and deflection follow the trace. Ticks ascend; each line is a packet
+    of ``flits`` flits (by default 1), which its host creates at its tick. ``after`` is the number of an earlier line,
+    from 0: the packet is created in the tick after the delivery of that one, if this is later. Packets that a host
+    creates in the same tick keep the order of the file. The run ends when all packets are delivered, or after
+    ``measure.max_ticks`` with status ``limit``; packets.csv has a row per packet. ``repeat`` begins again in the tick
+    after the last one, up to ``measure.max_ticks``.
+
+    **With loads**, a simulation draws arrivals at each load, with destinations in the trace's proportions, and does not
+    follow its ticks: T[i, j] is in proportion to the flits from host i to host j over the whole trace. Ceilings use
+    that matrix, too. ``notes`` has the number of messages and of ticks from first to last, and the load at which the
+    pattern offers as much as the trace on average.
 
     Mode spray follows the trace, unless ``sizes`` are set: each line is a flow of ``bytes`` bytes from its tick on.
 
@@ -43,15 +52,19 @@ class Trace(TrafficSpec):
     """
 
     path: Path
+    repeat: bool = False
 
     def demand(self, topology: Topology) -> Traffic:
-        start, source, target, amount = [], [], [], []
+        start, source, target, amount, after, classes, lines = [], [], [], [], [], [], []
         in_us, names = self._in_us(), host_names(topology)
-        for where, row in read_lines(self.path, MESSAGES, open_rows(self.path)):
-            start.append(self._time(row[0], where) if in_us else self._whole(row[0], where))
-            amount.append(self._whole(row[3] if len(row) > 3 else "1", where))
-            source.append(names.number(row[1], "path", where))
-            target.append(names.number(row[2], "path", where))
+        for where, (tick, src, dst, flits, group, follows) in read_lines(self.path, MESSAGES, open_rows(self.path)):
+            start.append(self._time(tick, where) if in_us else self._whole(tick, where))
+            amount.append(self._whole(flits or "1", where))
+            source.append(names.number(src, "path", where))
+            target.append(names.number(dst, "path", where))
+            after.append(self._whole(follows, where) if follows else -1)
+            classes.append(group)
+            lines.append(int(where[len(str(self.path)) + 1 :].partition(":")[0]))
         if not sum(amount):
             raise SpecError("no message in it", key="path")
         demand = pair_matrix(source, target, [float(size) for size in amount], topology.hosts)
@@ -59,8 +72,13 @@ class Trace(TrafficSpec):
         times = tuple(sorted({Fraction(time) for time in start}))
         index_of = {time: i for i, time in enumerate(times)}
         when = np.array([index_of[Fraction(time)] for time in start], np.int64)
-        ends = (np.array(column, np.int64) for column in (source, target, amount))
-        recorded = Recorded(times, in_us, when, *ends)
+        src_host, dst_host, size, awaited, line = (
+            np.array(column, np.int64) for column in (source, target, amount, after, lines)
+        )
+        recorded = Recorded(
+            times, in_us, when, src_host, dst_host, size, awaited, tuple(classes) if any(classes) else (), self.repeat,
+            str(self.path), line,
+        )  # fmt: skip
         return table_traffic(self.kind, topology, demand, notes=notes, recorded=recorded)
 
     def _in_us(self) -> bool:

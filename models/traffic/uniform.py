@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF, Traffic, TrafficSpec, require_two_hosts
+from flitlab.models.traffic.traffic import DestinationRule, Traffic, TrafficSpec, require_two_hosts
 
 
 @register("traffic", "uniform")
@@ -23,5 +23,17 @@ class Uniform(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)
-        law = UNIFORM_SELF if self.include_self else UNIFORM
+        law = DestinationRule.UNIFORM_SELF if self.include_self else DestinationRule.UNIFORM
         return Traffic(self.kind, topology, law, np.ones(topology.hosts))
+
+
+@register("traffic", "all_to_all")
+class AllToAll(Uniform):
+    """Every host sends equally to every other; simulated with destinations drawn uniformly.
+
+    T[i, j] = 1 / (hosts - 1), or 1 / hosts with ``include_self``, as MUT section II writes it.
+
+    Example: ``traffic: {kind: all_to_all, include_self: true}``
+
+    Source: MUT section II-B.
+    """

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.demand import FIXED, TABLE, UNIFORM, UNIFORM_SELF, Traffic
+from flitlab.models.traffic.demand import DestinationRule, Traffic
 from flitlab.models.validation import (
     Errors,
     array_errors,
@@ -69,11 +69,11 @@ def traffic_errors(topology: Topology, traffic: Traffic) -> Errors:
         "rate", np.flatnonzero(~((rate >= 0) & np.isfinite(rate))),
         lambda host: f"rate of host {host} is {rate[host]}: it must be 0 or more and finite",
     )  # fmt: skip
-    if traffic.law == FIXED:
+    if traffic.law == DestinationRule.FIXED:
         yield from _fixed_errors(traffic)
-    elif traffic.law == TABLE:
+    elif traffic.law == DestinationRule.TABLE:
         yield from _table_errors(traffic)
-    elif traffic.law == UNIFORM and topology.hosts < 2:
+    elif traffic.law == DestinationRule.UNIFORM and topology.hosts < 2:
         yield "hosts", f"UNIFORM needs two hosts or more; the topology has {topology.hosts}"
 
 
@@ -89,7 +89,12 @@ def _form_errors(topology: Topology, traffic: Traffic) -> Errors:
         yield "kind", f"kind must be a text, and is {traffic.kind!r}"
     if not isinstance(traffic.topology, Topology) or traffic.topology.hosts != hosts:
         yield "topology", "topology must be the topology that the method received"
-    if not is_whole(law) or law not in (UNIFORM, UNIFORM_SELF, FIXED, TABLE):
+    if not is_whole(law) or law not in (
+        DestinationRule.UNIFORM,
+        DestinationRule.UNIFORM_SELF,
+        DestinationRule.FIXED,
+        DestinationRule.TABLE,
+    ):
         yield (
             "law",
             f"law is {law!r}: it must be UNIFORM, UNIFORM_SELF, FIXED or TABLE of flitlab.models.traffic.traffic",
@@ -102,8 +107,12 @@ def _form_errors(topology: Topology, traffic: Traffic) -> Errors:
         yield "background", "background must be traffic, or None"
     elif traffic.background is not None and (traffic.background.background is not None or traffic.alternates):
         yield "background", "background goes with no alternates, and has no background of its own"
-    entries = len(traffic.column) if law == TABLE and np.ndim(traffic.column) == 1 else 0
-    lengths = {"fixed": hosts if law == FIXED else 0, "start": hosts + 1 if law == TABLE else 0, "column": entries}
+    entries = len(traffic.column) if law == DestinationRule.TABLE and np.ndim(traffic.column) == 1 else 0
+    lengths = {
+        "fixed": hosts if law == DestinationRule.FIXED else 0,
+        "start": hosts + 1 if law == DestinationRule.TABLE else 0,
+        "column": entries,
+    }
     yield from array_errors("rate", traffic.rate, np.floating, hosts)
     for name, length in lengths.items():
         yield from array_errors(name, getattr(traffic, name), np.integer, length)

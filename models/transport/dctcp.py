@@ -5,9 +5,10 @@ from pydantic import Field
 
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
+from flitlab.models.rules.spray.layout import Window
 from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
 from flitlab.models.transport.sprayed import SPRAYED, reject_keys, sprayed_keys
-from flitlab.models.transport.spraying import DCTCP, Paths, Spraying, Spread
+from flitlab.models.transport.spraying import Paths, Spraying, Spread
 from flitlab.models.transport.tcp import additive
 
 GAIN = 1.0 / 16.0
@@ -66,4 +67,4 @@ class Dctcp(WindowedSpec):
 
     def spraying(self) -> Spraying:
         reject_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
-        return Spraying(DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)
+        return Spraying(Window.DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)

@@ -11,33 +11,22 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, to_integers
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.routes import PATHS, Routes
+from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import service_ticks
-from flitlab.models.rules.spray.layout import Rules
-from flitlab.models.rules.spray.ports import BY_HASH, FLOWLET, HASH_UNLESS_WORST, LEAST_LEVEL, ROUND_ROBIN
-from flitlab.models.rules.tables import DIGITS, TABLE, Tables
+from flitlab.models.rules.spray.layout import Credit, Rules, Spread
+from flitlab.models.rules.spray.ports import AtSwitch
+from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.message_flows import MessageFlows
+from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
-from flitlab.models.transport.session import LATEST, check_hop, ratio_of, ratios
-from flitlab.models.transport.spraying import NDP, PACED, RCCC, SPREADS, Spraying
+from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
+from flitlab.models.transport.session import TransportSession, check_flows, check_hop, links_of, ratio_of
+from flitlab.models.transport.spraying import Spraying
 from flitlab.models.transport.zero_load import channels_of, equal_hops, longest_round_trip
 
-__all__ = [
-    "AT_SWITCH", "LATEST", "Fabric", "FabricChange", "LinkSettings", "SpraySession", "SprayedFlows", "link_settings_at",
-    "make_spray_session", "spray_tick",
-]  # fmt: skip
-
-AT_SWITCH = {
-    "ecmp": BY_HASH, "round_robin": ROUND_ROBIN, "adaptive": LEAST_LEVEL, "flowlet": FLOWLET,
-    "ecmp_adaptive": HASH_UNLESS_WORST,
-}  # fmt: skip
-"""How switches choose ports, by name in the configuration."""
-
 _ONE_ENTROPY = ("round_robin", "adaptive")
-"""Choices of :data:`AT_SWITCH` that ignore entropy values: senders use a single one, which hashes control packets."""
+"""Choices of ``at_switch`` that ignore entropy values: senders use a single one, which hashes control packets."""
 
 MOST_PACKETS = 1 << 28
 """Packets that all flows of a run may have. Each takes 10 bytes."""
@@ -67,7 +56,7 @@ class Fabric:
     queue of a channel as fast as a host, None: a bandwidth-delay product, without trimming five; other channels in
     proportion to their rate. ecn: packets at which marking begins and is certain or, if both are at most 1, fractions
     of the queue capacity; None: 0.2 and 0.8 bandwidth-delay products. trim: full queues trim; else they drop.
-    at_switch: key of :data:`AT_SWITCH`.
+    at_switch: name of an :class:`~flitlab.models.rules.spray.ports.AtSwitch`.
     """
 
     mtu_bytes: int = 4150
@@ -85,6 +74,10 @@ class Fabric:
     def payload(self) -> int:
         """Bytes of payload of a full packet."""
         return self.mtu_bytes - self.header_bytes
+
+    def switch_ticks(self, topology: Topology) -> int:
+        """Ticks of ``switch_ns``, rounded up."""
+        return ceil(exact(self.switch_ns) / 10**9 / tick_of(topology, self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,30 +130,29 @@ class FabricChange:
     routes: Tables | None = None
     moved: bool = False
 
+    @property
+    def ratio(self) -> Ints:
+        """Ticks per byte, times 2**RATIO_BITS, of ``other``."""
+        return self.settings.ratio
 
-@dataclass(frozen=True, eq=False)
-class SpraySession:
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpraySession(TransportSession):
     """All inputs of a run of sprayed packets.
 
-    A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. Links are the channels between switches,
-    then one from each host to its switch, then one from each switch to each of its hosts. delay: int64 [links], ticks;
-    ratio: int64 [links], ticks of a byte times 2**RATIO_BITS. queue_bytes: int64 [links], data capacity of each queue;
-    twice as much for control. low, high: int64 [links], bytes of data up to which no packet is marked, and above which
-    all are. routes: for :mod:`flitlab.models.rules.spray.ports`. rules: of the transport with receiver credit, else of
-    the first. transports: the rules of each transport, and names, theirs; kind: int64 [flows], the transport of each
-    flow. at_switch: BY_HASH ...; fresh, flowlet_gap: ticks, of sampled levels and of flowlets. program: whose messages
-    the flows are. changes: of the network, in order. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops`
-    for the network as built.
+    queue_bytes: int64 [links], data capacity of each queue; twice as much for control. low, high: int64 [links], bytes
+    of data up to which no packet is marked, and above which all are. routes: for
+    :mod:`flitlab.models.rules.spray.ports`. rules: of the transport with receiver credit, else of the first.
+    transports: the rules of each transport, and names, theirs; kind: int64 [flows], the transport of each flow.
+    at_switch: AtSwitch; fresh, flowlet_gap: ticks, of sampled levels and of flowlets. program: whose messages the
+    flows are. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops` for the network as built.
     """
 
-    topology: Topology
     fabric: Fabric
     routes: Tables
     rules: Rules
     flows: SprayedFlows
     tick_s: Fraction
-    delay: Ints
-    ratio: Ints
     queue_bytes: Ints
     low: Ints
     high: Ints
@@ -175,17 +167,14 @@ class SpraySession:
     hops: np.ndarray | None = None
 
     @property
-    def slowest(self) -> Ints:
-        """The most ticks per byte, times 2**RATIO_BITS, that each link ever takes: int64 [links]."""
-        most = self.ratio.copy()
-        for change in self.changes:
-            most[change.other] = np.maximum(most[change.other], change.settings.ratio)
-        return most
-
-    @property
     def seed(self) -> int:
         """The seed of all draws."""
         return self.rules.seed
+
+    @property
+    def retransmits(self) -> bool:
+        """Whether senders retransmit dropped packets."""
+        return bool(self.rules.acknowledges)
 
     @property
     def acknowledges(self) -> np.ndarray:
@@ -195,28 +184,9 @@ class SpraySession:
     @property
     def idle_entries(self) -> Ints:
         """Entries of the idle list of each pacer, int64 [hosts]: one per packet that it grants credit for."""
-        granted = np.array([rules.credit == RCCC for rules in self.transports])[self.kind]
+        granted = np.array([rules.credit == Credit.RCCC for rules in self.transports])[self.kind]
         hosts = self.topology.hosts
         return np.bincount(self.flows.destination, self.flows.packets * granted, hosts).astype(np.int64)
-
-    def ticks(self, seconds: float | Fraction) -> int:
-        """Ticks in ``seconds``, rounded up."""
-        return ceil(_exact(seconds) / self.tick_s)
-
-
-def _exact(value: float | Fraction) -> Fraction:
-    return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
-
-
-def _fastest(topology: Topology) -> float:
-    return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
-
-
-def spray_tick(topology: Topology, fabric: Fabric) -> Fraction:
-    """Seconds of a tick: of one byte on the fastest channel. Raises ``SpecError`` for an infinite rate."""
-    if not np.isfinite(_fastest(topology)):
-        raise SpecError("must be finite in a simulation", key="host_capacity")
-    return Fraction(8, 10**6) / (_exact(fabric.nic_mbps) * _exact(_fastest(topology)))
 
 
 def make_spray_session(
@@ -248,26 +218,28 @@ def make_spray_session(
     sprayings = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
     _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
     _check_credit(sprayings)
-    tick = spray_tick(topology, fabric)
+    tick = tick_of(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
-    delay = _delays(topology, fabric, tick)
-    ndp_only = all(one.credit == NDP for one in sprayings)
-    ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
+    delay, ratio = links_of(topology, fabric, fabric.switch_ticks(topology))
+    ndp_only = all(one.credit == Credit.NDP for one in sprayings)
     check_hop(delay, ratio, fabric.mtu_bytes, "capacity", "link_us")
     channels, host = channels_of(topology, delay, ratio)
     hops = equal_hops(topology, routes, channels)
     trip = longest_round_trip(topology, routes, channels, host, hops, fabric.mtu_bytes, fabric.control_bytes)
     rules_and_queues = [_rules(topology, one, fabric, trip, int(ratio[-1]), tick, seed, ndp_only) for one in sprayings]
     transports, queue_bytes = tuple(rules for rules, _ in rules_and_queues), rules_and_queues[0][1]
-    rules = next((one for one in transports if one.credit in (NDP, RCCC)), transports[0])
-    lines = _link_settings(topology, fabric, rules, queue_bytes, capacity)
+    rules = next((one for one in transports if one.credit in (Credit.NDP, Credit.RCCC)), transports[0])
+    settings = _link_settings(topology, fabric, rules, queue_bytes, capacity)
     to_hosts = slice(topology.channels + topology.hosts, None)
-    if all(one.credit in (NDP, RCCC) for one in sprayings):
-        lines.low[to_hosts], lines.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
+    if all(one.credit in (Credit.NDP, Credit.RCCC) for one in sprayings):
+        settings.low[to_hosts], settings.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
     return SpraySession(
-        topology, fabric, routes.tables(topology), rules, _in_packets(flows, fabric), tick, delay, *lines,
-        AT_SWITCH[fabric.at_switch], ceil(_LEVEL_AGE_S / tick), ceil(_FLOWLET_GAP_S / tick), transports, names,
-        np.zeros(len(flows.source), np.int64) if kind is None else kind, program, hops=hops,
+        topology=topology, fabric=fabric, routes=routes.tables(topology), rules=rules,
+        flows=_in_packets(flows, fabric), tick_s=tick, delay=delay, **settings._asdict(),
+        at_switch=int(AtSwitch[fabric.at_switch.upper()]), fresh=ceil(_LEVEL_AGE_S / tick),
+        flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
+        transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
+        program=program, hops=hops,
     )  # fmt: skip
 
 
@@ -287,17 +259,13 @@ def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:
 
 def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:
     """Raise ``SpecError`` for what cannot run. key: of the source of the flows."""
-    if not len(flows.source):
-        raise SpecError("no host sends anything", key="traffic")
-    if (own := np.flatnonzero(flows.source == flows.destination)).size:
-        name = host_names(topology).label(flows.source[own[0]])
-        raise SpecError(f"host {name} would send to itself", key="traffic")
-    if routes.form not in (TABLE, DIGITS, PATHS):
+    check_flows(topology, flows)
+    if routes.form not in (RouteForm.TABLE, RouteForm.DIGITS, RouteForm.PATHS):
         raise SpecError(
             "spraying needs next hops or whole paths, and this routing has neither", key="routing",
             choices=("ecmp", "minimal", "ksp", "optimal", "allpath"),
         )  # fmt: skip
-    if fabric.at_switch != "ecmp" and routes.form == PATHS:
+    if fabric.at_switch != "ecmp" and routes.form == RouteForm.PATHS:
         raise SpecError(
             "switches choose among next hops, and this routing has whole paths", key="at_switch", choices=("ecmp",)
         )
@@ -314,21 +282,11 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
 
 def _check_credit(sprayings: Sequence[Spraying]) -> None:
     """Reject transports that grant credit by different rules."""
-    granting = {(one.credit, one.oversubscription) for one in sprayings if one.credit in (NDP, RCCC)}
+    granting = {(one.credit, one.oversubscription) for one in sprayings if one.credit in (Credit.NDP, Credit.RCCC)}
     if len(granting) > 1:
         raise SpecError(
             "a run may use only one of rccc, nscc_rccc and ndp: a receiver grants credit by one rule", key="of"
         )
-
-
-def _delays(topology: Topology, fabric: Fabric, tick: Fraction) -> Ints:
-    """Ticks of every link and the switch at its end."""
-    link = max(1, ceil(_exact(fabric.link_us) / 10**6 / tick))
-    switch = ceil(_exact(fabric.switch_ns) / 10**9 / tick)
-    delay = np.full(topology.channels + 2 * topology.hosts, link + switch)
-    delay[topology.channels + topology.hosts :] = link
-    delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
-    return delay
 
 
 def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
@@ -347,7 +305,7 @@ def _rules(
     trip: the longest zero-load round trip, ticks. ratio: ticks of a byte on a host channel, times 2**RATIO_BITS.
     ndp_only: whether all transports are NDP.
     """
-    mtu, rate = fabric.mtu_bytes, topology.host_capacity / _fastest(topology)
+    mtu, rate = fabric.mtu_bytes, topology.host_capacity / fastest_capacity(topology)
     product = trip * rate
     queue_bytes = fabric.queue_bytes
     if queue_bytes is None:
@@ -358,16 +316,23 @@ def _rules(
     a, b = product / _REFERENCE_BDP, target / float(_REFERENCE_S / tick)
     timeout = ceil(_MARGIN_S / tick) + _QUEUES * service_ticks(ratio, queue_bytes)
     if spraying.timeout_us is not None:
-        timeout = max(1, ceil(_exact(spraying.timeout_us) / 10**6 / tick))
+        timeout = max(1, ceil(exact(spraying.timeout_us) / 10**6 / tick))
+        least = service_ticks(ratio, mtu)
+        if timeout < least:
+            needed = float(least * tick * 10**6)
+            problem = (
+                f"timeout_us: {spraying.timeout_us:g} is less than the {needed:.4g} us in which a host sends a packet"
+            )
+            raise SpecError(problem, key="transport")
     first = _MOST_BDP * product if spraying.init_window is None else float(spraying.init_window * mtu)
-    by_packets = spraying.credit == NDP
+    by_packets = spraying.credit == Credit.NDP
     gap = ceil(service_ticks(ratio, mtu) / spraying.rate)
     mss = fabric.payload
     rules = Rules(
-        seed=seed, mtu=mtu, header=fabric.header_bytes, control=fabric.control_bytes, window=spraying.window,
-        credit=spraying.credit, spread=SPREADS[spraying.spread],
+        seed=seed, mtu=mtu, header=fabric.header_bytes, control=fabric.control_bytes, window=int(spraying.window),
+        credit=int(spraying.credit), spread=int(Spread[spraying.spread.upper()]),
         paths=1 if fabric.at_switch in _ONE_ENTROPY else spraying.paths, ack_bytes=spraying.ack_bytes,
-        trims=int(fabric.trim), acknowledges=int(spraying.credit != PACED), rtt0=trip, timeout=timeout,
+        trims=int(fabric.trim), acknowledges=int(spraying.credit != Credit.PACED), rtt0=trip, timeout=timeout,
         freeze=ceil(_FREEZE_S / tick), gap=gap, quantum=mtu if by_packets else _QUANTUM,
         pull_quanta=1 if by_packets else _PULL_QUANTA, empty_quanta=1 if by_packets else _EMPTY_QUANTA, gate=8 * mtu,
         rate=rate, first_window=first, most_bdp=_MOST_BDP, target=target, alpha=4.0 * mss * a * b / target,

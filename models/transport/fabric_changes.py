@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.routing.route_set import PathTable
-from flitlab.models.routing.routes import PATHS, Routes
+from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.timeline.stable_paths import merged_routes, stable_paths, with_thresholds
@@ -101,7 +101,7 @@ class _Paths:
         self._topology = session.topology
         self._whole, self._first = routes, routes.paths
         self.built = session.routes
-        if routes.form == PATHS:
+        if routes.form == RouteForm.PATHS:
             assert routes.paths is not None
             self._first = with_thresholds(routes.paths)
             self.built = _behind(session.routes, self._first, 0)
@@ -109,7 +109,7 @@ class _Paths:
 
     def tables(self, routes: Routes) -> Tables:
         """The tables of some routes, in the numbers of the whole network."""
-        if routes.form != PATHS:
+        if routes.form != RouteForm.PATHS:
             return self.built if routes is self._whole else routes.tables(self._topology)
         assert self._first is not None and routes.paths is not None
         if routes is self._whole:

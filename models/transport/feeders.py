@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.transport.paths import Paths
+from flitlab.models.transport.queues import fastest_capacity
 from flitlab.models.transport.session import Change, Session
 
 
@@ -23,9 +24,7 @@ def with_feeders(session: Session) -> Session:
     if not session.queues.feeder_packets:
         return session
     first, subflows = len(session.delay), session.subflows
-    topology = session.topology
-    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
-    ratio = ceil(fastest / topology.host_capacity * 2**RATIO_BITS)
+    ratio = ceil(fastest_capacity(session.topology) / session.topology.host_capacity * 2**RATIO_BITS)
     changes = tuple(_fed_change(change, first) for change in session.changes)
     return replace(
         session,

@@ -10,7 +10,7 @@ import numpy as np
 from flitlab.models.arrays import LARGEST_INTEGER, Ints
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
-from flitlab.models.rules.arrivals import SUBTICK_BITS, Arrivals, make_arrivals, next_arrival
+from flitlab.models.rules.arrivals import SUBTICK_BITS, Arrivals, make_arrivals, next_arrival, overload_error
 from flitlab.models.rules.datagram import FLOW_SIZE
 from flitlab.models.rules.draw import draw
 from flitlab.models.rules.packets import Packets, destination, make_packets
@@ -99,12 +99,15 @@ def arriving(
 
     Raises
     ------
-    SpecError: there are more than :data:`MOST_FLOWS`.
+    SpecError: there are more than :data:`MOST_FLOWS`, or a host opens more than one in the time of a packet.
     """
     mean = sizes.mean / packet_bytes
     expected = load * float(traffic.rate.sum()) / mean * float(ticks / nic_ticks)
     if expected > MOST_FLOWS:
         raise SpecError(f"{expected:.2g} flows are more than {MOST_FLOWS}", key="loads")
+    if overload_error("poisson", load, mean, traffic.rate):
+        problem = f"load {load:g} in flows of {sizes.mean:g} bytes opens more than one flow per host and packet time"
+        raise SpecError(f"{problem}; a flow has at least one packet, of {packet_bytes} bytes", key="loads")
     horizon = ceil(ticks / nic_ticks)
     arrivals = make_arrivals("poisson", load, mean, traffic.rate, 1.0, horizon)
     rows = _arrivals(arrivals, make_packets(traffic, (1,), (1.0,)), seed, int(expected * 1.5) + 1000)

@@ -49,6 +49,10 @@ class TransportSpec(Spec):
         """How hosts send, validated. Raises ``SpecError``."""
         return self.validated(self.transport)
 
+    def transports(self) -> dict[str, Transport]:
+        """How hosts send, by transport; ``several`` has more than one. Raises ``SpecError``."""
+        return {self.kind: self.build()}
+
     def spraying(self) -> Spraying:
         """How hosts spray. Raises ``SpecError`` for transports that do not."""
         raise SpecError(f"kind {self.kind} does not spray", key="transport", choices=SPRAYING)

@@ -5,32 +5,55 @@ It sets the window and decides on retransmissions; queues, packets and the recei
 Sequence numbers count packets, windows are bytes, times are ticks. Source: RFC 5681, RFC 6582, RFC 6298.
 """
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Floats, Int, Ints
+from flitlab.models.arrays import Floats, Int
 from flitlab.models.jit import kernel
 from flitlab.models.transport.law import MEMORY, Law, Transport
 
-# Columns of Senders.seq, int64.
-UNA = 0  # first packet that is not acknowledged
-NEXT = 1  # next packet to be sent
-HIGH = 2  # packets sent so far, each counted once
-RECOVER = 3  # HIGH when the last loss was detected
-DUPLICATES = 4
-STATE = 5
-DEADLINE = 6  # of the timer
-ROUND_END = 7  # the acknowledgement that ends the present window of data (controls that react to marks)
+SENDER = np.dtype(
+    [
+        ("una", np.int64),  # first packet that is not acknowledged
+        ("next", np.int64),  # next packet to be sent
+        ("high", np.int64),  # packets sent so far, each counted once
+        ("recover", np.int64),  # ``high`` when the last loss was detected
+        ("duplicates", np.int64),
+        ("state", np.int64),  # ConnectionState
+        ("deadline", np.int64),  # of the timer
+        ("round_end", np.int64),  # the acknowledgement that ends the present window of data (controls that react to
+        # marks)
+    ]
+)
+"""A sender, one cache line."""
+
+WIN = np.dtype(
+    [
+        ("cwnd", np.float64),  # bytes
+        ("ssthresh", np.float64),  # bytes
+        ("mdev", np.float64),  # of the round trip, ticks
+        ("rto", np.float64),  # ticks
+        ("acked", np.float64),  # packets in this window of data
+        ("marked", np.float64),  # those of them with a mark
+        ("unused", np.float64, 2),
+    ]
+)
+"""The congestion window and the timeout of a sender, one cache line."""
 
 NEVER = np.int64(1) << 62
-"""DEADLINE of a timer that does not run, because nothing is outstanding."""
+"""Deadline of a timer that does not run, because nothing is outstanding."""
 
-CLOSED, OPENING, OPEN, RECOVERY = np.int64(0), np.int64(1), np.int64(2), np.int64(3)
-TIMED_OUT = np.int64(4)  # and nothing new has been acknowledged since
 
-# Columns of Senders.win, float64.
-CWND, SSTHRESH, MDEV, RTO, ACKED, MARKED = range(6)
+class ConnectionState(IntEnum):
+    """The state of a sender."""
+
+    CLOSED = 0
+    OPENING = 1
+    OPEN = 2
+    RECOVERY = 3
+    TIMED_OUT = 4  # and nothing new has been acknowledged since
 
 
 class Rules(NamedTuple):
@@ -48,13 +71,13 @@ class Rules(NamedTuple):
 class Senders(NamedTuple):
     """The senders of all subflows.
 
-    seq: int64 [subflows, 8], columns above. win: float64 [subflows, 8], columns above. memory: float64 [subflows,
-    MEMORY], of the congestion control. window: float64 [subflows], bytes: the threshold in recovery, else the
-    congestion window. rtt: float64 [subflows], smoothed round trip, ticks; 0 before the first sample.
+    seq: SENDER [subflows]. win: WIN [subflows]. memory: float64 [subflows, MEMORY], of the congestion control. window:
+    float64 [subflows], bytes: the threshold in recovery, else the congestion window. rtt: float64 [subflows], smoothed
+    round trip, ticks; 0 before the first sample.
     """
 
-    seq: Ints
-    win: Floats
+    seq: np.ndarray
+    win: np.ndarray
     memory: Floats
     window: Floats
     rtt: Floats
@@ -83,7 +106,7 @@ def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
 
 def make_senders(subflows: int) -> Senders:
     """The senders of ``subflows`` subflows, all closed."""
-    seq, win = np.zeros((subflows, 8), np.int64), np.zeros((subflows, 8))
+    seq, win = np.zeros(subflows, SENDER), np.zeros(subflows, WIN)
     return Senders(seq, win, np.zeros((subflows, MEMORY)), np.zeros(subflows), np.zeros(subflows))
 
 
@@ -112,8 +135,8 @@ def open_up(r: Rules, s: Senders, i: Int, now: Int) -> None:
     i: the subflow.
     now: the present tick.
     """
-    s.seq[i, STATE] = OPENING
-    s.seq[i, DEADLINE] = now + r.syn_rto
+    s.seq[i].state = ConnectionState.OPENING
+    s.seq[i].deadline = now + r.syn_rto
 
 
 @kernel
@@ -128,12 +151,12 @@ def opened(r: Rules, s: Senders, i: Int, sample: Int, now: Int) -> None:
     sample: its round trip, ticks.
     now: the present tick.
     """
-    s.seq[i, STATE] = OPEN
-    s.win[i, CWND] = r.init_window
+    s.seq[i].state = ConnectionState.OPEN
+    s.win[i].cwnd = r.init_window
     s.window[i] = r.init_window
-    s.win[i, SSTHRESH] = r.ssthresh
+    s.win[i].ssthresh = r.ssthresh
     _measure(r, s, i, sample)
-    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+    s.seq[i].deadline = now + np.int64(np.ceil(s.win[i].rto))
 
 
 @kernel
@@ -148,7 +171,7 @@ def connect(r: Rules, s: Senders, i: Int, sample: Int) -> None:
     sample: its first round trip, ticks.
     """
     opened(r, s, i, sample, 0)
-    s.seq[i, DEADLINE] = NEVER
+    s.seq[i].deadline = NEVER
 
 
 @kernel
@@ -166,8 +189,8 @@ def resume(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     -------
     Whether the timer was not running.
     """
-    slept = s.seq[i, DEADLINE] == NEVER
-    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+    slept = s.seq[i].deadline == NEVER
+    s.seq[i].deadline = now + np.int64(np.ceil(s.win[i].rto))
     return slept
 
 
@@ -177,45 +200,45 @@ def _measure(r: Rules, s: Senders, i: Int, sample: Int) -> None:
     m = float(sample)
     if s.rtt[i] == 0.0:
         s.rtt[i] = m
-        s.win[i, MDEV] = m / 2.0
+        s.win[i].mdev = m / 2.0
     else:
-        s.win[i, MDEV] = 0.75 * s.win[i, MDEV] + 0.25 * abs(m - s.rtt[i])
+        s.win[i].mdev = 0.75 * s.win[i].mdev + 0.25 * abs(m - s.rtt[i])
         s.rtt[i] = 0.875 * s.rtt[i] + 0.125 * m
-    s.win[i, RTO] = max(s.rtt[i] + 4.0 * s.win[i, MDEV], r.min_rto)
+    s.win[i].rto = max(s.rtt[i] + 4.0 * s.win[i].mdev, r.min_rto)
 
 
 @kernel
 def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> None:
     """Grow the window after a new acknowledgement outside recovery."""
-    flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
-    cwnd = s.win[i, CWND]
+    flight = float(s.seq[i].next - s.seq[i].una) * r.mss
+    cwnd = s.win[i].cwnd
     credit = min(cwnd - flight, r.mss)
     if credit > 0.0:
-        if cwnd < s.win[i, SSTHRESH]:
-            cwnd += min(s.win[i, SSTHRESH] - cwnd, credit)
+        if cwnd < s.win[i].ssthresh:
+            cwnd += min(s.win[i].ssthresh - cwnd, credit)
         else:
             increase = r.law.grow(s.window[first:last], s.rtt[first:last], i - first, credit, r.mss, s.memory[i], now)
             cwnd += min(increase, credit)
-        s.win[i, CWND] = cwnd
+        s.win[i].cwnd = cwnd
         s.window[i] = cwnd
 
 
 @kernel
 def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
     """Count marks; after each window of data the congestion control may reduce the window."""
-    s.win[i, ACKED] += packets
+    s.win[i].acked += packets
     if marked:
-        s.win[i, MARKED] += packets
-    if s.seq[i, UNA] < s.seq[i, ROUND_END]:
+        s.win[i].marked += packets
+    if s.seq[i].una < s.seq[i].round_end:
         return
-    window = r.law.mark(s.win[i, CWND], min(s.win[i, MARKED] / s.win[i, ACKED], 1.0), r.mss, s.memory[i])
-    if s.seq[i, STATE] == OPEN and window < s.win[i, CWND]:
-        s.win[i, CWND] = window
+    window = r.law.mark(s.win[i].cwnd, min(s.win[i].marked / s.win[i].acked, 1.0), r.mss, s.memory[i])
+    if s.seq[i].state == ConnectionState.OPEN and window < s.win[i].cwnd:
+        s.win[i].cwnd = window
         s.window[i] = window
-        s.win[i, SSTHRESH] = window
-    s.win[i, ACKED] = 0.0
-    s.win[i, MARKED] = 0.0
-    s.seq[i, ROUND_END] = s.seq[i, NEXT]
+        s.win[i].ssthresh = window
+    s.win[i].acked = 0.0
+    s.win[i].marked = 0.0
+    s.seq[i].round_end = s.seq[i].next
 
 
 @kernel
@@ -224,24 +247,24 @@ def _on_loss(r: Rules, s: Senders, i: Int) -> None:
 
     In recovery these are at most the threshold, as the window includes packets that duplicates report as received.
     """
-    flight = float(s.seq[i, NEXT] - s.seq[i, UNA]) * r.mss
-    s.win[i, SSTHRESH] = r.law.back_off(min(s.window[i], flight), r.mss, s.memory[i])
-    s.window[i] = s.win[i, SSTHRESH]
-    s.seq[i, RECOVER] = s.seq[i, HIGH]
+    flight = float(s.seq[i].next - s.seq[i].una) * r.mss
+    s.win[i].ssthresh = r.law.back_off(min(s.window[i], flight), r.mss, s.memory[i])
+    s.window[i] = s.win[i].ssthresh
+    s.seq[i].recover = s.seq[i].high
 
 
 @kernel
 def _duplicate(r: Rules, s: Senders, i: Int) -> bool:
     """Take in a duplicate acknowledgement; whether the first missing packet is to be sent again."""
-    if s.seq[i, STATE] == RECOVERY:
-        s.win[i, CWND] += r.mss
+    if s.seq[i].state == ConnectionState.RECOVERY:
+        s.win[i].cwnd += r.mss
         return False
-    s.seq[i, DUPLICATES] += 1
-    if s.seq[i, DUPLICATES] != 3 or s.seq[i, UNA] < s.seq[i, RECOVER] or s.seq[i, UNA] == s.seq[i, NEXT]:
+    s.seq[i].duplicates += 1
+    if s.seq[i].duplicates != 3 or s.seq[i].una < s.seq[i].recover or s.seq[i].una == s.seq[i].next:
         return False
     _on_loss(r, s, i)
-    s.win[i, CWND] = s.win[i, SSTHRESH] + 3.0 * r.mss
-    s.seq[i, STATE] = RECOVERY
+    s.win[i].cwnd = s.win[i].ssthresh + 3.0 * r.mss
+    s.seq[i].state = ConnectionState.RECOVERY
     return True
 
 
@@ -269,27 +292,27 @@ def acknowledge(
     Source: RFC 5681, RFC 6582.
     """
     _measure(r, s, i, sample)
-    newly = una - s.seq[i, UNA]
+    newly = una - s.seq[i].una
     if newly < 0:
         return False
     if newly == 0:
         return _duplicate(r, s, i)
-    s.seq[i, UNA] = una
-    s.seq[i, NEXT] = max(s.seq[i, NEXT], una)
-    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+    s.seq[i].una = una
+    s.seq[i].next = max(s.seq[i].next, una)
+    s.seq[i].deadline = now + np.int64(np.ceil(s.win[i].rto))
     resend = False
-    if s.seq[i, STATE] != RECOVERY:
-        s.seq[i, STATE] = OPEN
-        s.seq[i, DUPLICATES] = 0
+    if s.seq[i].state != ConnectionState.RECOVERY:
+        s.seq[i].state = ConnectionState.OPEN
+        s.seq[i].duplicates = 0
         _widen(r, s, i, first, last, now)
-    elif una >= s.seq[i, RECOVER]:
-        flight = float(s.seq[i, NEXT] - una) * r.mss
-        s.win[i, CWND] = min(s.win[i, SSTHRESH], flight + r.mss)
-        s.window[i] = s.win[i, CWND]
-        s.seq[i, STATE] = OPEN
-        s.seq[i, DUPLICATES] = 0
+    elif una >= s.seq[i].recover:
+        flight = float(s.seq[i].next - una) * r.mss
+        s.win[i].cwnd = min(s.win[i].ssthresh, flight + r.mss)
+        s.window[i] = s.win[i].cwnd
+        s.seq[i].state = ConnectionState.OPEN
+        s.seq[i].duplicates = 0
     else:
-        s.win[i, CWND] = max(s.win[i, CWND] - newly * r.mss, 0.0) + r.mss
+        s.win[i].cwnd = max(s.win[i].cwnd - newly * r.mss, 0.0) + r.mss
         resend = True
     if r.reacts_to_marks:
         _count_marks(r, s, i, newly, marked)
@@ -312,12 +335,12 @@ def time_out(r: Rules, s: Senders, i: Int, now: Int) -> None:
     i: the subflow.
     now: the present tick.
     """
-    s.win[i, RTO] *= 2.0
-    if s.seq[i, STATE] != TIMED_OUT:
+    s.win[i].rto *= 2.0
+    if s.seq[i].state != ConnectionState.TIMED_OUT:
         _on_loss(r, s, i)
-    s.win[i, CWND] = r.mss
+    s.win[i].cwnd = r.mss
     s.window[i] = r.mss
-    s.seq[i, STATE] = TIMED_OUT
-    s.seq[i, DUPLICATES] = 0
-    s.seq[i, NEXT] = s.seq[i, UNA]
-    s.seq[i, DEADLINE] = now + np.int64(np.ceil(s.win[i, RTO]))
+    s.seq[i].state = ConnectionState.TIMED_OUT
+    s.seq[i].duplicates = 0
+    s.seq[i].next = s.seq[i].una
+    s.seq[i].deadline = now + np.int64(np.ceil(s.win[i].rto))

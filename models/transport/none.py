@@ -4,9 +4,10 @@
 from pydantic import Field
 
 from flitlab.models.registry import register
+from flitlab.models.rules.spray.layout import Credit
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.sprayed import SPRAYED, reject_keys, sprayed_keys
-from flitlab.models.transport.spraying import PACED, Paths, Spraying, Spread
+from flitlab.models.transport.spraying import Paths, Spraying, Spread
 
 
 @register("transport", "none")
@@ -33,4 +34,4 @@ class Unresponsive(TransportSpec):
 
     def spraying(self) -> Spraying:
         reject_keys(self, {"subflows", "start_ms"}, "spray")
-        return Spraying(credit=PACED, **sprayed_keys(self), rate=self.rate, flows=self.flows)
+        return Spraying(credit=Credit.PACED, **sprayed_keys(self), rate=self.rate, flows=self.flows)

@@ -12,7 +12,7 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import SUBFLOW_PATH
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.route import at_destination, choose_route, next_port, path_share
-from flitlab.models.rules.tables import PATHS, Tables
+from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.topology.graph import Topology
 
 DISTINCT, WITH_REPLACEMENT, LIMITED = 0, 1, 2
@@ -134,7 +134,7 @@ def draw_paths(
     src_switch, dst_switch = np.repeat(host_switch[source], sizes), np.repeat(host_switch[destination], sizes)
     subflows = len(src_switch)
     route = np.zeros(subflows, np.int64)
-    distinct = path_draw == DISTINCT and routes.form == PATHS
+    distinct = path_draw == DISTINCT and routes.form == RouteForm.PATHS
     if distinct:
         _draw_distinct(r, host_switch[source] * topology.switches + host_switch[destination], group_start, seed, route)
     number = np.arange(subflows) if number is None else number
@@ -148,7 +148,7 @@ def draw_paths(
     return Paths(start, link)
 
 
-def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination: Ints, most: int) -> Ints:
+def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination: Ints, most: Ints) -> Ints:
     """Subflows of each flow, int64 [flows]: at most the paths of its pair (``LIMITED``).
 
     Hosts of the same switch have one path.
@@ -158,13 +158,13 @@ def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination
     topology: the network.
     routes: routes on it.
     source, destination: hosts, int64 [flows].
-    most: largest number of subflows.
+    most: largest number of subflows of each flow, int64 [flows].
 
     Raises
     ------
     SpecError: the routes are no whole paths.
     """
-    if routes.form != PATHS:
+    if routes.form != RouteForm.PATHS:
         raise SpecError("limited needs a routing of whole paths, such as ecmp or ksp", key="path_draw")
     assert routes.paths is not None
     host_switch = topology.host_switch
@@ -181,7 +181,7 @@ def most_paths(topology: Topology, routes: Routes) -> int | None:
     topology: the network.
     routes: routes on it.
     """
-    if routes.form != PATHS:
+    if routes.form != RouteForm.PATHS:
         return None
     assert routes.paths is not None
     return int(np.diff(routes.paths.pair_start).max(initial=1))

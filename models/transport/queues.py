@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links and their queues in mode datagram, and the tick that follows from their rate."""
+"""Links and their queues in mode datagram; the tick and the propagation ticks that follow from rate and delay."""
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
+from typing import Protocol
 
 import numpy as np
 
@@ -35,9 +37,34 @@ class Queues:
             raise SpecError(f"a packet does not fit into a queue of {self.queue_bytes} bytes", key="packet_bytes")
 
 
-def tick_of(topology: Topology, queues: Queues) -> Fraction:
-    """Seconds of a tick: of one byte on the fastest channel."""
-    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+class Links(Protocol):
+    """What ``switching:`` says of links in a mode with transports: rate at capacity 1, and propagation delay."""
+
+    @property
+    def nic_mbps(self) -> float: ...
+
+    @property
+    def link_us(self) -> float: ...
+
+
+def exact(value: float | Fraction) -> Fraction:
+    """A number as it is written."""
+    return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
+
+
+def fastest_capacity(topology: Topology) -> float:
+    """The capacity of the fastest channel, host channels included."""
+    return max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
+
+
+def tick_of(topology: Topology, links: Links) -> Fraction:
+    """Seconds of a tick: of one byte on the fastest channel. Raises ``SpecError`` for an infinite rate."""
+    fastest = fastest_capacity(topology)
     if not np.isfinite(fastest):
         raise SpecError("must be finite in a simulation", key="host_capacity")
-    return Fraction(8, 10**6) / (Fraction(repr(float(queues.nic_mbps))) * Fraction(repr(fastest)))
+    return Fraction(8, 10**6) / (exact(links.nic_mbps) * exact(fastest))
+
+
+def propagation_ticks(topology: Topology, links: Links) -> int:
+    """Ticks of ``link_us``, rounded up, at least 1."""
+    return max(1, ceil(exact(links.link_us) / 10**6 / tick_of(topology, links)))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A packet-level run of transports: queues, paths and flows, laid out for the engines."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +17,12 @@ from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
 from flitlab.models.rules.draw import below_wide, draw
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
-from flitlab.models.transport.connections import Connections
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
+from flitlab.models.transport.messages import Connections
 from flitlab.models.transport.newreno import Rules, make_rules
 from flitlab.models.transport.paths import DISTINCT, LIMITED, Paths, backwards, draw_paths, most_paths, subflow_counts
-from flitlab.models.transport.queues import Queues, tick_of
+from flitlab.models.transport.queues import Links, Queues, exact, fastest_capacity, propagation_ticks, tick_of
 from flitlab.models.transport.times import LONGEST, with_times
 
 SYN_BYTES = 1
@@ -58,41 +60,26 @@ class Change:
     back: Paths | None
 
 
-@dataclass(frozen=True, eq=False)
-class Session:
-    """All inputs of a run.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransportSession:
+    """The inputs of a run that modes datagram and spray share.
 
     A tick is the time of one byte on the fastest channel, ``tick_s`` seconds. delay: int64 [links], ticks of each link
     (numbered as in :class:`~flitlab.models.transport.paths.Paths`); ratio: int64 [links], ticks of a byte times
-    2**RATIO_BITS. first: int64 [flows + 1], the subflows of each flow. start: int64 [subflows], ticks. back: paths of
-    acknowledgements (REVERSE_PATH). ack_delay: int64 [subflows], ticks of an acknowledgement without queues. gap: int64
-    [subflows], ticks between packets at a constant rate. rules: None without congestion control. changes: in order of
-    their ticks. program: of the hosts; flows are then its connections, open from the start.
+    2**RATIO_BITS. changes: of the network, in order of their ticks; each has ``other``, the links whose ticks per byte
+    become ``ratio``.
     """
 
     topology: Topology
-    routes: Routes
-    transport: Transport
-    queues: Queues
-    seed: int
-    tick_s: float
+    tick_s: float | Fraction
     delay: Ints
     ratio: Ints
-    flows: Flows
-    first: Ints
-    start: Ints
-    paths: Paths
-    back: Paths | None
-    ack_delay: Ints
-    gap: Ints
-    rules: Rules | None
-    changes: tuple[Change, ...] = ()
-    program: Connections | None = None
+    changes: tuple[Any, ...] = ()
 
     @property
-    def subflows(self) -> int:
-        """Number of subflows."""
-        return len(self.start)
+    def retransmits(self) -> bool:
+        """Whether senders retransmit dropped packets."""
+        raise NotImplementedError
 
     @property
     def slowest(self) -> Ints:
@@ -102,9 +89,64 @@ class Session:
             most[change.other] = np.maximum(most[change.other], change.ratio)
         return most
 
-    def ticks(self, seconds: float) -> int:
+    def ticks(self, seconds: float | Fraction) -> int:
         """Ticks in ``seconds``, rounded up."""
-        return ceil(Fraction(repr(float(seconds))) / Fraction(self.tick_s))
+        return ceil(exact(seconds) / Fraction(self.tick_s))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Session(TransportSession):
+    """All inputs of a run of mode datagram.
+
+    transports, names: of the flows; kind: int64 [flows], the transport of each. first: int64 [flows + 1], the subflows
+    of each flow. start: int64 [subflows], ticks. back: paths of acknowledgements (REVERSE_PATH). ack_delay: int64
+    [subflows], ticks of an acknowledgement without queues. gap: int64 [subflows], ticks between packets at a constant
+    rate. rules: of each transport; () without congestion control. program: of the hosts; flows are then its
+    connections, open from the start.
+    """
+
+    routes: Routes
+    transports: tuple[Transport, ...]
+    names: tuple[str, ...]
+    kind: Ints
+    queues: Queues
+    seed: int
+    tick_s: float
+    flows: Flows
+    first: Ints
+    start: Ints
+    paths: Paths
+    back: Paths | None
+    ack_delay: Ints
+    gap: Ints
+    rules: tuple[Rules, ...]
+    changes: tuple[Change, ...] = ()
+    program: Connections | None = None
+
+    @property
+    def subflows(self) -> int:
+        """Number of subflows."""
+        return len(self.start)
+
+    @property
+    def transport(self) -> Transport:
+        """The first transport; all have its path of acknowledgements, and a congestion control if it has."""
+        return self.transports[0]
+
+    @property
+    def mark_bytes(self) -> int:
+        """Bytes in a queue above which packets are marked; 0: never."""
+        return max(transport.mark_packets for transport in self.transports) * self.queues.packet_bytes
+
+    @property
+    def subflow_kind(self) -> Ints:
+        """The transport of each subflow: int64 [subflows]."""
+        return np.repeat(self.kind, np.diff(self.first))
+
+    @property
+    def retransmits(self) -> bool:
+        """Whether senders retransmit dropped packets."""
+        return self.transport.law is not None
 
 
 def first_samples(session: Session) -> Ints:
@@ -171,13 +213,33 @@ def ratio_of(topology: Topology, capacity: Floats, key: str = "capacity") -> Int
     ------
     SpecError: a byte takes more than :data:`SLOWEST` ticks.
     """
-    fastest = max(float(topology.capacity.max(initial=0.0)), topology.host_capacity)
     with np.errstate(over="ignore", divide="ignore"):
-        ticks = fastest / capacity
+        ticks = fastest_capacity(topology) / capacity
     if (slowest := float(ticks.max(initial=1.0))) > SLOWEST:
         raise SpecError(f"a byte takes {slowest:.3g} ticks on the slowest link; at most {SLOWEST}", key=key)
     ratio: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
     return ratio
+
+
+def links_of(topology: Topology, links: Links, switch_ticks: int = 0) -> tuple[Ints, Ints]:
+    """Delay and ratio of all links, int64 [links] each, as in :class:`TransportSession`.
+
+    Parameters
+    ----------
+    topology: the network.
+    links: their rate and propagation delay.
+    switch_ticks: delay of the switch at the end of a link.
+
+    Raises
+    ------
+    SpecError: a byte takes more than :data:`SLOWEST` ticks.
+    """
+    channels, hosts = topology.channels, topology.hosts
+    delay = np.full(channels + 2 * hosts, propagation_ticks(topology, links))
+    delay[: channels + hosts] += switch_ticks
+    delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
+    of_hosts = ratio_of(topology, np.full(2 * hosts, topology.host_capacity), "host_capacity")
+    return delay, np.concatenate([ratios(topology), of_hosts])
 
 
 def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None:
@@ -203,22 +265,23 @@ def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None
 
 
 @njit
-def _start_ticks(seed: int, begin: Ints, within: int, ticks: Ints) -> None:
+def _start_ticks(seed: int, begin: Ints, within: Ints, ticks: Ints) -> None:
     """Start every subflow at random within ``within`` ticks of ``begin``."""
     for i in range(len(ticks)):
-        ticks[i] = begin[i] + (below_wide(draw(seed, START, i, 0), np.int64(within)) if within > 0 else 0)
+        ticks[i] = begin[i] + (below_wide(draw(seed, START, i, 0), within[i]) if within[i] > 0 else 0)
 
 
 def make_session(
     topology: Topology,
     routes: Routes,
-    transport: Transport,
+    transport: Transport | Mapping[str, Transport],
     queues: Queues,
     flows: Flows,
     *,
     path_draw: int = DISTINCT,
     seed: int = 1,
     start_ms: float = LONGEST["start_ms"],
+    kind: Ints | None = None,
 ) -> Session:
     """Draw paths and starts, and check that everything fits together.
 
@@ -226,12 +289,14 @@ def make_session(
     ----------
     topology: the network.
     routes: routes on it.
-    transport: the transport; its timeouts have defaults (:func:`~flitlab.models.transport.times.default_times`).
+    transport: the transport, or several by name; timeouts have defaults
+        (:func:`~flitlab.models.transport.times.default_times`).
     queues: links and queues.
     flows: in order of their start.
     path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
     seed: of all draws.
     start_ms: time within which subflows start, unless the transport sets it.
+    kind: int64 [flows], the transport of each; None: the first.
 
     Returns
     -------
@@ -244,48 +309,67 @@ def make_session(
     """
     queues.check()
     tick = tick_of(topology, queues)
-    transport = with_times(transport, topology, routes, queues, start_ms)
-    assert transport.start_ms is not None
-    _check(topology, routes, transport, flows, path_draw, tick)
-    per_flow = np.full(len(flows.source), transport.subflows)
+    named = {"": transport} if isinstance(transport, Transport) else transport
+    transports = tuple(with_times(one, topology, routes, queues, start_ms) for one in named.values())
+    kind = np.zeros(len(flows.source), np.int64) if kind is None else kind
+    check_flows(topology, flows)
+    _check_together(transports)
+    per_flow = np.array([one.subflows for one in transports])[kind]
+    _check(topology, routes, transports, int(per_flow.sum()), path_draw, tick)
     if path_draw == LIMITED:
-        per_flow = subflow_counts(topology, routes, flows.source, flows.destination, transport.subflows)
+        per_flow = subflow_counts(topology, routes, flows.source, flows.destination, per_flow)
     first = np.append(0, np.cumsum(per_flow))
     # flows of one pair that start together draw their paths together
     pair = flows.source * topology.hosts + flows.destination
     group = np.flatnonzero((np.diff(pair, prepend=-1) != 0) | (np.diff(flows.start, prepend=-1) != 0))
     group_start = np.append(first[group], first[-1])
     paths = draw_paths(topology, routes, flows.source[group], flows.destination[group], group_start, path_draw, seed)
-    within = ceil(Fraction(repr(float(transport.start_ms))) / 1000 / tick)
+    within = np.array([ceil(exact(one.start_ms or 0.0) / 1000 / tick) for one in transports])[kind]
     start = np.zeros(first[-1], np.int64)
-    _start_ticks(seed, np.repeat(flows.start, per_flow), within, start)
-    capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
-    ratio = np.concatenate([ratios(topology), ratio_of(topology, capacity[topology.channels :], "host_capacity")])
-    delay = np.full(len(capacity), max(1, ceil(Fraction(repr(float(queues.link_us))) / 10**6 / tick)))
-    delay += np.concatenate([topology.delay, topology.access_delay, topology.access_delay])
-    back = _ack_paths(topology, transport, queues, paths)
-    largest = max(queues.packet_bytes, transport.ack_bytes if back else 0)
+    _start_ticks(seed, np.repeat(flows.start, per_flow), np.repeat(within, per_flow), start)
+    delay, ratio = links_of(topology, queues)
+    back = _ack_paths(topology, transports[0], queues, paths)
+    largest = max(queues.packet_bytes, transports[0].ack_bytes if back else 0)
     check_hop(delay, ratio, largest, "capacity", "link_us")
     for paths_of_direction in (paths, back):
         check_transit(paths_of_direction, delay, ratio, queues)
-    rules = make_rules(transport, queues.packet_bytes, float(tick)) if transport.law else None
-    nic = int(np.ceil(queues.packet_bytes * capacity.max() / topology.host_capacity))
-    gap = np.maximum(np.rint(np.minimum(nic * per_flow / transport.rate, LATEST)).astype(np.int64), 1)
+    rules = tuple(make_rules(one, queues.packet_bytes, float(tick)) for one in transports if one.law)
+    nic = int(np.ceil(queues.packet_bytes * fastest_capacity(topology) / topology.host_capacity))
+    gap = np.maximum(np.rint(np.minimum(nic * per_flow / transports[0].rate, LATEST)).astype(np.int64), 1)
     return Session(
-        topology, routes, transport, queues, seed, float(tick), delay, ratio, flows, first, start, paths, back,
-        np.add.reduceat(delay[paths.link], paths.start[:-1]), np.repeat(gap, per_flow), rules,
+        topology=topology, routes=routes, transports=transports, names=tuple(named), kind=kind, queues=queues,
+        seed=seed, tick_s=float(tick),
+        delay=delay, ratio=ratio, flows=flows, first=first, start=start, paths=paths, back=back,
+        ack_delay=np.add.reduceat(delay[paths.link], paths.start[:-1]), gap=np.repeat(gap, per_flow), rules=rules,
     )  # fmt: skip
 
 
-def _check(
-    topology: Topology, routes: Routes, transport: Transport, flows: Flows, path_draw: int, tick: Fraction
-) -> None:
+def check_flows(topology: Topology, flows: Flows) -> None:
+    """Raise ``SpecError`` if there are no flows, or one of a host to itself."""
+    if not len(flows.source):
+        raise SpecError("no host sends anything", key="traffic")
     if (own := np.flatnonzero(flows.source == flows.destination)).size:
         name = host_names(topology).label(flows.source[own[0]])
         raise SpecError(f"host {name} would send to itself", key="traffic")
-    subflows, together = len(flows.source) * transport.subflows, transport.subflows * transport.flows
-    if not len(flows.source):
-        raise SpecError("no host sends anything", key="traffic")
+
+
+def _check_together(transports: tuple[Transport, ...]) -> None:
+    """Reject transports that cannot share a run."""
+    if len(transports) == 1:
+        return
+    for index, one in enumerate(transports):
+        if one.law is None:
+            raise SpecError("has no congestion control: in mode datagram it runs alone", key=f"of.{index}.kind")
+    if len({(one.ack_path, one.ack_bytes) for one in transports}) > 1:
+        raise SpecError("all must have the same ack_path and ack_bytes", key="of")
+    if len({one.mark_packets for one in transports if one.mark_packets}) > 1:
+        raise SpecError("mark_packets must be the same: a queue has one threshold", key="of")
+
+
+def _check(
+    topology: Topology, routes: Routes, transports: tuple[Transport, ...], subflows: int, path_draw: int, tick: Fraction
+) -> None:
+    together = sum(transport.subflows * transport.flows for transport in transports)
     if subflows > MOST_SUBFLOWS:
         raise SpecError(f"{subflows} subflows are more than {MOST_SUBFLOWS}", key="subflows")
     paths = most_paths(topology, routes)
@@ -294,7 +378,7 @@ def _check(
             f"{together} subflows of a pair of hosts, but no pair has more than {paths} distinct paths "
             "(or path_draw: with_replacement)", key="subflows",
         )  # fmt: skip
-    if transport.law and Fraction(repr(float(transport.min_rto_ms or 0.0))) / 1000 < tick:
+    if any(one.law and exact(one.min_rto_ms or 0.0) / 1000 < tick for one in transports):
         raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several transports in one run."""
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
@@ -9,15 +10,22 @@ from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.spraying import Spraying
 
+T = TypeVar("T")
+
 
 @register("transport", "several")
 class Several(TransportSpec):
     """Several transports side by side, which share every link and queue.
 
     ``of`` lists them. Every pair of hosts that talks, and every message of a trace, has as many flows of each as its
-    ``flows`` says, by default one; of flows that arrive at random each has a transport drawn in that proportion. Mode
-    spray only, and not for programs. Receivers grant credit in one way: of ``rccc``, ``nscc_rccc`` and ``ndp`` only one
-    is in the list. Queues towards hosts mark unless all have credit.
+    ``flows`` says, by default one; of flows that arrive at random each has a transport drawn in that proportion. Not
+    for programs.
+
+    In mode datagram all have a congestion control, and the same ``ack_path`` and ``ack_bytes``; queues mark all packets
+    above the ``mark_packets`` of ``dctcp``.
+
+    In mode spray receivers grant credit in one way: of ``rccc``, ``nscc_rccc`` and ``ndp`` only one is in the list.
+    Queues towards hosts mark unless all have credit.
 
     Example: ``transport: {kind: several, of: [{kind: nscc, paths: 64}, {kind: dctcp, paths: 1}]}``
 
@@ -37,22 +45,21 @@ class Several(TransportSpec):
             specs.append(nested("transport", keys, f"of.{index}", lambda spec: spec))
         return specs
 
-    def transport(self) -> Transport:
-        raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
+    def transports(self) -> dict[str, Transport]:
+        return self._each(lambda spec: spec.build())
 
     def sprayings(self) -> dict[str, Spraying]:
+        return self._each(lambda spec: spec.spraying())
+
+    def _each(self, build: Callable[[TransportSpec], T]) -> dict[str, T]:
+        """What each transport makes, by name. Raises ``SpecError`` whose key is its place in ``of``."""
         specs = self.specs
-        kinds = [spec.kind for spec in specs]
-        sprayings = {}
+        kinds, built = [spec.kind for spec in specs], {}
         for index, spec in enumerate(specs):
             name = spec.kind if kinds.count(spec.kind) == 1 else f"{spec.kind} {kinds[: index + 1].count(spec.kind)}"
-            sprayings[name] = _sprayed(spec, index)
-        return sprayings
-
-
-def _sprayed(spec: TransportSpec, index: int) -> Spraying:
-    try:
-        return spec.spraying()
-    except SpecError as error:
-        error.key = f"of.{index}"
-        raise
+            try:
+                built[name] = build(spec)
+            except SpecError as error:
+                error.key = f"of.{index}"
+                raise
+        return built

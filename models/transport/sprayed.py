@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keys of spraying transports."""
+"""Transports of mode spray: NSCC, RCCC, NDP and a constant window, and the keys that they share."""
 
 from collections.abc import Set
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, register
+from flitlab.models.rules.spray.layout import Credit, Window
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.spraying import Paths, Spraying, Spread
 from flitlab.models.transport.times import LONGEST
@@ -71,3 +72,95 @@ def reject_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
 def sprayed_keys(spec: Any) -> dict[str, Any]:
     """The values of :data:`SPRAYED` that a two-mode transport has."""
     return {key: getattr(spec, key) for key in sorted(SPRAYED) if getattr(spec, key) is not None}
+
+
+@register("transport", "nscc")
+class Nscc(SprayedSpec):
+    """Network signalled congestion control of Ultra Ethernet: a window that follows marks and queueing delay.
+
+    It widens while packets come early or unmarked, narrows when they are late and marked, and loses each trimmed packet.
+    target: queueing delay that it aims at, as a part of the longest round trip of the network; by default 0.75, without
+    trimming 1. sleek: senders find out themselves that packets were dropped, for switches that do not trim: by as many
+    that came beyond them as 1.5 windows have, or by a probe.
+
+    Example: ``transport: {kind: nscc, paths: 128, spread: bitmap}``
+
+    Source: Ultra Ethernet Specification 1.0, 2025, section 3.6 (congestion management).
+    """  # noqa: E501
+
+    target: float | None = Field(default=None, gt=0, le=100)
+    sleek: bool = False
+
+    def spraying(self) -> Spraying:
+        return self.sprayed(window=Window.NSCC, target=self.target, sleek=self.sleek)
+
+
+@register("transport", "rccc")
+class Rccc(SprayedSpec):
+    """Receiver credit congestion control of Ultra Ethernet: receivers grant senders what they may send.
+
+    After a first window nothing is sent without credit, which each receiver grants its senders round robin, at 0.99 of
+    its rate. oversubscription: of the network, below which receivers grant less while packets are trimmed before their
+    last hop; by default computed from the topology, and 1 means that they do not.
+
+    Example: ``transport: {kind: rccc, paths: 64, spread: reps}``
+
+    Source: Ultra Ethernet Specification 1.0, 2025, section 3.6 (congestion management).
+    """
+
+    oversubscription: float | None = Field(default=None, ge=1, le=1e6)
+
+    def spraying(self) -> Spraying:
+        return self.sprayed(credit=Credit.RCCC, oversubscription=self.oversubscription)
+
+
+@register("transport", "nscc_rccc")
+class Both(Nscc):
+    """Both congestion controls of Ultra Ethernet: a sender needs window space and receiver credit.
+
+    Queues towards hosts do not mark, as credit limits them. target: as of ``nscc``.
+
+    Example: ``transport: {kind: nscc_rccc}``
+
+    Source: Ultra Ethernet Specification 1.0, 2025, section 3.6 (congestion management).
+    """
+
+    def spraying(self) -> Spraying:
+        return self.sprayed(window=Window.NSCC, credit=Credit.RCCC, target=self.target)
+
+
+@register("transport", "ndp")
+class Ndp(SprayedSpec):
+    """A first window at the rate of the host, and then a packet for each pull of the receiver.
+
+    Each packet that arrives, trimmed or not, earns a pull, which the receiver sends at its own rate; packets that were
+    trimmed are sent again first. init_window: packets, by default 15. If all transports of a run are of this kind,
+    queues have space for 8 packets by default, at any rate of the channel, mark only where ``switching.ecn`` says so,
+    and serve ten control packets for each data packet while both wait. There is no return to sender and no path
+    penalty.
+
+    Example: ``transport: {kind: ndp, init_window: 23}``
+
+    Source: Handley et al., Re-architecting datacenter networks and stacks for low latency and high performance,
+    SIGCOMM 2017, doi:10.1145/3098822.3098825.
+    """
+
+    spread: Spread = "oblivious"
+    sack_threshold: int = 1
+
+    def spraying(self) -> Spraying:
+        spraying = self.sprayed(credit=Credit.NDP)
+        return spraying if self.init_window is not None else self.model_copy(update={"init_window": 15}).spraying()
+
+
+@register("transport", "constant")
+class Constant(SprayedSpec):
+    """A constant congestion window, whatever is marked or trimmed.
+
+    Example: ``transport: {kind: constant, init_window: 40}``
+
+    Source: the constant window of the Ultra Ethernet simulator, which runs it as a baseline.
+    """
+
+    def spraying(self) -> Spraying:
+        return self.sprayed(window=Window.CONSTANT)

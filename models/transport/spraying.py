@@ -6,42 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from flitlab.models.rules.spray.layout import (
-    BITMAP,
-    CONSTANT,
-    DCTCP,
-    MIXED,
-    NDP,
-    NO_CREDIT,
-    NO_WINDOW,
-    NSCC,
-    OBLIVIOUS,
-    PACED,
-    RCCC,
-    REPS,
-    REPS_LIST,
-)
-
-__all__ = [
-    "CONSTANT",
-    "DCTCP",
-    "NDP",
-    "NO_CREDIT",
-    "NO_WINDOW",
-    "NSCC",
-    "PACED",
-    "RCCC",
-    "SPRAYING",
-    "SPREADS",
-    "Paths",
-    "Spraying",
-    "Spread",
-]  # fmt: skip
+from flitlab.models.rules.spray import layout
 
 SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none")
 """The kinds that spray."""
 
-SPREADS = {"oblivious": OBLIVIOUS, "bitmap": BITMAP, "reps": REPS, "mixed": MIXED, "reps_list": REPS_LIST}
 Spread = Literal["oblivious", "bitmap", "reps", "mixed", "reps_list"]
 
 MOST_PATHS = 1 << 15
@@ -61,18 +30,17 @@ Paths = Annotated[int, Field(ge=1, le=MOST_PATHS), AfterValidator(_power_of_two)
 class Spraying:
     """How hosts spray, in the units of the configuration.
 
-    window, credit: what limits senders, see :mod:`flitlab.models.rules.spray.layout`. paths: entropy values of a flow;
-    spread: how one is chosen, a key of :data:`SPREADS`. ack_bytes: received bytes that cause an acknowledgement.
-    init_window: packets, None: 1.5 bandwidth-delay products. target: queueing delay as a fraction of the longest round
-    trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six full queues. oversubscription: of the
-    network, None: computed, 1: receivers ignore it. rate: of PACED, as a fraction of the network interface. sleek:
-    senders detect losses. flows: of each pair of hosts.
+    window, credit: what limits senders. paths: entropy values of a flow; spread: how one is chosen. ack_bytes: received
+    bytes that cause an acknowledgement. init_window: packets, None: 1.5 bandwidth-delay products. target: queueing
+    delay as a fraction of the longest round trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six
+    full queues. oversubscription: of the network, None: computed, 1: receivers ignore it. rate: of ``Credit.PACED``, as
+    a fraction of the network interface. sleek: senders detect losses. flows: of each pair of hosts.
     """
 
-    window: int = NO_WINDOW
-    credit: int = NO_CREDIT
+    window: layout.Window = layout.Window.NONE
+    credit: layout.Credit = layout.Credit.NONE
     paths: int = 64
-    spread: str = "mixed"
+    spread: Spread = "mixed"
     ack_bytes: int = 16384
     init_window: int | None = None
     target: float | None = None

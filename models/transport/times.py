@@ -13,7 +13,7 @@ from typing import Any
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.control import ACK_PATHS, PURE_DELAY, REVERSE_PATH, Transport
-from flitlab.models.transport.queues import Queues, tick_of
+from flitlab.models.transport.queues import Queues, exact, tick_of
 
 LONGEST = {"start_ms": 50.0, "min_rto_ms": 250.0, "syn_rto_ms": 3000.0}
 """The largest defaults: the values for TCP at 64 Mb/s."""
@@ -36,7 +36,7 @@ def default_start_ms(window: tuple[float, float]) -> float:
 
     window: seconds from the beginning of the run at which the measurement begins and ends.
     """
-    begin, end = (Fraction(repr(float(seconds))) * 1000 for seconds in window)
+    begin, end = (exact(seconds) * 1000 for seconds in window)
     return min(LONGEST["start_ms"], _rounded(begin / SHARE_OF_WARMUP if begin > 0 else end / SHARE_OF_RUN))
 
 
@@ -57,11 +57,10 @@ def base_round_trip_ms(
     """
     tick_ms = tick_of(topology, queues) * 1000
     links = max(FEWEST_LINKS, routes.hops_max + 2)
-    delay = Fraction(repr(float(queues.link_us))) / 1000 + topology.longest_delay * tick_ms
+    delay = exact(queues.link_us) / 1000 + topology.longest_delay * tick_ms
     rates = topology.host_capacity, float(topology.capacity.min(initial=topology.host_capacity))
     byte_ms, slow_byte_ms = (
-        Fraction(8, 1000) / (Fraction(repr(float(queues.nic_mbps))) * Fraction(repr(min(rate, rates[0]))))
-        for rate in rates
+        Fraction(8, 1000) / (exact(queues.nic_mbps) * exact(min(rate, rates[0]))) for rate in rates
     )
     back = {PURE_DELAY: delay, REVERSE_PATH: delay + ack_bytes * byte_ms}.get(ack_path, Fraction(0))
     trip = links * (delay + queues.packet_bytes * byte_ms + back)

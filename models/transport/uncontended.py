@@ -8,9 +8,6 @@ from flitlab.models.jit import njit
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.law import PURE_DELAY
 from flitlab.models.transport.newreno import (
-    CWND,
-    NEXT,
-    UNA,
     Rules,
     Senders,
     acknowledge,
@@ -35,9 +32,12 @@ def uncontended_ticks(session: Session) -> Floats:
     """
     session = with_feeders(session)
     service = services(session, session.queues.packet_bytes)
-    if session.transport.law and session.subflows == len(session.flows.source):
-        return _followed(session, service).astype(float)
-    return _unhindered(session, service).astype(float)
+    ticks = _unhindered(session, service)
+    for number, rules in enumerate(session.rules):
+        flows = np.flatnonzero(session.kind == number)
+        if (np.diff(session.first)[flows] == 1).all():
+            _follow_flows(session, rules, flows, service, ticks)
+    return ticks
 
 
 def _unhindered(session: Session, service: np.ndarray) -> Floats:
@@ -54,27 +54,27 @@ def _unhindered(session: Session, service: np.ndarray) -> Floats:
         apart = 1.0 / np.add.reduceat(1.0 / apart, first)
     host = service[session.topology.channels + session.flows.source]
     ticks = np.maximum((packets - 1) * host, np.maximum(packets - subflows, 0) * apart)
-    finished: Floats = np.minimum.reduceat(crossing, first) + ticks
-    return finished
+    finished = np.minimum.reduceat(crossing, first) + ticks
+    return finished.astype(float)
 
 
-def _followed(session: Session, service: np.ndarray) -> np.ndarray:
-    assert session.rules is not None
+def _follow_flows(session: Session, rules: Rules, flows: Ints, service: Ints, ticks: Floats) -> None:
+    """Replace ``ticks`` of some flows of one subflow each by their uncontended times."""
     back = session.back or Paths(np.zeros_like(session.paths.start), np.zeros(0, np.int32))
     past = session.ack_delay if session.transport.ack_path == PURE_DELAY else np.zeros_like(session.ack_delay)
     answer = services(session, session.transport.ack_bytes)
-    senders, ticks = make_senders(session.subflows), np.zeros(session.subflows, np.int64)
     _follow(
-        session.rules, senders, session.flows.packets, first_samples(session), session.paths, back, session.delay,
-        service, answer, past, ticks,
+        rules, make_senders(session.subflows), flows, session.first, session.flows.packets, first_samples(session),
+        session.paths, back, session.delay, service, answer, past, ticks,
     )  # fmt: skip
-    return ticks
 
 
 @njit
 def _follow(
     r: Rules,
     senders: Senders,
+    flows: Ints,
+    first: Ints,
     packets: Ints,
     opening: Ints,
     forth: Paths,
@@ -83,15 +83,16 @@ def _follow(
     service: Ints,
     answer: Ints,
     past: Ints,
-    ticks: Ints,
+    ticks: Floats,
 ) -> None:
-    """Compute ``ticks`` of every flow, each with one subflow."""
-    for i in range(len(ticks)):
+    """Compute ``ticks`` of some flows of one subflow each; first: int64 [flows + 1], their subflows."""
+    for flow in flows:
+        i = first[flow]
         links = forth.link[forth.start[i] : forth.start[i + 1]]
         home = back.link[back.start[i] : back.start[i + 1]]
         opened(r, senders, i, opening[i], opening[i])
-        ticks[i] = _last_arrival(
-            r, senders, i, packets[i], opening[i], service[links], delay[links], answer[home], delay[home], past[i]
+        ticks[flow] = _last_arrival(
+            r, senders, i, packets[flow], opening[i], service[links], delay[links], answer[home], delay[home], past[i]
         )
 
 
@@ -118,18 +119,18 @@ def _last_arrival(
     free, free_home = np.zeros(len(service), np.int64), np.zeros(len(answer), np.int64)
     sent_at, acked_at = np.empty(packets, np.int64), np.empty(packets, np.int64)
     while True:
-        while seq[NEXT] < packets and fits_window(senders.win[i, CWND], seq[UNA], seq[NEXT], r.mss):
+        while seq.next < packets and fits_window(senders.win[i].cwnd, seq.una, seq.next, r.mss):
             arrival = _pass(free, service, delay, now)
-            sent_at[seq[NEXT]] = now
-            acked_at[seq[NEXT]] = _pass(free_home, answer, delay_home, arrival) + past
-            seq[NEXT] += 1
-        waiting = packets - seq[NEXT]
+            sent_at[seq.next] = now
+            acked_at[seq.next] = _pass(free_home, answer, delay_home, arrival) + past
+            seq.next += 1
+        waiting = packets - seq.next
         # once the window covers a round trip of the slowest link, that link is never idle again
-        steady = senders.win[i, CWND] // r.mss * slowest >= trip and (answer <= slowest).all()
+        steady = senders.win[i].cwnd // r.mss * slowest >= trip and (answer <= slowest).all()
         if waiting == 0 or steady:
             return arrival + waiting * slowest
-        now, sample = acked_at[seq[UNA]], acked_at[seq[UNA]] - sent_at[seq[UNA]]
-        acknowledge(r, senders, i, i, i + 1, seq[UNA] + 1, sample, False, now)
+        now, sample = acked_at[seq.una], acked_at[seq.una] - sent_at[seq.una]
+        acknowledge(r, senders, i, i, i + 1, seq.una + 1, sample, False, now)
 
 
 @njit

@@ -10,18 +10,10 @@ from flitlab.models.jit import device_function, kernel, njit
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.datagram import precedence, service_ticks
 from flitlab.models.rules.route import next_hops
-from flitlab.models.rules.spray.layout import PACED, Rules
-from flitlab.models.rules.spray.ports import (
-    BY_HASH,
-    LEAST_LEVEL,
-    ROUND_ROBIN,
-    flow_key,
-    hashed_port,
-    make_salts,
-    spray_route,
-)
+from flitlab.models.rules.spray.layout import Credit, Rules
+from flitlab.models.rules.spray.ports import AtSwitch, flow_key, hashed_port, make_salts, spray_route
 from flitlab.models.rules.spray.spread import first_entropy
-from flitlab.models.rules.tables import PATHS, Tables
+from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.zero_load import (
     Channels,
@@ -70,12 +62,12 @@ def uncontended_ticks(session: SpraySession) -> Floats:
     src_switch, dst_switch = topology.host_switch[flows.source], topology.host_switch[flows.destination]
     one = np.array([each.paths == 1 for each in session.transports])[session.kind]
     path_times = PathTimes(
-        one & (session.at_switch == BY_HASH),
-        one & (session.at_switch in (BY_HASH, ROUND_ROBIN, LEAST_LEVEL)),
+        one & (session.at_switch == AtSwitch.ECMP),
+        one & (session.at_switch in (AtSwitch.ECMP, AtSwitch.ROUND_ROBIN, AtSwitch.ADAPTIVE)),
         topology.access_delay[flows.source] + topology.access_delay[flows.destination],
         *_times(session, channels, src_switch, dst_switch),
     )
-    gap = np.array([each.gap if each.credit == PACED else 0 for each in session.transports])[session.kind]
+    gap = np.array([each.gap if each.credit == Credit.PACED else 0 for each in session.transports])[session.kind]
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
     ticks, may_take_longer = np.zeros(len(src_switch), np.int64), np.zeros(len(src_switch), bool)
@@ -83,7 +75,7 @@ def uncontended_ticks(session: SpraySession) -> Floats:
         session.routes, salts, channels, host, path_times, src_switch, dst_switch, flows.packets, flows.last_size, gap,
         session.acknowledges, rules.mtu, rules.control, ticks, may_take_longer,
     )  # fmt: skip
-    if session.at_switch == BY_HASH:
+    if session.at_switch == AtSwitch.ECMP:
         for kind, each in enumerate(session.transports):
             if len(selected := np.flatnonzero(may_take_longer & (session.kind == kind))):
                 _follow(
@@ -139,7 +131,7 @@ def _walk(
     switch, hops, has_others = np.int64(src_switch), np.int64(0), False
     if switch == dst_switch:
         return hops, False
-    if r.form == PATHS:
+    if r.form == RouteForm.PATHS:
         pair = src_switch * r.switches + dst_switch
         chosen = np.int64(r.pair_start[pair])
         has_others = r.pair_start[pair + 1] - chosen > 1
@@ -187,7 +179,7 @@ def _in_line(
 def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
     """Write the channels by which packets may leave their first switch into ``channels``. Returns their number."""
     count = np.int64(0)
-    if r.form != PATHS:
+    if r.form != RouteForm.PATHS:
         ports = next_hops(r, np.int64(0), np.int64(0), src_switch, dst_switch)
         while ports != 0:
             channels[count] = n.out_start[src_switch] + lowest(ports)

@@ -16,7 +16,7 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import service_ticks
 from flitlab.models.rules.route import next_hops
-from flitlab.models.rules.tables import PATHS, Tables
+from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -161,7 +161,7 @@ def _fill(
     for i in order:
         if src_switch[i] == dst_switch[i]:
             packet_ticks[i] = 0
-        elif r.form == PATHS:
+        elif r.form == RouteForm.PATHS:
             packet_ticks[i] = _over_paths(r, n, src_switch[i], dst_switch[i], size[i], least_rate, most)
         else:
             if before < 0 or dst_switch[before] != dst_switch[i] or size[before] != size[i]:
@@ -222,7 +222,7 @@ def equal_hops(topology: Topology, routes: Routes, n: Channels) -> np.ndarray | 
     routes: routes on it.
     n: the channels.
     """
-    if not n.alike or routes.form == PATHS:
+    if not n.alike or routes.form == RouteForm.PATHS:
         return None
     hops = distances(topology)
     return hops if routes.hops_max <= int(hops.max(initial=0)) else None

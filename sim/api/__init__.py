@@ -11,7 +11,7 @@
 
 from flitlab.sim.api.experiment import Experiment, RunError
 from flitlab.sim.api.questions import Simulation, ceiling, simulate
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.experiment.store import StoreError
 
 __all__ = ["ConfigError", "Experiment", "RunError", "Simulation", "StoreError", "ceiling", "simulate"]

@@ -18,10 +18,11 @@ from flitlab.models.validation import is_whole
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
 from flitlab.sim.api.inputs import component, configuration, plain
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.draft import PROGRAMS
-from flitlab.sim.config.keys import SECTIONS
-from flitlab.sim.config.study import Case, Study, read
-from flitlab.sim.exit import INTERRUPTED
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.config.schema import SECTIONS
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.store import Memory, Store
 from flitlab.sim.measure.columns.registry import Column
 
@@ -194,20 +195,20 @@ class Experiment:
         KeyboardInterrupt
             The run was interrupted; the same call goes on from what is in the folder.
         """
-        from flitlab.sim.experiment.pool import processes
+        from flitlab.sim.experiment.pool import RunOptions
         from flitlab.sim.experiment.runner import run
 
         threads = _count("threads", threads)
-        jobs = processes(threads) if jobs is None else _count("jobs", jobs)
+        options = RunOptions.of(None if jobs is None else _count("jobs", jobs), threads)
         folder = self.folder if out is None else Path(out)
         study, memory = self.study, self._memory or Memory()
         if folder is not None and self._memory is not None:
             with closing(Store(folder)):
                 memory.copy(folder)
         with _without_main():
-            report = run(study, memory if folder is None else folder, jobs, threads=threads)
+            report = run(study, memory if folder is None else folder, options)
         self.folder, self._memory = folder, memory if folder is None else None
-        if report.exit_code == INTERRUPTED:
+        if report.exit_code == ExitCode.INTERRUPTED:
             raise KeyboardInterrupt
         if report.exit_code:
             raise RunError(report)

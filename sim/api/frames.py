@@ -11,7 +11,7 @@ from flitlab.sim.measure.columns.registry import Column, Table, columns
 if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
 
-    from flitlab.sim.config.study import Study
+    from flitlab.sim.config.case import Study
 
 OF_TABLES: dict[str, tuple[Table, ...]] = {"ceilings.csv": ("ceilings",), "saturation.csv": ("saturation",)}
 """Tables with known columns, except results.csv, which has several forms."""

@@ -18,16 +18,16 @@ from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.topology.validation import topology_errors
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.validation import error_texts
-from flitlab.sim.config.compose import MAX_DEPTH
-from flitlab.sim.config.errors import ConfigError, Diagnostic
-from flitlab.sim.config.keys import SECTIONS
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostic
+from flitlab.sim.config.schema import SECTIONS
+from flitlab.sim.config.text import MAX_DEPTH
 
 
 def configuration(mapping: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
     """A mapping as a plain configuration; it may hold names, objects and arrays in place of specifications.
 
-    topology: a topology that is given outside of the mapping. Raises :class:`~flitlab.sim.config.errors.ConfigError`
-    for an object that is no specification.
+    topology: a topology that is given outside of the mapping. Raises
+    :class:`~flitlab.sim.config.diagnostics.ConfigError` for an object that is no specification.
     """
     sections = _sections(mapping, mapping.get("topology", topology))
     if isinstance(cases := sections.get("cases"), list | tuple):
@@ -45,7 +45,7 @@ def _sections(mapping: Mapping[str, Any], topology: Any) -> dict[str, Any]:
 
 
 MAX_DIGITS = 400
-"""Digits of a whole number beyond which YAML rejects it, see :mod:`flitlab.sim.config.load`."""
+"""Digits of a whole number beyond which YAML rejects it, see :mod:`flitlab.sim.config.text`."""
 
 
 def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
@@ -138,7 +138,7 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
     """The topology of an object or a networkx graph; None of anything else.
 
     A switch has one host unless the graph says otherwise. pair_directions: whether opposite edges are links. Raises
-    :class:`~flitlab.sim.config.errors.ConfigError` for a graph that is no network.
+    :class:`~flitlab.sim.config.diagnostics.ConfigError` for a graph that is no network.
     """
     networkx = sys.modules.get("networkx")
     if networkx is not None and isinstance(value, networkx.Graph):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.closest_match import closest_match
 from flitlab.sim.api.experiment import Experiment
-from flitlab.sim.config.errors import ConfigError, Diagnostic
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostic
 
 if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd

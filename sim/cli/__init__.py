@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line ``simrun``. Every command is one file, imported when it runs."""
+"""The command line ``simrun``. Every command is one file of this folder (see ``parser.py``)."""
 
 import atexit
 import io
 import os
+import platform
+import shlex
 import sys
+import tempfile
+import traceback
+from contextlib import suppress
 from typing import Any, NoReturn
 
-from flitlab.sim.exit import BROKEN_PIPE, FAILED, INTERRUPTED, OK
+import flitlab
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.signals import exit_code, interruptible, quiet_interruptions, watchdog
 
 
@@ -31,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         code = end.code
     if output is not None:
         code = code or output.exit_code()
-    if not received or code != INTERRUPTED:
+    if not received or code != ExitCode.INTERRUPTED:
         return code
     if is_process:
         _leave(exit_code(received[0]))
@@ -55,8 +61,6 @@ def _run(arguments: list[str], received: list[int]) -> int:
 
     Raises ``KeyboardInterrupt``.
     """
-    from flitlab.sim.cli.unexpected import report
-
     try:
         from flitlab.sim.cli.parser import parse
 
@@ -64,14 +68,41 @@ def _run(arguments: list[str], received: list[int]) -> int:
         options = parse(arguments)
         code: int = options.run(options)
     except Exception as error:
-        return _interrupted() if received else report(error)
+        return _interrupted() if received else _report_unexpected(error)
     # during the compilation of a kernel, Python drops the interruption, and another error follows
-    return _interrupted() if received and code not in (OK, INTERRUPTED) else code
+    return _interrupted() if received and code not in (ExitCode.OK, ExitCode.INTERRUPTED) else code
 
 
 def _interrupted() -> int:
     print("simrun: interrupted", file=sys.stderr)
-    return INTERRUPTED
+    return ExitCode.INTERRUPTED
+
+
+MAX_MESSAGE = 300
+"""Characters of the message that are printed; the file has all."""
+
+
+def _report_unexpected(error: BaseException) -> int:
+    """Print one line on stderr that names the file with the traceback; returns the exit code."""
+    message = " ".join(f"{type(error).__name__}: {error}".rstrip(": ").split())
+    with suppress(OSError):  # stderr may be what fails
+        print(f"simrun: unexpected error: {message[:MAX_MESSAGE]}; {_keep_traceback(error)}", file=sys.stderr)
+    return ExitCode.INTERNAL
+
+
+def _keep_traceback(error: BaseException) -> str:
+    """Write the traceback to a temporary file; returns where it is, as a clause."""
+    head = f"simrun {shlex.join(sys.argv[1:])}\nflitlab {flitlab.__version__}, Python {platform.python_version()}\n\n"
+    text = head + "".join(traceback.format_exception(error))
+    try:
+        handle, path = tempfile.mkstemp(prefix="simrun-", suffix=".txt")
+        try:
+            os.write(handle, text.encode("utf-8", "backslashreplace"))
+        finally:
+            os.close(handle)
+    except OSError as problem:
+        return f"its traceback cannot be written: {problem.strerror}"
+    return f"its traceback is in {path}; please report it"
 
 
 class _Output(io.FileIO):
@@ -92,11 +123,11 @@ class _Output(io.FileIO):
         """Flush the output; returns the exit code for its failures."""
         sys.stdout.flush()
         if self.error is None:
-            return OK
+            return ExitCode.OK
         if isinstance(self.error, BrokenPipeError):  # the reader closed it early
-            return BROKEN_PIPE
+            return ExitCode.BROKEN_PIPE
         print(f"simrun: standard output: {self.error.strerror}", file=sys.stderr)
-        return FAILED
+        return ExitCode.FAILED
 
 
 def _open_streams() -> _Output | None:

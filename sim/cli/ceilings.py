@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun ceilings FILE``."""
+"""``simrun ceilings``: compute the ceilings of a configuration, nothing else."""
 
 import argparse
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from flitlab.fluid.verify import statement
+from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import complain, error_text, print_json, print_rows, say, shown_label, study_of
 from flitlab.sim.cli.components import load
+from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_trust
 from flitlab.sim.cli.tables import print_ceilings
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import Study
-from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
+from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.exit import ExitCode, RunStatus
 from flitlab.sim.experiment.ceilings import COLUMNS, CeilingRuns
 from flitlab.sim.experiment.certificates import (
     CONFIGURATION,
@@ -34,9 +36,31 @@ from flitlab.sim.experiment.folders import (
     reject_unrelated_folder,
 )
 from flitlab.sim.experiment.manifest import now
-from flitlab.sim.experiment.pool import cores
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import carry_out, describe
-from flitlab.sim.experiment.store import Store, StoreError
+from flitlab.sim.experiment.store import Store, StoreError, csv_text
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser, required=False)
+    add_jobs(parser)
+    add_json(parser)
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="keep the ceilings here, and reuse those of earlier runs"
+    )
+    parser.add_argument(
+        "--draw", metavar="PATH", type=Path, help="draw the bottlenecks of mcf into a .png or .svg file"
+    )
+    parser.add_argument("--save", metavar="DIR", type=Path, help="save the certificates: flows and channel prices")
+    parser.add_argument(
+        "--mps", metavar="DIR", type=Path,
+        help="instead of solving: write the linear programs (mcf, mcf_paths; without either: mcf) as MPS files",
+    )  # fmt: skip
+    parser.add_argument(
+        "--verify", metavar="DIR", type=Path, help="instead of FILE: verify saved certificates, without a solver"
+    )
+    add_trust(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,15 +69,17 @@ def run(options: argparse.Namespace) -> int:
         load(options.plugin)
     except ConfigError as error:
         complain(*map(str, error.errors))
-        return BAD
+        return ExitCode.BAD
     if options.verify is not None:
         return _verify(options)
     if options.file is None:
         complain("simrun ceilings: FILE is missing (or --verify DIR)")
-        return BAD
+        return ExitCode.BAD
     study = study_of(options, experiment="ceilings")
+    if study is not None and options.mps is not None:
+        return _write_models(study, options.mps, options.json)
     if study is None or not _can_draw(options.draw) or not _can_save(study, options.save):
-        return BAD
+        return ExitCode.BAD
     try:
         if options.save is not None:
             reject_unrelated_folder(options.save, INDEX)
@@ -61,13 +87,13 @@ def run(options: argparse.Namespace) -> int:
             return _compute(study, Path(folder), options)
     except UnrelatedFolder as error:
         complain(f"simrun ceilings: --save {options.save}: {error}")
-        return BAD
+        return ExitCode.BAD
     except StoreError as error:
         complain(f"simrun ceilings: {options.out}: {error}")
-        return BAD
+        return ExitCode.BAD
     except OSError as error:
         complain(f"simrun ceilings: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
 
 
 def _can_save(study: Study, folder: Path | None) -> bool:
@@ -105,7 +131,7 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         manifest = describe(study, store)
         ceilings = CeilingRuns(study, store, options.save)
         count = len(ceilings.task_indices)
-        stopped = carry_out(study, ceilings.tasks, count, options.jobs or cores(), calls=count)
+        stopped = carry_out(study, RunOptions.of(options.jobs), [ceilings.tasks], count, count)
         rows = ceilings.rows()
         store.write_csv("ceilings.csv", COLUMNS, rows)
         status = RunStatus.of(_code(ceilings, stopped))
@@ -122,13 +148,63 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         _index(study, ceilings, options.save)
     is_drawn = stopped or not options.draw or _draw(study, ceilings, options.draw)
     complain(*ceilings.problems, *([stopped] if stopped else []))
-    return _code(ceilings, stopped) or (OK if is_drawn else FAILED)
+    return _code(ceilings, stopped) or (ExitCode.OK if is_drawn else ExitCode.FAILED)
+
+
+MODELS = "models.csv"
+"""The index of a folder of linear programs."""
+
+MODEL_COLUMNS = ["scenario", "ceiling", "file", "rows", "columns", "entries"]
+
+
+def _write_models(study: Study, folder: Path, as_json: bool) -> int:
+    """Write the linear programs of all scenarios, and their index."""
+    from flitlab.fluid.linear_program import write_concurrent_flow
+    from flitlab.fluid.problem import FluidError
+    from flitlab.sim.report.figures.kinds.bottleneck import numbered
+
+    programs = ("mcf", "mcf_paths")
+    models = [
+        (number, case, kind)
+        for number, case in enumerate(study.cases, 1)
+        if case.instance is not None
+        for kind in [spec.kind for spec in case.ceilings if spec.kind in programs] or programs[:1]
+    ]
+    if not models:
+        complain(f"{study.file}: no scenario has demand of which to write a linear program")
+        return ExitCode.BAD
+    problems, rows = [], []
+    try:
+        reject_unrelated_folder(folder, MODELS)
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, case, kind in models:
+            file = folder / f"{numbered(kind, number, case.label)}.mps"
+            try:
+                assert case.instance is not None
+                size = write_concurrent_flow(case.instance, kind, file)
+            except FluidError as error:
+                problems.append(f"{case.label}: {kind}: {error}")
+            else:
+                rows.append({"scenario": case.label, "ceiling": kind, "file": file.name, **asdict(size)})
+        replace_file(folder / MODELS, csv_text(MODEL_COLUMNS, rows))
+    except UnrelatedFolder as error:
+        complain(f"simrun ceilings: --mps {folder}: {error}")
+        return ExitCode.BAD
+    except OSError as error:
+        complain(f"simrun ceilings: --mps: {error_text(error)}")
+        return ExitCode.BAD
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(str(folder), MODEL_COLUMNS, rows)
+    complain(*problems)
+    return ExitCode.FAILED if problems else ExitCode.OK
 
 
 def _code(ceilings: CeilingRuns, stopped: str) -> int:
     if stopped == RunStatus.INTERRUPTED:
-        return INTERRUPTED
-    return FAILED if ceilings.problems or stopped else OK
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILED if ceilings.problems or stopped else ExitCode.OK
 
 
 def _reject_other_experiment(folder: Path, experiment: str) -> None:
@@ -153,10 +229,10 @@ def _verify(options: argparse.Namespace) -> int:
         verdicts = list(verify_all(folder, options.trust_plugins))
     except UnrelatedFolder as error:
         complain(f"simrun ceilings: --verify {folder}: {error}")
-        return BAD
+        return ExitCode.BAD
     except OSError:
         complain(f"simrun ceilings: --verify {folder}: holds no saved certificates ({INDEX}, {CONFIGURATION})")
-        return BAD
+        return ExitCode.BAD
     rows = [_row(verdict) for verdict in verdicts]
     if options.json:
         print_json(rows)
@@ -164,7 +240,7 @@ def _verify(options: argparse.Namespace) -> int:
         _print(rows, verdicts)
     complain(*(f"{folder / name}: not verified: the index does not list it" for name in unlisted(folder, verdicts)))
     complain(f"SHA-256 of {INDEX}: {sha256(folder / INDEX)}; compare it with what --save printed")
-    return 0 if all(verdict.confirmed for verdict in verdicts) else CHECK_FAILED
+    return 0 if all(verdict.confirmed for verdict in verdicts) else ExitCode.CHECK_FAILED
 
 
 def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
@@ -191,7 +267,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
         "load": None if claimed is None else claimed.load,
         **{end: getattr(claimed, end, None) for end in ends},
         **{f"proven_{end}": getattr(proven, end, None) for end in ends},
-        "claim": None if claimed is None else statement(claimed),
+        "claim": None if claimed is None else claimed.statement(),
         "verdict": verdict.problem or "confirmed", "file": verdict.file,
         **{name: getattr(scenario, name, None) for name in ("topology", "traffic", "routes")},
     }  # fmt: skip
@@ -199,7 +275,7 @@ def _row(verdict: Verdict) -> dict[str, Any]:
 
 def _draw(study: Study, ceilings: CeilingRuns, path: Path) -> bool:
     """Draw the bottlenecks of each scenario, in one file each; returns whether all could be written."""
-    from flitlab.sim.report.network.bottleneck import draw_bottleneck, numbered
+    from flitlab.sim.report.figures.kinds.bottleneck import draw_bottleneck, numbered
 
     is_drawn = True
     for index, case in enumerate(study.cases):

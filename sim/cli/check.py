@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun check FILE``."""
+"""``simrun check``: check a configuration, and show what it would run at which cost."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,27 +8,38 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import POLICY_NAMES
-from flitlab.models.switching.switching_mode import FLOWS
-from flitlab.sim.cli.common import complain, duration, print_json, say, shown_label, study_of
-from flitlab.sim.cli.processors import jobs_of
-from flitlab.sim.config.experiments import BudgetConfig, SaturationConfig
-from flitlab.sim.config.study import Case, Study
-from flitlab.sim.exit import BAD
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection, Rule
+from flitlab.models.switching.timed import FlitTimed
+from flitlab.models.topology.flit_times import flit_times
+from flitlab.sim.cli.common import complain, duration, print_json, run_options, say, shown_label, study_of
+from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
+from flitlab.sim.config.case import Case, Study
+from flitlab.sim.config.sections import BudgetConfig, SaturationConfig
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
 from flitlab.sim.experiment.task import ceilings_id
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    add_jobs(parser)
+    add_threads(parser)
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Check a configuration, and print what it would run at which cost."""
     study = study_of(options)
     if study is None:
-        return BAD
-    jobs = jobs_of(options, study)
+        return ExitCode.BAD
+    jobs = run_options(options, study).jobs
     costs = _costs(study)
     scenarios = [_describe(case, cost) for case, cost in zip(study.cases, costs, strict=False)]
     _describe_budgets(study, scenarios, costs)
@@ -117,11 +128,11 @@ def _application(workload: Workload) -> dict[str, Any]:
     """The operations and messages of a program."""
     program = workload.program
     kinds, of = step_kinds(program)
-    sends = program.kind == SEND
+    sends = program.kind == Op.SEND
     counts = np.bincount(of, minlength=len(kinds)).tolist()
     return {
         "ranks": program.ranks, "operations": program.operations, "messages": int(sends.sum()),
-        "bytes": int(program.amount[sends].sum()), "calculated_ns": int(program.amount[program.kind == CALC].sum()),
+        "bytes": int(program.amount[sends].sum()), "calculated_ns": int(program.amount[program.kind == Op.CALC].sum()),
         "iterations_simulated": program.simulated, "iterations_total": program.iterations,
         "steps": [{**kind._asdict(), "occurrences": count} for kind, count in zip(kinds, counts, strict=True)],
         "notes": program.notes | workload.notes,
@@ -144,7 +155,7 @@ def _routing(case: Case) -> dict[str, Any] | None:
     routes, scenario = case.routes, case.scenario
     if routes is None:
         return None
-    has_vcs = scenario is not None and scenario.switching.counts != FLOWS
+    has_vcs = scenario is not None and scenario.switching.counts != "flows"
     return {
         "kind": routes.kind, "vc_policy": POLICY_NAMES[scenario.switching.vc_policy] if scenario and has_vcs else None,
         "hops_max": routes.hops_max, "layers": routes.layers or None, **routes.notes,
@@ -167,24 +178,58 @@ def _window(case: Case) -> str | None:
 def _zero_load(case: Case) -> dict[str, Any]:
     """The zero-load latency of a packet of L flits over H channels between switches.
 
-    zero_load: as a formula, in which D is the sum of the delays of individual channels. delays: the least and the
+    zero_load: as a formula, in which D is the sum of the delays of individual channels, and t the ticks of a flit.
+    delays, flit_ticks: the least and the
     greatest delay of channels between switches, and of channels of hosts. zero_load_ticks: the least and the greatest
     latency of a packet of one flit, over all pairs of hosts. None in modes without packets in ticks.
     """
     ticks, scenario = case.ticks, case.scenario
     if not ticks or scenario is None:
-        return {"zero_load": None, "zero_load_ticks": None, "delays": None}
+        return {"zero_load": None, "zero_load_ticks": None, "delays": None, "flit_ticks": None}
+    if isinstance(scenario.switching, Deflection) and scenario.switching.rule == Rule.FRAME:
+        return {**_zero_load_in_frames(scenario.switching), "zero_load_ticks": _zero_load_range(scenario)}
     each, hop = ticks["header"] + ticks["switch"], ticks["link"]
     ends, own = ticks["injection"] + ticks["ejection"], " + D" * case.topology.has_delays
+    flit_ticks = _flit_ticks(scenario)
+    if flit_ticks is not None:
+        most = "at most " if scenario.switching.grants_flits else ""
+        formula = (
+            f"{most}{ends} + {ticks['switch']} (H + 1) + {hop} H{own} + the sum of max({ticks['header']}, (L - 1) "
+            "(t' - t)) over switches and of t - 1 over channels + (L - 1) t at the end"
+        )
+        return {"zero_load": formula, "zero_load_ticks": _zero_load_range(scenario), **_delays(case), **flit_ticks}
     formula = (
         f"{ticks['injection']} + (H + 1) ({ticks['header']} + {ticks['switch']}) + {hop} H + {ticks['ejection']}{own} "
         f"+ L - 1 = {each + hop} H + {each + ends}{own} + (L - 1) ticks"
     )
-    latency = scenario.zero_load_range
     return {
-        "zero_load": formula, "zero_load_ticks": [latency.least, latency.most],
-        "delays": {"channels": _ends(case.topology.delay), "hosts": _ends(case.topology.access_delay)},
+        "zero_load": formula, "zero_load_ticks": _zero_load_range(scenario), **_delays(case), "flit_ticks": None,
     }  # fmt: skip
+
+
+def _delays(case: Case) -> dict[str, Any]:
+    return {"delays": {"channels": _ends(case.topology.delay), "hosts": _ends(case.topology.access_delay)}}
+
+
+def _flit_ticks(scenario: Scenario) -> dict[str, Any] | None:
+    """The least and the greatest ticks of a flit, of channels between switches and of hosts; None if all are 1."""
+    if not isinstance(scenario.switching, FlitTimed) or (times := flit_times(scenario.topology)).all_one:
+        return None
+    return {"flit_ticks": {"channels": _ends(times.channel), "hosts": _ends(np.array([times.host]))}}
+
+
+def _zero_load_range(scenario: Scenario) -> list[int]:
+    """The least and the greatest latency of a packet of one flit between hosts."""
+    latency = scenario.zero_load_range
+    return [latency.least, latency.most]
+
+
+def _zero_load_in_frames(mode: Deflection) -> dict[str, Any]:
+    """The formula of a packet that is created just in time for a frame; channels have no delays of their own."""
+    frame, ends = mode.frame_ticks, mode.injection + mode.header + mode.switch + mode.ejection
+    wait = f"and 0 to {frame - 1} ticks until the next frame of {frame} ticks begins"
+    formula = f"{mode.hop_frames * frame} H + {ends} + {mode.vcs} (L - 1) ticks, {wait}"
+    return {"zero_load": formula, "delays": {"channels": [0, 0], "hosts": [0, 0]}, "flit_ticks": None}
 
 
 def _ends(delay: Ints) -> list[int]:
@@ -209,6 +254,12 @@ def _print(scenario: dict[str, Any]) -> None:
         say(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
     if scenario["ticks"]:
         say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_delay_text(scenario)}")
+        if (ticks := scenario["flit_ticks"]) is not None:
+            of_channels = " to ".join(str(end) for end in sorted({*ticks["channels"]}))
+            say(
+                f"               t: {ticks['hosts'][0]} ticks a flit on channels of hosts, {of_channels} between "
+                "switches; t' on the channel before"
+            )
         least, most = scenario["zero_load_ticks"]
         say(f"               from {least} to {most} ticks between hosts, for a packet of one flit")
     if scenario["routing"]:

@@ -5,13 +5,18 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import Study, read
+from flitlab.models.threads import cores
+from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.folders import altered, read_manifest, run_problem
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.terminal import complain, printable, say, shown_label
 
 __all__ = ["complain", "say", "shown_label"]
@@ -39,6 +44,29 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
         complain(f"{options.file}: has no quick variant: using the full configuration")
     complain(*study.warnings)
     return study
+
+
+def run_options(options: argparse.Namespace, study: Study) -> RunOptions:
+    """Processes and threads by ``--jobs`` and ``--threads``; prints where threads have no effect."""
+    processors = RunOptions.of(options.jobs, options.threads)
+    if options.threads > 1:
+        is_cluster = bool(getattr(options, "cluster", None))  # it has processors of its own
+        complain(*(f"--threads {options.threads}: {note}" for note in _thread_notes(study, processors, is_cluster)))
+    return processors
+
+
+def _thread_notes(study: Study, processors: RunOptions, is_cluster: bool) -> Iterator[str]:
+    """A line for each reason why ``--threads`` has no, or little, effect."""
+    if not is_cluster and processors.jobs * processors.threads > cores():
+        yield f"with --jobs {processors.jobs} these are more threads than the {cores()} processors of this machine"
+    if not study.simulates:
+        yield f"nothing is simulated in experiment: {study.experiment}"
+        return
+    scenarios = [case.scenario for case in study.all_cases if case.scenario is not None]
+    reasons = Counter(single_thread_reason(study.engine, scenario) for scenario in scenarios)
+    for reason, count in reasons.items():
+        if reason:
+            yield reason + ("" if count == len(scenarios) else f" ({count} of {len(scenarios)} scenarios)")
 
 
 def run_folder_problem(folder: Path) -> str:

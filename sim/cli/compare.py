@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun compare A B ...``."""
+"""``simrun compare``: overlay the curves of several runs, and test their differences."""
 
 import argparse
 import math
@@ -19,7 +19,8 @@ from flitlab.sim.cli.common import (
     print_table,
     say,
 )
-from flitlab.sim.exit import BAD
+from flitlab.sim.cli.options import add_json
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
@@ -33,6 +34,17 @@ HEADINGS = {
     "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
     "host_throughput": "host throughput", "throughput_min": "least flow", "slowdown": "slowdown",
 }  # fmt: skip
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("folders", metavar="DIR", type=Path, nargs="+", help="run folders; the first is the reference")
+    parser.add_argument(
+        "--allow", metavar="KEY", nargs="+", action="extend", default=[],
+        help="keys of the configuration that may differ, besides those that were swept",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the figures (default: runs/compare-A-B)")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,11 +65,11 @@ def run(options: argparse.Namespace) -> int:
         comparison = None if (differing := _differing_keys(configurations, options.allow)) else compare.compare(runs)
     except (OSError, ValueError, KeyError, TypeError) as error:
         complain(f"simrun compare: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     if comparison is None:
         more = "differ in keys that were neither swept nor changed by --set (allow them with --allow KEY):"
         complain(f"{' and '.join(runs)} {more}", *differing)
-        return BAD
+        return ExitCode.BAD
     out = options.out or Path("runs") / ("compare-" + "-".join(name.replace("/", "-") for name in runs))
     document = {"runs": {name: str(folder) for name, folder in zip(runs, folders, strict=True)},
                 "changed": changed(configurations), "scenarios": comparison.document()}  # fmt: skip
@@ -68,10 +80,10 @@ def run(options: argparse.Namespace) -> int:
         files = compare.draw(comparison, out)
     except UnrelatedFolder as error:
         complain(f"simrun compare: --out {out}: {error}")
-        return BAD
+        return ExitCode.BAD
     except OSError as error:
         complain(f"simrun compare: {out}: cannot be written: {error.strerror or error}")
-        return BAD
+        return ExitCode.BAD
     if options.json:
         print_json({**document, "figures": [str(file) for file in files]})
     else:

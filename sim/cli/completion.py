@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun completion SHELL``."""
+"""``simrun completion``: print a script by which a shell completes commands and their options."""
 
 import argparse
 from pathlib import Path
@@ -7,6 +7,13 @@ from pathlib import Path
 import shtab
 
 from flitlab.sim.cli.parser import whole_parser
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("shell", choices=SHELLS, help="the first lines of the script say where to install it")
 
 
 def run(options: argparse.Namespace) -> int:

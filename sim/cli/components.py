@@ -15,22 +15,26 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
-from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.errors import ConfigError, Diagnostic
-from flitlab.sim.config.load import load_text, wrap
+from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
+from flitlab.sim.config.text import ConfigDocument, load_text, wrap
 from flitlab.sim.config.units import QUANTITIES
 from flitlab.sim.measure.columns.registry import RESULTS, Column, columns
 from flitlab.sim.report.figures.registry import figures
 
+LISTED = (
+    "topology", "routing", "traffic", "switching", "transport", "application", "placement", "metric", "ceiling",
+    "algorithm", "column", "figure",
+)  # fmt: skip
+"""Categories of ``list`` and ``show``: those of the registry, columns and figures."""
+
 
 def load(plugins: list[str]) -> None:
-    """Load the plugins of the command line. Raises :class:`~flitlab.sim.config.errors.ConfigError`."""
-    errors: list[Diagnostic] = []
-    load_plugins(ConfigDocument(wrap({"plugins": plugins}, "--plugin"), errors), Path.cwd())
-    if errors:
-        raise ConfigError(errors)
+    """Load the plugins of the command line. Raises :class:`~flitlab.sim.config.diagnostics.ConfigError`."""
+    diagnostics = Diagnostics()
+    load_plugins(ConfigDocument(wrap({"plugins": plugins}, "--plugin"), diagnostics), Path.cwd())
+    diagnostics.raise_errors()
 
 
 def kinds(category: str) -> list[str]:
@@ -59,7 +63,7 @@ def documented(model: type[BaseModel]) -> str:
 def example(category: str, kind: str) -> dict[str, Any]:
     """The first example in the documentation of a component; without one, its bare kind."""
     match = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
-    return load_text(match[1], kind, []).plain() if match else {kind_key(category): kind}
+    return load_text(match[1], kind, Diagnostics()).plain() if match else {kind_key(category): kind}
 
 
 class Parameter(NamedTuple):

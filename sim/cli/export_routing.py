@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun export-routing FILE --out DIR``."""
+"""``simrun export-routing``: write the tables of a routing: paths, weights, VCs and next hops."""
 
 import argparse
 import csv
@@ -16,13 +16,14 @@ from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.slack import SlackTable, slack_table
 from flitlab.models.rules.route import port_part
-from flitlab.models.rules.tables import ANY, DIGITS, VIA
+from flitlab.models.rules.tables import RouteForm, VcPolicy
 from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
 from flitlab.sim.cli.common import complain, error_text, json_text, say, shown_label, study_of
-from flitlab.sim.config.study import Case
-from flitlab.sim.exit import BAD, OK
+from flitlab.sim.cli.options import add_configuration
+from flitlab.sim.config.case import Case
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
 DESCRIPTION = "routing.json"
@@ -34,12 +35,19 @@ TABLES = ("paths.csv", "slacks.csv", "next_hops.csv")
 Row = Sequence[Any]
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: the only one)")
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="folder for the tables")
+
+
 def run(options: argparse.Namespace) -> int:
     """Write the tables of the routing of one scenario: paths.csv, slacks.csv, next_hops.csv."""
     study = study_of(options)
     case = None if study is None else _case(study.cases, options.scenario)
     if case is None:
-        return BAD
+        return ExitCode.BAD
     assert case.instance is not None and case.routes is not None
     files = {
         **_tables(case, case.topology, case.routes),
@@ -51,9 +59,9 @@ def run(options: argparse.Namespace) -> int:
         _write(options.out, files)
     except (UnrelatedFolder, OSError) as error:
         complain(f"simrun export-routing: --out {options.out}: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     say(f"{shown_label(case.label)}: {', '.join(files)} in {options.out}")
-    return OK
+    return ExitCode.OK
 
 
 def _case(cases: list[Case], label: str | None) -> Case | None:
@@ -126,7 +134,7 @@ class _VirtualChannels:
     def __init__(self, case: Case, topology: Topology, routes: Routes):
         switching: Any = None if case.scenario is None else case.scenario.switching
         self.vcs: int | None = getattr(switching, "vcs", None)
-        self.policy = ANY if switching is None else switching.vc_policy
+        self.policy = VcPolicy.ANY if switching is None else switching.vc_policy
         self.tables, self.rings = routes.tables(topology, self.policy), make_rings(topology)
         self.reserved, self.topology = reserved_vcs(self.tables, self.policy), topology
 
@@ -172,7 +180,10 @@ def _next_hops(topology: Topology, slack: SlackTable) -> Iterable[Row]:
 
 def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
     """Next hops with weights; the slack is empty, as the history of a packet is irrelevant. For VIA: of one leg."""
-    ports, names = minimal_ports(topology)[0] if routes.form == DIGITS else routes.ports, switch_names(topology)
+    ports, names = (
+        minimal_ports(topology)[0] if routes.form == RouteForm.DIGITS else routes.ports,
+        switch_names(topology),
+    )
     for target, switch in np.argwhere(ports > 0).tolist():
         mask = int(ports[target, switch])
         next_ports = [port for port in range(mask.bit_length()) if mask >> port & 1]
@@ -187,7 +198,11 @@ def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
 def _description(case: Case, routes: Routes) -> dict[str, Any]:
     switching: Any = None if case.scenario is None else case.scenario.switching
     vcs = getattr(switching, "vcs", None)
-    via = "next hops lead to the switch of a host drawn at random, and then to the target" if routes.form == VIA else ""
+    via = (
+        "next hops lead to the switch of a host drawn at random, and then to the target"
+        if routes.form == RouteForm.VIA
+        else ""
+    )
     return {
         "scenario": case.label, "kind": routes.kind, "hash": routes.content_hash, "hops_max": routes.hops_max,
         "switches": case.topology.switches, "edge_hash": case.topology.edge_hash, "vcs": vcs,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun goal FILE``."""
+"""``simrun goal``: describe a program (GOAL text, NAME.program or a configuration), and write it in another form."""
 
 import argparse
 from pathlib import Path
@@ -8,15 +8,22 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.application.goal import read_goal, write_goal
-from flitlab.models.application.program import CALC, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.stored import SUFFIX, read_program, write_program
 from flitlab.models.registry import SpecError
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of
+from flitlab.sim.cli.options import add_convertible
 from flitlab.sim.cli.trace import case_of
-from flitlab.sim.exit import BAD
+from flitlab.sim.exit import ExitCode
 
 TEXT = ".goal"
 """Suffix of GOAL text."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    what = "GOAL text, a folder NAME.program, or a configuration (YAML)"
+    add_convertible(parser, what, "a folder NAME.program, or text, NAME.goal")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,16 +31,16 @@ def run(options: argparse.Namespace) -> int:
     file = Path(options.file)
     if options.out is not None and options.out.suffix not in (SUFFIX, TEXT):
         complain(f"--out = {options.out}: must end in {SUFFIX} (a folder) or {TEXT} (text)")
-        return BAD
+        return ExitCode.BAD
     if options.out is not None and is_input(options.out, file):
-        return BAD
+        return ExitCode.BAD
     try:
         program = _program(file, options)
     except SpecError as error:
         complain(f"simrun goal: {error}")
-        return BAD
+        return ExitCode.BAD
     if program is None or (options.out is not None and not _write(program, options.out)):
-        return BAD
+        return ExitCode.BAD
     summary = {"program": str(file)} | describe(program)
     if options.json:
         print_json(summary)
@@ -65,16 +72,16 @@ def _write(program: Program, path: Path) -> bool:
 
 def describe(program: Program) -> dict[str, Any]:
     """The size of a program in a few numbers."""
-    sends = program.kind == SEND
+    sends = program.kind == Op.SEND
     return {
         "ranks": program.ranks,
         "operations": program.operations,
-        "calculations": int(np.count_nonzero(program.kind == CALC)),
+        "calculations": int(np.count_nonzero(program.kind == Op.CALC)),
         "messages": int(np.count_nonzero(sends)),
         "dependencies": len(program.successor),
         "bytes": int(np.sum(program.amount, where=sends)),
         "longest message": int(np.max(program.amount, where=sends, initial=0)),
-        "nanoseconds of all": int(np.sum(program.amount, where=program.kind == CALC)),
+        "nanoseconds of all": int(np.sum(program.amount, where=program.kind == Op.CALC)),
         "processors of a rank": program.cpus,
         "iterations": f"{program.simulated} of {program.iterations}",
     } | program.notes

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun judge CLAIM``."""
+"""``simrun judge``: decide whether a reported result is possible, with a proof."""
 
 import argparse
 from pathlib import Path
 
 from flitlab.fluid.problem import FluidError
-from flitlab.fluid.saved import Saved
+from flitlab.fluid.verify import saved_of
 from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import complain, error_text, json_text, print_json, print_table, say
 from flitlab.sim.cli.components import load
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, OK
+from flitlab.sim.cli.options import add_json, add_trust
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.judge.verdict import Verdict, judge
@@ -23,6 +24,15 @@ MAX_HINTS = 3
 """Impossible numbers whose explanations are printed; the page has all."""
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", metavar="CLAIM", help="YAML: topology, traffic, and the reported results")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the page (default: runs/NAME-judge)")
+    add_json(parser)
+    add_trust(parser)
+
+
 def run(options: argparse.Namespace) -> int:
     """Judge a claim, print the verdict, and write a page with the proofs."""
     try:
@@ -33,27 +43,27 @@ def run(options: argparse.Namespace) -> int:
         verdict = judge(claim)
     except ConfigError as error:
         complain(*map(str, error.errors))
-        return BAD
+        return ExitCode.BAD
     except UnrelatedFolder as error:
         complain(f"simrun judge: {folder}: {error}")
-        return BAD
+        return ExitCode.BAD
     except FluidError as error:
         complain(f"{options.file}: {error}")
-        return BAD
+        return ExitCode.BAD
     except UnconfirmedError as error:
         complain(f"{options.file}: no verdict: a certificate was not confirmed: {error}")
-        return FAILED
+        return ExitCode.FAILED
     try:
         page = _write(verdict, folder)
     except OSError as error:
         complain(f"simrun judge: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     if options.json:
         print_json(verdict.plain())
     else:
         _print(verdict)
         say(f"page in {page}")
-    return OK if verdict.possible else CHECK_FAILED
+    return ExitCode.OK if verdict.possible else ExitCode.CHECK_FAILED
 
 
 def _write(verdict: Verdict, folder: Path) -> Path:
@@ -69,7 +79,7 @@ def _write(verdict: Verdict, folder: Path) -> Path:
     replace_file(folder / "claim.yaml", verdict.claim.text)
     for number, check in enumerate(verdict.checks, 1):
         if check.witness is not None and check.witness.proof is not None:
-            Saved.of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{number}.npz")
+            saved_of(verdict.claim.instance, check.witness.proof).write(folder / f"witness-{number}.npz")
     png, _ = save(figure_of(verdict), folder / "figures" / "judge")
     return write(verdict, folder, png)
 

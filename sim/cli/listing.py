@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun list [category]``."""
+"""``simrun list``: list components, columns and figures."""
 
 import argparse
 
 from flitlab.sim.cli.common import complain, print_json
-from flitlab.sim.cli.components import documentation, kinds, load
-from flitlab.sim.cli.parser import CATEGORIES
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.exit import BAD
+from flitlab.sim.cli.components import LISTED, documentation, kinds, load
+from flitlab.sim.cli.options import add_json, add_plugin
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.exit import ExitCode
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("category", nargs="?", choices=LISTED, help="default: all")
+    add_json(parser)
+    add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -16,8 +23,8 @@ def run(options: argparse.Namespace) -> int:
         load(options.plugin)
     except ConfigError as error:
         complain(str(error))
-        return BAD
-    categories = [options.category] if options.category else list(CATEGORIES)
+        return ExitCode.BAD
+    categories = [options.category] if options.category else list(LISTED)
     if options.json:
         print_json({category: kinds(category) for category in categories})
         return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun merge [FILE] DIR...``."""
+"""``simrun merge``: merge the results of workers into tables, figures and a page."""
 
 import argparse
 from dataclasses import replace
@@ -8,14 +8,30 @@ from pathlib import Path
 from flitlab.models.files import read_file, read_text
 from flitlab.sim.cli.common import complain, error_text
 from flitlab.sim.cli.components import load
+from flitlab.sim.cli.options import add_json, add_trust
 from flitlab.sim.cli.run import finish, report_store_error
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import Study, read
-from flitlab.sim.exit import BAD
+from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import MANIFEST, read_manifest, run_problem
 from flitlab.sim.experiment.manifest import config_hash
 from flitlab.sim.experiment.runner import RESOLVED, merge
 from flitlab.sim.experiment.store import StoreError
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "paths",
+        metavar="[FILE] DIR",
+        type=Path,
+        nargs="+",
+        help="run folders of the workers; FILE: their configuration",
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: the first DIR)")
+    add_json(parser)
+    add_trust(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -25,12 +41,12 @@ def run(options: argparse.Namespace) -> int:
     problems = [f"{path}: not a run folder: {problem}" for path in paths if (problem := run_problem(path))]
     if problems or not paths:
         complain(*(problems or [f"simrun merge: DIR is missing: a run folder, with a {MANIFEST}"]))
-        return BAD
+        return ExitCode.BAD
     folder = options.out or paths[0]
     try:
         study = _study(file, paths, options)
         if study is None:
-            return BAD
+            return ExitCode.BAD
         report = merge(study, folder, [path for path in paths if path.resolve() != folder.resolve()])
     except StoreError as error:
         return report_store_error(error, file or paths[0], folder)

@@ -1,27 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun new KIND [FILE]``."""
+"""``simrun new``: write a commented starter configuration."""
 
 import argparse
 import json
 import re
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
 from flitlab.models.files import replace_file
+from flitlab.models.jit.cache import cache_folder
 from flitlab.sim.cli.common import complain
-from flitlab.sim.exit import BAD
+from flitlab.sim.cli.schema import schema_text
+from flitlab.sim.exit import ExitCode
+
+STARTERS = ("main", "sweep", "jellyfish_vs_fat_tree", "own_graph")
+"""Kinds of configurations; each is a file in ``sim/cli/starters``."""
 
 MODELINE = "# yaml-language-server: $schema={}\n"
 """First line by which editors with the YAML language server complete and check a file."""
 
-SCHEMA = Path(str(files("flitlab.sim.config") / "schema.json")).resolve()
-"""The file with the output of ``simrun schema``."""
+SCHEMA = cache_folder().resolve().with_name("schema.json")
+"""Where ``simrun new`` writes the output of ``simrun schema``: at a path that stays the same after upgrades."""
 
 EDGES = "own_graph"
-"""The kind with an edge list. Each kind is a file in ``sim/cli/starters``."""
+"""The kind with an edge list."""
 
 WORDS = ("true", "false", "null", "yes", "no", "on", "off")
 """Words that YAML 1.1 or 1.2 does not read as text."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("kind", choices=STARTERS)
+    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="default: KIND.yaml; never overwritten")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,13 +46,16 @@ def run(options: argparse.Namespace) -> int:
     existing = [path for path in written if path.exists()]
     if existing:
         complain(*(f"simrun new: {path}: exists already; nothing was written" for path in existing))
-        return BAD
+        return ExitCode.BAD
     try:
         for path, text in written.items():
             replace_file(path, text)
     except OSError as error:
         complain(f"simrun new: {error.filename}: {error.strerror}")
-        return BAD
+        return ExitCode.BAD
+    with suppress(OSError):  # completion in editors is a convenience
+        SCHEMA.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(SCHEMA, schema_text())
     print("\n".join(map(str, written)))
     complain(f"next: simrun check {file}; simrun quick {file}; simrun {file} --quick; simrun {file}")
     return 0

@@ -1,15 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun plot DIR``."""
+"""``simrun plot``: draw the figures of a run folder again."""
 
 import argparse
+from pathlib import Path
 
 from flitlab.sim.cli.common import complain, error_text, run_folder_problem, say
 from flitlab.sim.cli.components import load
+from flitlab.sim.cli.options import add_trust
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.draft import PROGRAMS
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.exit import BAD
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import read_manifest
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    add_trust(parser)
+    parser.add_argument("--figures", metavar="NAME", nargs="+", help="default: those of the configuration")
+    parser.add_argument(
+        "--format", choices=("png", "svg", "pdf"), nargs="+", help="default: those of the configuration"
+    )
+    parser.add_argument(
+        "--size", choices=("column", "double"), help="for one column of a paper, 3.5 in, or across two, 7.16 in"
+    )
+    parser.add_argument(
+        "--y", choices=("linear", "log", "both"), help="axis of latencies; both: linear, and logarithmic above"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -17,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     folder = options.folder
     if problem := run_folder_problem(folder):
         complain(problem)
-        return BAD
+        return ExitCode.BAD
     from flitlab.sim.report.figures.draw import draw, draw_networks
     from flitlab.sim.report.figures.registry import figures
     from flitlab.sim.report.folder.plugins import load_figure_plugins
@@ -26,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         load(options.plugin)
     except ConfigError as error:
         complain(*map(str, error.errors))
-        return BAD
+        return ExitCode.BAD
     manifest = read_manifest(folder)
     figures_named = options.figures or manifest.get("figures") or []
     kinds = figures_named if options.figures or manifest.get("experiment") in ("load_sweep", *PROGRAMS) else None
@@ -43,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
             say(str(path))
     except ConfigError as error:
         complain(*map(str, error.errors))
-        return BAD
+        return ExitCode.BAD
     except (OSError, ValueError) as error:
         complain(f"{folder}: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     return 0

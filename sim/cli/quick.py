@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun quick FILE``."""
+"""``simrun quick``: run every scenario for a few hundred ticks, to test that it works."""
 
 import argparse
 import tempfile
@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from flitlab.models.switching.switching_mode import FLOWS
 from flitlab.sim.cli.common import number, print_json, print_table, study_of
+from flitlab.sim.cli.options import add_configuration, add_jobs, add_json
 from flitlab.sim.cli.run import explain
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.reporting import OutputsConfig
 from flitlab.sim.config.schema import MeasureConfig
-from flitlab.sim.config.study import Case, Study
-from flitlab.sim.exit import BAD
-from flitlab.sim.experiment.pool import cores
+from flitlab.sim.exit import ExitCode
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import run as run_study
-from flitlab.sim.measure.status import Status
+from flitlab.sim.measure.rows import Status
 
 TICKS = 300
 """Ticks that are measured; at least the zero-load latency of three packets."""
@@ -26,13 +26,20 @@ SECONDS = 0.12
 """Seconds of a run of mode datagram: most flows start in its first half, and all send in the second."""
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    add_jobs(parser)
+    add_json(parser)
+
+
 def run(options: argparse.Namespace) -> int:
     """Run every scenario briefly, in a temporary folder, to test that it builds and runs."""
     study = study_of(options)
     if study is None:
-        return BAD
+        return ExitCode.BAD
     with tempfile.TemporaryDirectory() as folder:
-        report = run_study(short_study(study), Path(folder), options.jobs or cores())
+        report = run_study(short_study(study), Path(folder), RunOptions.of(options.jobs))
     lines = [_line(case, report.results, report.ceilings) for case in study.cases]
     if options.json:
         print_json({"name": study.name, "exit_code": report.exit_code, "scenarios": lines, "problems": report.problems})
@@ -58,7 +65,7 @@ def _short(case: Case) -> Case:
     loads = case.grid
     few = sorted({loads[0], loads[len(loads) // 2]})
     seconds = MeasureConfig(seconds=SECONDS, ci=None)
-    measure = seconds if case.scenario.counted == FLOWS else _ticks(3 * case.scenario.zero_load_latency)
+    measure = seconds if case.scenario.counted == "flows" else _ticks(3 * case.scenario.zero_load_latency)
     return replace(case, loads=few, placing=None, seeds=case.seeds[:1], ceilings=ceilings, measure=measure)
 
 

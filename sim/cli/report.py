@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun report DIR``."""
+"""``simrun report``: write the page of a run folder again, finished or not."""
 
 import argparse
+from pathlib import Path
 
 from flitlab.sim.cli.common import complain, error_text, run_folder_problem, say
-from flitlab.sim.exit import BAD
+from flitlab.sim.exit import ExitCode
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("folder", metavar="DIR", type=Path)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -12,12 +18,12 @@ def run(options: argparse.Namespace) -> int:
     folder = options.folder
     if problem := run_folder_problem(folder):
         complain(problem)
-        return BAD
+        return ExitCode.BAD
     from flitlab.sim.report import html
 
     try:
         say(str(html.write(folder)))
     except (OSError, ValueError) as error:
         complain(f"{folder}: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     return 0

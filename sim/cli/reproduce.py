@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun reproduce [PAPER|ROW ...]``."""
+"""``simrun reproduce``: run published figures and tables, and compare the results."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,19 +7,44 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.threads import cores
 from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
+from flitlab.sim.cli.options import add_jobs, add_json, shard
 from flitlab.sim.cli.run import draw
-from flitlab.sim.exit import BAD, CHECK_FAILED, FAILED, INTERRUPTED, OK
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_special_files, reject_unrelated_folder
-from flitlab.sim.experiment.pool import SharedProcesses, cores
+from flitlab.sim.experiment.pool import Shard, SharedProcesses
 from flitlab.sim.experiment.published import Claim
 from flitlab.sim.experiment.scoreboard import run as row_run
 from flitlab.sim.experiment.scoreboard.file import NoRowsError, read_row, row_files, selected
 from flitlab.sim.experiment.scoreboard.record import RECORD, DamagedRecord, Ran, load_record, ran_into, save_record
 from flitlab.sim.experiment.scoreboard.rows import Row, Score, fits, in_words, rows_of
-from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.report import reproduction
 from flitlab.sim.report.reproduction.figures import take_figures
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "rows", metavar="PAPER|ROW", nargs="*", help="uni, mut, gbu, dbg, sin, or for instance uni-f05 (default: all)"
+    )
+    parser.add_argument("--full", action="store_true", help="at the size in the paper (default: quick versions)")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument(
+        "--shard", metavar="I/N", type=shard, help="run shard I of N of these rows; shards take about the same time"
+    )
+    part.add_argument(
+        "--pages", metavar="DIR", type=Path, nargs="*",
+        help="run nothing: write the pages again from the results in --out and in these folders",
+    )  # fmt: skip
+    add_jobs(parser)
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="folder for runs and pages (default: runs/paper-quick, runs/paper)"
+    )
+    parser.add_argument(
+        "--configs", metavar="DIR", type=Path, help="folder of the rows (default: configs/paper, here or as installed)"
+    )
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"output folder = {out}: {error}")
     except OSError as error:
         complain(f"output folder = {out}: cannot be written: {error.strerror or error}")
-    return BAD
+    return ExitCode.BAD
 
 
 @dataclass
@@ -145,7 +170,7 @@ def _run(board: Board, files: Sequence[Path], options: argparse.Namespace) -> in
     code = _finish(board, board.rows(names), options)
     if interrupted:
         complain(f"interrupted; the same command resumes from {board.folder}")
-    return INTERRUPTED if interrupted else code
+    return ExitCode.INTERRUPTED if interrupted else code
 
 
 def _one(board: Board, file: Path, full: bool, jobs: int, pool: SharedProcesses | None) -> Ran:
@@ -155,7 +180,7 @@ def _one(board: Board, file: Path, full: bool, jobs: int, pool: SharedProcesses 
     if report is None:
         return ran
     if not draw(report):
-        ran = replace(ran, code=ran.code or FAILED, problem=ran.problem or "the figures could not be written")
+        ran = replace(ran, code=ran.code or ExitCode.FAILED, problem=ran.problem or "the figures could not be written")
     return board.with_figures(ran, folder)
 
 
@@ -182,7 +207,7 @@ def _finish(board: Board, rows: Sequence[Row], options: argparse.Namespace) -> i
     else:
         _print(rows, pages)
     codes = {row.last.code for row in rows if row.last is not None}
-    return next((code for code in (CHECK_FAILED, FAILED) if code in codes), OK)
+    return next((code for code in (ExitCode.CHECK_FAILED, ExitCode.FAILED) if code in codes), ExitCode.OK)
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun run FILE``."""
+"""``simrun run``: run a configuration and write its results and figures."""
 
 import argparse
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,11 +15,21 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.files import read_text
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
-from flitlab.sim.cli.budgets import print_budgets
-from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, say, shown_label, study_of
-from flitlab.sim.cli.processors import jobs_of
+from flitlab.sim.cli.common import (
+    complain,
+    error_text,
+    number,
+    print_json,
+    print_table,
+    run_options,
+    say,
+    shown_label,
+    study_of,
+)
+from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_out, add_threads
 from flitlab.sim.cli.tables import (
     print_answers,
+    print_budgets,
     print_ceilings,
     print_collectives,
     print_jobs,
@@ -26,18 +37,16 @@ from flitlab.sim.cli.tables import (
     print_programs,
     print_saturation,
 )
-from flitlab.sim.config.study import Study
-from flitlab.sim.exit import BAD, FAILED, INTERRUPTED
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
-from flitlab.sim.experiment.pool import Pool
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import Store, StoreError, WriteError
 from flitlab.sim.measure.columns.registry import columns
 from flitlab.sim.measure.interval import MEANING, mean_and_half
-from flitlab.sim.measure.saturation import SHORT
-from flitlab.sim.measure.status import Status
+from flitlab.sim.measure.rows import Status
+from flitlab.sim.measure.saturation import SaturatedBy
 from flitlab.sim.report.folder.budget import TABLES as BUDGET_TABLES
 from flitlab.sim.report.folder.budget import loss_budgets_of_files
 
@@ -50,26 +59,36 @@ MAX_LISTED_PROBLEMS = 20
 """Problems that are listed; further ones are counted."""
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    add_out(parser)
+    add_jobs(parser)
+    add_threads(parser)
+    parser.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="in place of --jobs: a Dask cluster, tls://host:port, tcp://localhost:port or slurm:key=value,...",
+    )
+    add_json(parser)
+
+
 def run(options: argparse.Namespace) -> int:
     """Run a configuration and print a summary."""
     study = study_of(options)
     if study is None:
-        return BAD
+        return ExitCode.BAD
     folder = options.out or Path("runs") / study.name
-    jobs = jobs_of(options, study, options.cluster)
+    processors = run_options(options, study)
     try:
-        with _pool(options.cluster, study) as pool:
-            report = run_study(study, folder, jobs, pool, options.threads)
+        with connected(options.cluster, study.plugins) if options.cluster else nullcontext() as pool:
+            report = run_study(study, folder, replace(processors, pool=pool))
     except ClusterError as error:
         complain(f"--cluster {options.cluster}: {error}")
-        return BAD
+        return ExitCode.BAD
     except StoreError as error:
         return report_store_error(error, options.file, folder)
     return finish(report, options.json)
-
-
-def _pool(cluster: str | None, study: Study) -> AbstractContextManager[Pool | None]:
-    return connected(cluster, study.plugins) if cluster else nullcontext()
 
 
 def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int:
@@ -83,15 +102,15 @@ def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int
     """
     complain(f"{file}: output folder = {folder}: {error}")
     if not isinstance(error, WriteError):
-        return BAD
+        return ExitCode.BAD
     complain("the files written before are complete; the same command resumes")
-    return FAILED
+    return ExitCode.FAILED
 
 
 def finish(report: Report, as_json: bool) -> int:
     """Draw figures and page, and print the results of a run; returns the exit code."""
     if not draw(report):
-        report.exit_code = report.exit_code or FAILED
+        report.exit_code = report.exit_code or ExitCode.FAILED
     if as_json:
         print_json(_document(report))
     else:
@@ -247,7 +266,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
     def state(group: Sequence[Row]) -> str:
         bad = [row["status"] for row in group if row["status"] != Status.OK]
         notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
-        notes += ["window too short to tell"] * any(row.get("saturated_by") == SHORT for row in group)
+        notes += ["window too short to tell"] * any(row.get("saturated_by") == SaturatedBy.SHORT for row in group)
         notes += [name.replace("_", " ") for name in NO_DATA_COLUMNS if any(row.get(name) for row in group)]
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
@@ -320,5 +339,5 @@ def explain(report: Report) -> None:
         )
     if any(row["status"] == Status.ENGINE_MISMATCH for row in report.results):
         complain("The two engines disagree: this is a bug in flitlab, please report it with the configuration.")
-    if report.exit_code == INTERRUPTED:
+    if report.exit_code == ExitCode.INTERRUPTED:
         complain(f"interrupted; the same command resumes from {report.folder}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun schedule FILE``."""
+"""``simrun schedule``: describe the schedule of a collective (JSON or a configuration), and write it as JSON."""
 
 import argparse
 from pathlib import Path
@@ -8,8 +8,14 @@ from typing import Any
 from flitlab.models.collective.schedule import Schedule, ScheduleError
 from flitlab.models.collective.schedule_file import SUFFIX, read_schedule, schedule_summary, write_schedule
 from flitlab.sim.cli.common import complain, error_text, is_input, number, print_json, say, study_of
+from flitlab.sim.cli.options import add_convertible
 from flitlab.sim.cli.trace import case_of
-from flitlab.sim.exit import BAD, OK
+from flitlab.sim.exit import ExitCode
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_convertible(parser, "a schedule (JSON), or a configuration (YAML)", "NAME.schedule.json")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -18,17 +24,17 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None and (not options.out.name.endswith(SUFFIX) or is_input(options.out, file)):
         if not options.out.name.endswith(SUFFIX):
             complain(f"--out = {options.out}: must end in {SUFFIX}")
-        return BAD
+        return ExitCode.BAD
     schedule = _schedule(file, options)
     if schedule is None or (options.out is not None and not _write(schedule, options.out)):
-        return BAD
+        return ExitCode.BAD
     summary: dict[str, Any] = {"schedule": str(file)} | schedule_summary(schedule)
     if options.json:
         print_json(summary)
     else:
         for name, value in summary.items():
             say(f"{name:<12}{number(value, 7) if isinstance(value, int) else value}")
-    return OK
+    return ExitCode.OK
 
 
 def _schedule(file: Path, options: argparse.Namespace) -> Schedule | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun show [KIND] NAME``."""
+"""``simrun show``: describe a component, or a section of a configuration, and its keys."""
 
 import argparse
 import re
@@ -8,11 +8,11 @@ from textwrap import wrap
 from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import kind_key
 from flitlab.sim.cli.common import complain, print_table
-from flitlab.sim.cli.components import Parameter, documentation, documented, keys_in, kinds, load, parameters
-from flitlab.sim.cli.parser import CATEGORIES
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.keys import sections
-from flitlab.sim.exit import BAD
+from flitlab.sim.cli.components import LISTED, Parameter, documentation, documented, keys_in, kinds, load, parameters
+from flitlab.sim.cli.options import add_plugin
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.schema import sections
+from flitlab.sim.exit import ExitCode
 
 FORMS = {
     "ceiling": "ceilings: [{}]",
@@ -24,22 +24,29 @@ FORMS = {
 """Category -> the syntax of a configuration for its kinds, if not ``category: {kind: ...}``."""
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("kind", help="category, optional if NAME is unique; or a section, such as measure")
+    parser.add_argument("name", nargs="?", help="for instance imase")
+    add_plugin(parser)
+
+
 def run(options: argparse.Namespace) -> int:
     """Print the documentation and parameters of a component, or the keys of a section of a configuration."""
     try:
         load(options.plugin)
     except ConfigError as error:
         complain(str(error))
-        return BAD
+        return ExitCode.BAD
     category, name = (options.kind, options.name) if options.name else (None, options.kind)
-    if category is not None and category not in CATEGORIES:
-        return _unknown("category", category, list(CATEGORIES))
-    categories = [one for one in CATEGORIES if category in (None, one) and name in kinds(one)]
+    if category is not None and category not in LISTED:
+        return _unknown("category", category, list(LISTED))
+    categories = [one for one in LISTED if category in (None, one) and name in kinds(one)]
     keys = {path.replace("[]", ""): model for path, model in sections() if path}
-    is_category, is_section = (category is None and name in known for known in (CATEGORIES, keys))
+    is_category, is_section = (category is None and name in known for known in (LISTED, keys))
     if not (categories or is_category or is_section):
         choices = [*keys] if category is None else []
-        choices += [kind for one in CATEGORIES if category in (None, one) for kind in kinds(one)]
+        choices += [kind for one in LISTED if category in (None, one) for kind in kinds(one)]
         return _unknown(category or "name", name, choices)
     if is_category:
         print(f"{name}: one of {', '.join(kinds(name))}")
@@ -55,7 +62,7 @@ def _unknown(what: str, word: str, choices: list[str]) -> int:
     suggestion = closest_match(word, choices)
     hint = f"; did you mean {suggestion!r}?" if suggestion else ""
     complain(f"simrun show: {word}: unknown {what}; choices: {', '.join(choices) or 'none yet'}{hint}")
-    return BAD
+    return ExitCode.BAD
 
 
 def _print(category: str, name: str) -> None:

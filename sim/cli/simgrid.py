@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun simgrid FILE``."""
+"""``simrun simgrid``: run a program in mode flow and in SimGrid, if it is installed, and compare the times."""
 
 import argparse
 from collections.abc import Callable
@@ -9,11 +9,25 @@ from typing import Any
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, study_of
-from flitlab.sim.config.study import Case
-from flitlab.sim.exit import BAD, FAILED
+from flitlab.sim.cli.options import add_configuration, add_json, natural
+from flitlab.sim.config.case import Case
+from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.application import UnfinishedError
 from flitlab.sim.simgrid.compare import SimGridFailed, SimGridMissing, by_flow, by_simgrid, python_with_simgrid
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    parser.add_argument("--seed", metavar="S", type=natural, help="default: the first of the file")
+    parser.add_argument("--scenario", metavar="LABEL", help="as `simrun check` shows it (default: all)")
+    parser.add_argument("--python", metavar="PATH", help="a Python that has SimGrid (default: searched for)")
+    parser.add_argument(
+        "--by-latency", action="store_true", help="let flows share links in inverse proportion to their latencies"
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, help="keep what SimGrid reads and writes")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,18 +35,18 @@ def run(options: argparse.Namespace) -> int:
     study = study_of(options, experiment="application")
     cases = None if study is None else _cases(study.cases, options.scenario)
     if study is None or cases is None:
-        return BAD
+        return ExitCode.BAD
     try:
         python = python_with_simgrid(options.python)
     except SimGridMissing as error:
         complain(f"simrun simgrid: {error}")
-        return BAD
+        return ExitCode.BAD
     try:
         if options.out is not None:
             reject_unrelated_folder(options.out, "0/plan.json")
     except (UnrelatedFolder, OSError) as error:
         complain(f"simrun simgrid: --out {options.out}: {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     rows = []
     for k, case in enumerate(cases):
         seed = case.seeds[0] if options.seed is None else options.seed
@@ -41,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
             rows.append(_row(case, seed, python, options.by_latency, folder))
         except SpecError as error:
             complain(f"{case.label}: {error}")
-            return BAD
+            return ExitCode.BAD
         except (SimGridFailed, UnfinishedError) as error:
             complain(f"{case.label}: {error}")
-            return FAILED
+            return ExitCode.FAILED
         except OSError as error:
             complain(f"simrun simgrid: {error_text(error)}")
-            return FAILED
+            return ExitCode.FAILED
     _show(study.name, rows, options.json)
     return 0
 

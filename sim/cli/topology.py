@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun topology FILE|SPEC``."""
+"""``simrun topology``: measure and export the topology of a configuration."""
 
 import argparse
 import json
@@ -11,34 +11,65 @@ from typing import Any
 
 from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.metrics.spec import MetricSpec, measure_all
-from flitlab.models.registry import names, spec_class
+from flitlab.models.registry import make, names, spec_class
 from flitlab.models.topology.formats import SUFFIXES
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, shown_label, study_of
 from flitlab.sim.cli.components import example
-from flitlab.sim.config.build import Builder
-from flitlab.sim.config.components import metrics_of
+from flitlab.sim.cli.options import add_json
+from flitlab.sim.config.build import build
+from flitlab.sim.config.components import ComponentBuilder, metrics_of
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.errors import ConfigError, Diagnostic
-from flitlab.sim.config.load import Node, load_text, wrap
-from flitlab.sim.exit import BAD, FAILED
+from flitlab.sim.config.text import Node, load_text, wrap
+from flitlab.sim.exit import ExitCode
 
 TopologyAndMetrics = tuple[Topology, list[MetricSpec]]
 """A topology, and the metrics to measure."""
 
+Writer = Callable[[Topology, list[MetricSpec], Path], Iterable[str]]
+"""Writes a topology, measured by metrics, into a file, and returns what the file does not hold."""
+
 GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
 """Suffixes of graph files."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument(
+        "file", metavar="FILE|SPEC", help="a configuration, a graph (.txt, .csv, ...), or 'kind=torus,dims=[6,6,6]'"
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
+    parser.add_argument("--quick", action="store_true", help="apply the quick variant of the file")
+    add_json(parser)
+    parser.add_argument(
+        "--metrics", metavar="LIST", help="further metrics, for instance 'bisection, {kind: k_shortest, k: 8}'"
+    )
+    parser.add_argument(
+        "--export",
+        metavar="PATH",
+        type=Path,
+        help="write it as .json, .graphml, .gml, .anynet (BookSim), .topobench, .topobench_servers, "
+        ".topobench_capacities, .xml (SimGrid), .dot (Graphviz) or an edge list (.txt)",
+    )
+    parser.add_argument(
+        "--blueprint",
+        metavar="PATH",
+        type=Path,
+        help="write its cables as .csv: racks, ports, length and bundle, by the metric cabling",
+    )
+    parser.add_argument("--draw", metavar="PATH", type=Path, help="draw it into a .png or .svg file")
 
 
 def run(options: argparse.Namespace) -> int:
     """Measure, export or draw the topologies of a configuration, or one given on the command line."""
     topologies = _topologies(options)
     if topologies is None:
-        return BAD
-    for option, write in (("export", _export), ("draw", _draw)):
+        return ExitCode.BAD
+    for option, write in (("export", _export), ("blueprint", _blueprint), ("draw", _draw)):
         path = getattr(options, option)
         if path and (is_input(path, options.file) or not _write(f"--{option} = {path}", path, write, topologies)):
-            return BAD
+            return ExitCode.BAD
     measured, problems = {}, []
     for label, (topology, metrics) in topologies.items():
         measured[label], undefined = measure_all(topology, metrics)
@@ -49,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(measured)
     complain(*problems)
-    return FAILED if problems else 0
+    return ExitCode.FAILED if problems else 0
 
 
 def _print(measured: dict[str, dict[str, Any]]) -> None:
@@ -63,10 +94,10 @@ def _print(measured: dict[str, dict[str, Any]]) -> None:
 
 def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | None:
     """Label -> topology, equal ones once; None, with errors printed, if the input is invalid."""
-    errors: list[Diagnostic] = []
-    metrics = _metrics(options.metrics, errors)
-    if errors:
-        complain(*map(str, errors))
+    diagnostics = Diagnostics()
+    metrics = _metrics(options.metrics, diagnostics)
+    if diagnostics.errors:
+        complain(*map(str, diagnostics.errors))
         return None
     is_graph = Path(options.file).is_file() and Path(options.file).suffix.lower() in GRAPHS
     if not Path(options.file).exists() and (hint := _hint(options.file)):
@@ -82,11 +113,11 @@ def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | 
             distinct.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
         return dict(distinct.values())
     graph = {"topology": {"kind": "file", "path": options.file}}
-    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, errors)
-    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), errors)
-    built = None if errors else Builder().build(draft)
-    complain(*dict.fromkeys(map(str, [*draft.warnings, *errors])))
-    return None if errors or built is None else {options.file: (built.build_topology(), metrics)}
+    root = wrap(graph, "topology") if is_graph else parse_spec(options.file, diagnostics)
+    draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), diagnostics)
+    only = None if diagnostics.errors else build(draft, ComponentBuilder())
+    complain(*dict.fromkeys(map(str, [*diagnostics.warnings, *diagnostics.errors])))
+    return None if diagnostics.errors or only is None else {options.file: (only.topology, metrics)}
 
 
 def _hint(word: str) -> str:
@@ -101,32 +132,34 @@ def _hint(word: str) -> str:
     return f"simrun topology: {word}: no such file; did you mean the kind: simrun topology '{line}'"
 
 
-def _metrics(text: str | None, errors: list[Diagnostic]) -> list[MetricSpec]:
+def _metrics(text: str | None, diagnostics: Diagnostics) -> list[MetricSpec]:
     """The metrics of ``--metrics``: names, or mappings such as ``{kind: k_shortest, k: 8}``, comma-separated."""
     if not text:
         return []
     try:
-        listed = load_text(f"[{text}]", "--metrics", errors, lines=False)
+        listed = load_text(f"[{text}]", "--metrics", diagnostics, lines=False)
     except ConfigError as error:
-        errors += [Diagnostic("--metrics", text, "", diagnostic.problem) for diagnostic in error.errors]
+        for one in error.errors:
+            diagnostics.reject("--metrics", text, one.problem)
         return []
-    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), errors))
+    return metrics_of(Draft(Node({"metrics": listed}, "--metrics"), "metrics", Path.cwd(), diagnostics))
 
 
-def parse_spec(text: str, errors: list[Diagnostic]) -> Node:
+def parse_spec(text: str, diagnostics: Diagnostics) -> Node:
     """``kind=torus,dims=[6,6,6]`` as the configuration ``topology: {kind: torus, dims: [6, 6, 6]}``."""
     values: dict[str, Node] = {}
     for part in re.split(r",(?=\s*\w+\s*=)", text):
         key, _, value = part.partition("=")
         key = key.strip()
         if key in values:
-            errors.append(Diagnostic("topology", part.strip(), "", "duplicate key"))
-        value_errors: list[Diagnostic] = []
+            diagnostics.reject("topology", part.strip(), "duplicate key")
+        errors = Diagnostics()
         try:
-            values[key] = load_text(value, "topology", value_errors, lines=False)
+            values[key] = load_text(value, "topology", errors, lines=False)
         except ConfigError as error:
-            value_errors += error.errors
-        errors += [Diagnostic("topology", part.strip(), "", diagnostic.problem) for diagnostic in value_errors]
+            errors.errors += error.errors
+        for one in errors.errors:
+            diagnostics.reject("topology", part.strip(), one.problem)
     return Node({"topology": Node(values, "topology")}, "topology")
 
 
@@ -142,15 +175,13 @@ def _without_idle_seed(root: Node) -> Node:
     return root.with_value({"topology": topology.with_value({k: v for k, v in topology.value.items() if k != "seed"})})
 
 
-def _write(
-    option: str, path: Path, write: Callable[[Topology, Path], Iterable[str]], topologies: dict[str, TopologyAndMetrics]
-) -> bool:
+def _write(option: str, path: Path, write: Writer, topologies: dict[str, TopologyAndMetrics]) -> bool:
     """Write the only topology, and print what the format cannot hold; False, with an error printed, if that fails."""
     if len(topologies) != 1:
         complain(f"{option}: the configuration has {len(topologies)} topologies; choose one by --set")
         return False
     try:
-        omitted = list(write(next(iter(topologies.values()))[0], path))
+        omitted = list(write(*next(iter(topologies.values())), path))
     except (OSError, ValueError) as error:
         complain(f"{option}: {getattr(error, 'strerror', None) or error}")
         return False
@@ -159,13 +190,24 @@ def _write(
     return True
 
 
-def _export(topology: Topology, path: Path) -> Iterable[str]:
+def _export(topology: Topology, _metrics: list[MetricSpec], path: Path) -> Iterable[str]:
     from flitlab.models.topology.formats import write
 
     return write(topology, path)
 
 
-def _draw(topology: Topology, path: Path) -> Iterable[str]:
+def _blueprint(topology: Topology, metrics: list[MetricSpec], path: Path) -> Iterable[str]:
+    from flitlab.models.layout.blueprint import write
+    from flitlab.models.metrics.layout import CablingMetric
+
+    if path.suffix.lower() != ".csv":
+        raise ValueError(f"{path.suffix or 'no suffix'}: a blueprint is a .csv file")
+    spec = next(one for one in [*metrics, make("metric", kind="cabling")] if isinstance(one, CablingMetric))
+    write(topology, spec.blueprint(topology)[1], path)
+    return ()
+
+
+def _draw(topology: Topology, _metrics: list[MetricSpec], path: Path) -> Iterable[str]:
     from flitlab.sim.report.network.drawing import draw_topology
 
     draw_topology(topology, path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun trace FILE``."""
+"""``simrun trace``: follow one packet of a configuration, tick by tick."""
 
 import argparse
 from collections.abc import Callable
@@ -10,15 +10,31 @@ from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
 from flitlab.sim.cli.common import complain, print_json, print_table, say, study_of
-from flitlab.sim.config.study import Case, Study
+from flitlab.sim.cli.options import add_configuration, add_json, add_point, natural
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.engines.base import EngineMismatch, Run
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.base import Event, PacketHistory, waiting, zero_load
-from flitlab.sim.exit import BAD
+from flitlab.sim.exit import ExitCode
 
 MISMATCH = 3
 """Exit code if the engines disagree."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    parser.add_argument(
+        "--packet",
+        metavar="ID",
+        type=natural,
+        help="sequence number x hosts + source host; without it, packet ids are listed",
+    )
+    add_point(parser)
+    parser.add_argument("--from", dest="first", metavar="T", type=natural, default=0, help="first tick to show")
+    parser.add_argument("--to", dest="last", metavar="T", type=natural, help="tick at which to end")
+    add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -26,13 +42,13 @@ def run(options: argparse.Namespace) -> int:
     study = study_of(options, experiment="load_sweep")
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
-        return BAD
+        return ExitCode.BAD
     if options.packet is None and options.last is None:
         complain("--packet: is missing; --to T (and --from T) lists the packets that are delivered before tick T")
-        return BAD
+        return ExitCode.BAD
     if options.last is not None and options.last <= options.first:
         complain(f"--to {options.last}: must be above --from, {options.first}")
-        return BAD
+        return ExitCode.BAD
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
@@ -44,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return MISMATCH
     except ValueError as error:
         complain(str(error))
-        return BAD
+        return ExitCode.BAD
 
 
 def case_of(study: Study, label: str | None) -> Case | None:
@@ -73,7 +89,8 @@ def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     run.advance(options.last)
     run.snapshot()
     names, hosts = host_names(scenario.topology), scenario.topology.hosts
-    columns = (column.tolist() for column in run.log())
+    log = run.log()
+    columns = (column.tolist() for column in (log.identity, log.delivered, log.hops))
     packets = [
         {"packet": identity, "source": names.value(identity % hosts), "delivered": tick, "hops": hops}
         for identity, tick, hops in sorted(zip(*columns, strict=True), key=lambda packet: (packet[1], packet[0]))

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun view FILE``."""
+"""``simrun view``: animate a short run: packets and queues on the graph, tick by tick."""
 
 import argparse
 from pathlib import Path
 
 from flitlab.sim.cli.common import complain, error_text, is_input, say, study_of
+from flitlab.sim.cli.options import add_configuration, add_point, positive
 from flitlab.sim.cli.trace import case_of
-from flitlab.sim.exit import BAD
+from flitlab.sim.exit import ExitCode
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_configuration(parser)
+    add_point(parser)
+    parser.add_argument("--ticks", metavar="T", type=positive, default=300, help="simulated ticks (default: 300)")
+    parser.add_argument("--out", metavar="FILE", type=Path, help="the page to write (default: NAME.view.html)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -14,20 +23,20 @@ def run(options: argparse.Namespace) -> int:
     study = study_of(options, experiment="load_sweep")
     case = None if study is None else case_of(study, options.scenario)
     if study is None or case is None or case.scenario is None:
-        return BAD
+        return ExitCode.BAD
     from flitlab.sim.report.html.view import animate
 
     load = case.grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     path = options.out or Path(f"{study.name}.view.html")
     if is_input(path, options.file):
-        return BAD
+        return ExitCode.BAD
     try:
         say(str(animate(case.scenario, case.label, load, seed, options.ticks, path)))
     except OSError as error:
         complain(f"--out = {error_text(error)}")
-        return BAD
+        return ExitCode.BAD
     except ValueError as error:
         complain(f"simrun view: {error}")
-        return BAD
+        return ExitCode.BAD
     return 0

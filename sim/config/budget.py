@@ -5,31 +5,22 @@ A change has the syntax of ``--set``, so each level of a budget can be run by it
 omitted; its note has the first error.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
-from flitlab.models.switching.switching_mode import PACKETS
-from flitlab.sim.config.build import Builder, Built
-from flitlab.sim.config.draft import BUDGET, Draft
-from flitlab.sim.config.errors import Diagnostic
-from flitlab.sim.config.experiments import CHANGES
-from flitlab.sim.config.load import Node
+from flitlab.models.switching.buffers import BuffersByChannel
+from flitlab.sim.config.build import build
+from flitlab.sim.config.case import Budget, Case, LevelScenario
+from flitlab.sim.config.components import ComponentBuilder
+from flitlab.sim.config.diagnostics import Diagnostic, Diagnostics
+from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.overrides import apply_set
-from flitlab.sim.config.schema import MeasureConfig
-from flitlab.sim.config.window import WINDOW_KEYS, with_packet_times
+from flitlab.sim.config.schema import WINDOW_KEYS, MeasureConfig
+from flitlab.sim.config.sections import CHANGES, MEASURED
 from flitlab.sim.measure.probe_windows import longest_probe
-
-CERTIFIED = ("mcf", "mcf_paths", "split")
-"""Ceilings that are the upper levels, from the highest."""
-
-MEASURED = ("ideal", "infinite_buffers", "full_speedup", "switch")
-"""Levels that are simulated, from the highest.
-
-ideal: the same routes, output queues without limit. infinite_buffers: the switch with unlimited buffers and a crossbar
-without limit. full_speedup: its own buffers, a crossbar without limit. switch: as configured.
-"""
 
 DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no buffer space and cross no crossbar"
 
@@ -48,42 +39,6 @@ So an overload of up to 3 % does not fill them before the run ends.
 """
 
 
-@dataclass(frozen=True, eq=False)
-class BudgetScenario:
-    """A scenario of a budget.
-
-    Parameters
-    ----------
-    built: None if it is omitted.
-    set: the changes, as ``--set`` takes them.
-    note: why it is omitted, or a remark.
-    """
-
-    built: Built | None
-    set: tuple[str, ...] = ()
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class BudgetScenarios:
-    """All scenarios of a budget.
-
-    Parameters
-    ----------
-    levels: by name, see :data:`MEASURED`.
-    changes: sensitivities by name.
-    measure: how all of them are measured.
-    times: packet times of the shortest run; None where ``measure`` has its length.
-    ticks: of the longest run, warm-up included.
-    """
-
-    levels: Mapping[str, BudgetScenario]
-    changes: Mapping[str, BudgetScenario]
-    measure: MeasureConfig
-    times: int | None
-    ticks: int
-
-
 def max_run_ticks(measure: MeasureConfig, longest: int) -> int:
     """Ticks of the longest probe. An automatic warm-up takes at most as long as the window.
 
@@ -92,44 +47,48 @@ def max_run_ticks(measure: MeasureConfig, longest: int) -> int:
     return longest_probe(measure.ticks if measure.warmup == "auto" else measure.warmup, measure.ticks, longest)
 
 
-def has_budget(draft: Draft) -> bool:
-    """Whether a configuration requests budgets, and its scenario simulates packets."""
-    is_requested = BUDGET in draft.config.outputs.figures and draft.experiment == "load_sweep"
-    return is_requested and getattr(draft.switching_mode, "counts", None) == PACKETS
-
-
-def budget_scenarios(builder: Builder, draft: Draft, node: Node, built: Built) -> BudgetScenarios:
-    """The scenarios that the budget of a scenario measures.
+def budget_of(cache: ComponentBuilder, draft: Draft, case: Case) -> Budget:
+    """The budget of a case: each of its scenarios gets its own search, with equal settings.
 
     Parameters
     ----------
-    builder: builds the changed configurations.
-    draft, node: the configuration.
-    built: the scenario as configured.
+    cache: builds the changed configurations.
+    draft: the configuration.
+    case: as configured.
     """
-    scenario = built.scenario
+    scenario = case.scenario
     assert scenario is not None
     times = window(draft)
-    measure = draft.config.measure if times is None else with_packet_times(MeasureConfig(), scenario, times)
-
+    measure = draft.config.measure
+    if times is not None:
+        measure = MeasureConfig().with_packet_times(scenario.source.mean_flits, times)
     ticks = max_run_ticks(measure, draft.config.budget.longest)
+    ceilings = [spec for spec in case.ceilings if not spec.by_load]
+    template = replace(case, loads=[], placing=draft.config.budget, measure=measure, ceilings=ceilings)
 
-    def changed_scenario(*sets: str) -> BudgetScenario:
-        return _variant(builder, draft, node, sets)
+    def changed(*sets: str) -> LevelScenario:
+        return _changed(cache, draft, template, sets)
 
     if scenario.routes.deflection:
-        rungs = {name: BudgetScenario(None, note=DEFLECTION_NOTE) for name in MEASURED}
+        levels = {name: LevelScenario(None, note=DEFLECTION_NOTE) for name in MEASURED}
     else:
-        full_speedup = _note_if_unchanged(changed_scenario("switching.input_speedup=vcs"), scenario)
-        rungs = {
-            "ideal": changed_scenario("switching.mode=ideal"),
+        full_speedup = _note_if_unchanged(changed("switching.input_speedup=vcs"), scenario)
+        levels = {
+            "ideal": changed("switching.mode=ideal"),
             "infinite_buffers": _infinite_buffers(full_speedup, ticks),
             "full_speedup": full_speedup,
         }
-    rungs["switch"] = BudgetScenario(built)
-    changed = {name: changed_scenario(*sets) for name, sets in _changes(draft, scenario)}
-    changes = {name: _effective_change(variant, scenario) for name, variant in changed.items()}
-    return BudgetScenarios(rungs, changes, measure, times, ticks)
+    levels["switch"] = LevelScenario(template)
+    changes = {name: _effective_change(changed(*sets), scenario) for name, sets in _changes(draft, scenario)}
+    return Budget(case, _labelled(case.label, levels), _labelled(case.label, changes), ticks, times)
+
+
+def _labelled(label: str, scenarios: dict[str, LevelScenario]) -> dict[str, LevelScenario]:
+    """Scenarios of a budget, their cases labelled by the label of the budget and their names."""
+    return {
+        name: one if one.case is None else replace(one, case=replace(one.case, label=f"{label}: {name}"))
+        for name, one in scenarios.items()
+    }
 
 
 def window(draft: Draft) -> int | None:
@@ -140,15 +99,22 @@ def window(draft: Draft) -> int | None:
     return BUDGET_PACKET_TIMES if packet_times is None else packet_times
 
 
-def _variant(builder: Builder, draft: Draft, node: Node, sets: Sequence[str]) -> BudgetScenario:
-    """The scenario of a changed configuration, or the first error."""
-    errors: list[Diagnostic] = []
+def _changed(cache: ComponentBuilder, draft: Draft, template: Case, sets: tuple[str, ...]) -> LevelScenario:
+    """The scenario of a changed configuration, or the first error.
+
+    template: the case with the settings of all scenarios of the budget.
+    """
+    node, diagnostics = draft.root, Diagnostics()
     for change in sets:
-        node = apply_set(node, change, errors)
-    built = builder.build(Draft(node, draft.experiment, draft.base, errors))
-    if errors or built is None:
-        return BudgetScenario(None, tuple(sets), _first_error(errors))
-    return BudgetScenario(built, tuple(sets))
+        node = apply_set(node, change, diagnostics)
+    built = build(Draft(node, draft.experiment, draft.base, diagnostics), cache)
+    if diagnostics.errors or built is None:
+        return LevelScenario(None, sets, _first_error(diagnostics.errors))
+    case = replace(
+        template, instance=built.instance, scenario=built.scenario, certificate=built.certificate,
+        resolved=built.resolved,
+    )  # fmt: skip
+    return LevelScenario(case, sets)
 
 
 def _first_error(errors: Sequence[Diagnostic]) -> str:
@@ -160,62 +126,61 @@ def _first_error(errors: Sequence[Diagnostic]) -> str:
     return f"{value} {first.problem}"
 
 
-def _infinite_buffers(full_speedup: BudgetScenario, ticks: int) -> BudgetScenario:
+def _infinite_buffers(full_speedup: LevelScenario, ticks: int) -> LevelScenario:
     """The switch with unlimited buffers: each holds all that its channel can carry in a run.
 
     Where that takes too much memory, they hold the part that :data:`MAX_BUFFER_DIVISOR` allows.
     """
-    if full_speedup.built is None or full_speedup.built.scenario is None:
+    case, scenario = full_speedup.case, full_speedup.scenario
+    if case is None or scenario is None:
         return full_speedup
-    scenario = full_speedup.built.scenario
     switching, flits = scenario.switching, min(scenario.source.flits)
     if not isinstance(switching, Buffered):
-        return BudgetScenario(None, full_speedup.set, f"mode {switching.mode} has no buffers")
+        return LevelScenario(None, full_speedup.set, f"mode {switching.mode} has no buffers")
     ticks += max(scenario.source.flits)
     buffers = (scenario.topology.channels + scenario.topology.hosts) * switching.vcs
     affordable = MAX_BUFFERED_PACKETS // buffers * flits
     size = max(min(ticks, affordable), switching.buffer_flits)
     if size * MAX_BUFFER_DIVISOR < ticks:
-        return BudgetScenario(None, full_speedup.set, f"{buffers:,} buffers that never fill would take too much memory")
+        return LevelScenario(None, full_speedup.set, f"{buffers:,} buffers that never fill would take too much memory")
     part = "all" if size >= ticks else f"{100 * size // ticks} %"
-    grown = replace(scenario, switching=replace(switching, buffer_flits=size))
+    grown = replace(scenario, switching=replace(switching, buffer_flits=size, channel_buffers=None))
     note = f"buffers of {size} flits a VC, {part} of what a channel can carry in a run"
-    return BudgetScenario(replace(full_speedup.built, scenario=grown), full_speedup.set, note)
+    return LevelScenario(replace(case, scenario=grown), full_speedup.set, note)
 
 
 def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The configured sensitivities: name and changes."""
     switching, shortest = scenario.switching, min(scenario.source.flits)
     vcs, buffer_flits = (switching.vcs, switching.buffer_flits) if isinstance(switching, Buffered) else (1, shortest)
-    twice, four = f"switching.vcs={2 * vcs}", f"switching.buffer_flits={4 * buffer_flits}"
+    keys = getattr(draft.switching, "buffer_flits", None)
+    larger, same = (
+        (json.dumps(keys.scaled(4)), json.dumps(keys.plain()))
+        if isinstance(keys, BuffersByChannel)
+        else (4 * buffer_flits, buffer_flits)
+    )
+    twice, four = f"switching.vcs={2 * vcs}", f"switching.buffer_flits={larger}"
     known = {
         "vcs": (twice,), "buffers": (four,), "vcs_and_buffers": (twice, four),
         "speedup": ("switching.input_speedup=vcs",), "oldest": ("switching.allocator=oldest",),
-        "packets": (f"traffic.packet_flits={max(shortest // 4, 1)}", f"switching.buffer_flits={buffer_flits}"),
+        "packets": (f"traffic.packet_flits={max(shortest // 4, 1)}", f"switching.buffer_flits={same}"),
         "rising": ("routing.vc_policy=rising",),
     }  # fmt: skip
     assert known.keys() == set(CHANGES)
     yield from ((name, known[name]) for name in draft.config.budget.sensitivities)
 
 
-def _note_if_unchanged(full_speedup: BudgetScenario, scenario: Scenario) -> BudgetScenario:
+def _note_if_unchanged(full_speedup: LevelScenario, scenario: Scenario) -> LevelScenario:
     """The ``full_speedup`` level, with a note if it equals the switch as configured."""
-    so = (
-        full_speedup.built is not None
-        and full_speedup.built.scenario is not None
-        and _has_same_content(full_speedup.built.scenario, scenario)
-    )
-    return replace(full_speedup, note=CROSSBAR_TAKES_NOTHING) if so else full_speedup
+    return replace(full_speedup, note=CROSSBAR_TAKES_NOTHING) if _is_same(full_speedup, scenario) else full_speedup
 
 
-def _has_same_content(one: Scenario, other: Scenario) -> bool:
-    return one.content_hash == other.content_hash
-
-
-def _effective_change(variant: BudgetScenario, scenario: Scenario) -> BudgetScenario:
+def _effective_change(change: LevelScenario, scenario: Scenario) -> LevelScenario:
     """A change, omitted with a note if it leaves the scenario as it is."""
-    if variant.built is None or variant.built.scenario is None:
-        return variant
-    if not _has_same_content(variant.built.scenario, scenario):
-        return variant
-    return BudgetScenario(None, variant.set, "is so already, or nothing that this switch looks at")
+    if not _is_same(change, scenario):
+        return change
+    return LevelScenario(None, change.set, "is so already, or nothing that this switch looks at")
+
+
+def _is_same(level: LevelScenario, scenario: Scenario) -> bool:
+    return level.scenario is not None and level.scenario.content_hash == scenario.content_hash

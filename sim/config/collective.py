@@ -10,13 +10,12 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import SpecError, spec_class
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.check import crash, spec_of
-from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.diagnostics import KeyPath, crash
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.experiments import CollectiveConfig
-from flitlab.sim.config.load import KeyPath, Node
 from flitlab.sim.config.overrides import is_sweep
-from flitlab.sim.config.section import as_component
+from flitlab.sim.config.sections import CollectiveConfig, as_component
+from flitlab.sim.config.text import ConfigDocument, Node
+from flitlab.sim.config.validation import spec_of
 
 EVERY = "all"
 """Value of ``algorithm`` for all algorithms of the collective that the network supports."""
@@ -109,7 +108,7 @@ def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSp
     if config is None:
         return None
     algorithm = as_component(draft.mapping("collective", "algorithm"))
-    spec = spec_of("algorithm", draft, ("collective", "algorithm"), algorithm or {"kind": "library"})
+    spec = spec_of("algorithm", draft.part("collective", "algorithm"), algorithm or {"kind": "library"})
     if not isinstance(spec, AlgorithmSpec):
         return None
     if config.root >= max(topology.hosts, 1):
@@ -134,19 +133,19 @@ def plan_of(draft: Draft, question: Question, spec: AlgorithmSpec, once: Once) -
     spec: the algorithm.
     once: caches what several scenarios share.
     """
+    part = draft.part("collective", "algorithm")
     try:
         return spec.build(question, once)
     except (SpecError, FluidError) as error:
         if spec.optional:
-            draft.warn("collective.algorithm", f"{spec.kind} is left out: {error}")
+            part.warn((), f"{spec.kind} is left out: {error}")
         else:
             key = getattr(error, "key", None)
-            path = ("collective", "algorithm", key) if key else ("collective", "algorithm")
-            draft.reject(path, str(error), getattr(error, "choices", ()))
+            part.reject((key,) if key else (), str(error), getattr(error, "choices", ()))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a third-party algorithm may raise anything
-        draft.reject("collective.algorithm", f"could not be built: {crash(error)}")
+        part.reject((), f"could not be built: {crash(error)}")
     return None
 
 
@@ -155,19 +154,11 @@ def reject_empty_study(document: ConfigDocument, config: CollectiveConfig | None
 
     config: the section of the last scenario.
     """
-    left_out = [warning.problem.removeprefix("warning: ") for warning in document.warnings]
+    left_out = [warning.problem.removeprefix("warning: ") for warning in document.diagnostics.warnings]
     problem = f"no scenario is left: {'; '.join(dict.fromkeys(left_out))}"
     path: KeyPath = ("collective", "algorithm")
     path = next((path + rest for rest in FIRST_ALGORITHM if document.has(*path, *rest)), path)
     document.reject(path, problem, () if config is None else algorithms_for(config.kind))
-
-
-def with_eager_messages(draft: Draft) -> None:
-    """Send all messages eagerly, unless the configuration sets ``rendezvous_bytes``."""
-    messages = draft.config.messages
-    if "rendezvous_bytes" not in messages.model_fields_set:
-        eager = messages.model_copy(update={"rendezvous_bytes": None})
-        draft.config = draft.config.model_copy(update={"messages": eager})
 
 
 def without_program(question: Question, spec: AlgorithmSpec, plan: Plan) -> Collective:

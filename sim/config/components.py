@@ -4,35 +4,38 @@
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from flitlab.models.application.order import check_order
+from flitlab.models.application.placement import PlacementSpec
 from flitlab.models.application.program import Program
+from flitlab.models.application.spec import ApplicationSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
-from flitlab.models.registry import Spec, SpecWarning, recorded_warnings
+from flitlab.models.registry import Spec, SpecError, SpecWarning, recorded_warnings
 from flitlab.models.routing.planned import PlannedSpec, needs_solver
-from flitlab.models.routing.routes import Routes
-from flitlab.models.routing.weights import LATENCY, WeightedSpec
+from flitlab.models.routing.routes import Routes, RoutingSpec
+from flitlab.models.routing.weights import LATENCY, ChannelWeightSpec
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
-from flitlab.models.switching.timed import TimedSpec
+from flitlab.models.switching.timed import ONE, TimedSpec
 from flitlab.models.timeline.epochs import renumbered_traffic
+from flitlab.models.topology.flit_times import capacity_unit, in_flits_per_tick
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
-from flitlab.sim.config.check import reject_build_error, spec_of
+from flitlab.sim.config.checks import is_routing_too_large
 from flitlab.sim.config.collective import ranked
-from flitlab.sim.config.document import ConfigDocument
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.limits import is_routing_too_large
-from flitlab.sim.config.load import KeyPath
-from flitlab.sim.config.overrides import parse_path
 from flitlab.sim.config.schema import SourceConfig
-from flitlab.sim.config.section import as_component
+from flitlab.sim.config.sections import as_component
+from flitlab.sim.config.text import ConfigDocument
+from flitlab.sim.config.validation import reject_build_error, spec_of
+
+Made = TypeVar("Made")
 
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` about arrivals and lengths, not about the pattern."""
@@ -43,7 +46,7 @@ MAX_CACHED_CHANNELS = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The components of a scenario; None for those that are absent or invalid.
+    """A topology, and the other components of a scenario; None for those that are absent or invalid.
 
     Parameters
     ----------
@@ -54,13 +57,13 @@ class Components:
     replan: computes the routes in a reduced topology; None if the specification builds them without a demand.
     """
 
-    topology: Topology | None
+    topology: Topology
     build_topology: Callable[[], Topology]
     routes: Routes | None
     traffic: Traffic | None
     source: Source | None
     plain: dict[str, Any]
-    routing: Any = None
+    routing: RoutingSpec | None = None
     replan: Callable[[Topology], Routes] | None = None
 
 
@@ -71,61 +74,59 @@ class ComponentBuilder:
     _cache: dict[Hashable, Any] = field(default_factory=dict)
     _warnings: dict[Hashable, list[SpecWarning]] = field(default_factory=dict)
 
-    def build(self, draft: Draft) -> Components:
-        """The components of one scenario; errors are added to the draft."""
+    def build(self, draft: Draft) -> Components | None:
+        """The components of one scenario; errors are added to the draft. None without a topology."""
         spec = draft.spec("topology")
-        topology: Topology | None = self._component("topology", spec, (), draft)
+        topology: Topology | None = self._component(spec, (), draft.part("topology"))
         build_topology = partial(self._build_result, "topology", spec, ())
         if topology is not None:
             if topology.notes.get("capacity_missing") == "all":
                 draft.warn(
                     "topology.capacity_from", "is an attribute of no edge in the file: all have the capacity `missing`"
                 )
-            topology = ranked(draft, topology)
+            topology = _in_flits_per_tick(draft, ranked(draft, topology))
         plain = {"topology": plain_of(spec)}
         if draft.experiment == "metrics":
+            if topology is None:
+                return None
             return Components(topology, build_topology, None, None, None, plain)
-        routing = _with_hop_ticks(draft, _with_source_routes(draft, draft.spec("routing")))
+        routing = _with_hop_ticks(draft, _with_source_routes(draft, draft.spec("routing")), topology)
         pattern = draft.spec("traffic")
         routes = traffic = None
         if topology is not None:
-            traffic = self._component("traffic", pattern, (topology,), draft)
+            traffic = self._component(pattern, (topology,), draft.part("traffic"))
         if topology is not None and not (routing and is_routing_too_large(draft, topology)):
             routes = self._routes(routing, topology, traffic, draft)
         plain |= {"routing": plain_of(routing), "traffic": plain_of(pattern)}
         if draft.source is not None:
             plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
+        if topology is None:
+            return None
         non_empty = {name: mapping for name, mapping in plain.items() if mapping}
-        replan = partial(self._replanned, routing, traffic) if routes is not None and needs_solver(routing) else None
+        replan = None
+        if routes is not None and routing is not None and needs_solver(routing):
+            replan = partial(self._replanned, routing, traffic)
         return Components(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
 
-    def program(self, draft: Draft, spec: Any, hosts: int, path: KeyPath = ("application",)) -> Program | None:
+    def program(self, document: ConfigDocument, spec: ApplicationSpec, hosts: int) -> Program | None:
         """The program of a specification; None, with errors added, if it is invalid.
 
         Parameters
         ----------
-        draft: the configuration.
+        document: the part of the program.
         spec: of the program.
         hosts: available to it.
-        path: of the specification.
         """
-        program = self.memoized(("application", hosts, _key(spec)), lambda: spec.build(hosts))
-        checked: Program | None = _or_reject(program, path, draft)
-        return checked
+        return _or_reject(self.memoized(("application", hosts, _key(spec)), lambda: spec.build(hosts)), document)
 
     def tuned(
-        self,
-        draft: Draft,
-        spec: Any,
-        scenario: Scenario[SwitchingMode, Workload],
-        hosts: int,
-        path: KeyPath = ("application",),
+        self, document: ConfigDocument, spec: ApplicationSpec, scenario: Scenario[SwitchingMode, Workload], hosts: int
     ) -> Program | None:
         """The program with the best algorithms in place of the library's; None if it requests none.
 
         Parameters
         ----------
-        draft, spec, hosts, path: as for :meth:`program`.
+        document, spec, hosts: as for :meth:`program`.
         scenario: of the program with the library's algorithms.
         """
         if not spec.asks_for_best:
@@ -133,45 +134,40 @@ class ComponentBuilder:
         from flitlab.fluid.tuning import Rounds  # solvers take long to import
 
         key = ("tuned", scenario.content_hash, hosts, _key(spec))
-        program: Program | None = _or_reject(
-            self.memoized(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), path, draft
-        )  # fmt: skip
-        return program
+        return _or_reject(self.memoized(key, lambda: spec.build(hosts, Rounds(scenario).ticks)), document)
 
-    def order(self, draft: Draft, program: Program, rendezvous: int, path: KeyPath = ("application",)) -> None:
+    def order(self, document: ConfigDocument, program: Program, rendezvous: int) -> None:
         """Reject a program whose operations wait for each other in a cycle.
 
         Parameters
         ----------
-        draft: the configuration.
+        document: the part of the program.
         program: checked once for equal arguments.
         rendezvous: larger messages, in bytes, wait for their receive.
-        path: of the program.
         """
         key = ("order", program.content_hash, rendezvous)
-        _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), path, draft)
+        _or_reject(self.memoized(key, lambda: check_order(program, rendezvous)), document)
 
     def placement(
-        self, draft: Draft, spec: Any, topology: Topology, program: Program, path: KeyPath, free: Ints
+        self, document: ConfigDocument, spec: PlacementSpec, topology: Topology, program: Program, free: Ints
     ) -> tuple[Ints, dict[str, Any]] | None:
         """The host of each rank, and notes; None, with errors added, if the placement is invalid.
 
         Parameters
         ----------
-        draft: the configuration.
+        document: the part of the placement.
         spec: of the placement.
         topology, program: what is placed where.
-        path: of the specification.
         free: int64, the hosts that are available.
         """
         key = ("placement", topology.content_hash, program.content_hash, free.tobytes(), _key(spec))
-        host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), path, draft)
+        host = _or_reject(self.memoized(key, lambda: spec.among(topology, program, free)), document)
         if host is None:
             return None
-        notes = _or_reject(self.memoized((*key, "notes"), lambda: spec.validated_notes(topology, host)), path, draft)
+        notes = _or_reject(self.memoized((*key, "notes"), lambda: spec.validated_notes(topology, host)), document)
         return None if notes is None else (host, notes)
 
-    def memoized(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def memoized(self, key: Hashable, make: Callable[[], Made]) -> Made | BaseException:
         """The result of the first call of ``make`` for a key, or the exception that it raised."""
         if key not in self._cache:
             with recorded_warnings() as warnings:
@@ -183,7 +179,8 @@ class ComponentBuilder:
                     self._cache[key] = error
             self._warnings[key] = warnings
             self._evict_topologies()
-        return self._cache[key]
+        made: Made | BaseException = self._cache[key]
+        return made
 
     def _evict_topologies(self) -> None:
         """Drop the oldest topologies where a study measures many, one after another."""
@@ -195,38 +192,44 @@ class ComponentBuilder:
             del self._cache[key]
             channels -= topology.channels
 
-    def _component(self, name: str, spec: Spec | None, arguments: tuple[Any, ...], draft: ConfigDocument) -> Any:
-        """The component built on others (``arguments``); None, with errors added, if it is invalid."""
+    def _component(self, spec: Any, arguments: tuple[Any, ...], document: ConfigDocument) -> Any:
+        """The component built on others (``arguments``); None, with errors added, if it is invalid.
+
+        document: the part of the component.
+        """
         if spec is None:
             return None
+        name = str(document.path[0])
         result = self._build_result(name, spec, arguments)
-        self._warn(_build_key(name, spec, arguments), name, draft)
-        return _or_reject(result, name, draft)
+        self._warn(_build_key(name, spec, arguments), document)
+        return _or_reject(result, document)
 
-    def _warn(self, key: Hashable, name: str, draft: ConfigDocument) -> None:
-        """Add the warnings of a cached component at its section."""
+    def _warn(self, key: Hashable, document: ConfigDocument) -> None:
+        """Add the warnings of a cached component at its part of the configuration."""
         for warning in self._warnings[key]:
-            draft.warn((name, *parse_path(warning.key or "")), str(warning))
+            document.warn(warning.key or "", str(warning))
 
-    def _routes(self, spec: Any, topology: Topology, traffic: Traffic | None, draft: Draft) -> Any:
+    def _routes(
+        self, spec: RoutingSpec | None, topology: Topology, traffic: Traffic | None, draft: Draft
+    ) -> Routes | None:
         """The routes; None if they are invalid, or planned for a traffic that is invalid."""
-        if not needs_solver(spec):
-            return self._component("routing", spec, (topology,), draft)
+        if spec is None or not needs_solver(spec):
+            routes: Routes | None = self._component(spec, (topology,), draft.part("routing"))
+            return routes
         if spec.for_scenario and traffic is None and draft.mapping("traffic"):
             return None
-        return _or_reject(self._planned(spec, topology, traffic, draft), "routing", draft)
+        return _or_reject(self._planned(spec, topology, traffic, draft), draft.part("routing"))
 
     def _replanned(self, spec: PlannedSpec, traffic: Traffic | None, reduced: Topology) -> Routes:
         """The routes for the same demand in a reduced topology. Raises ``SpecError``."""
         result = self._planned(spec, reduced, None if traffic is None else renumbered_traffic(traffic, reduced))
         if isinstance(result, BaseException):
             raise result
-        routes: Routes = result
-        return routes
+        return result
 
     def _planned(
         self, spec: PlannedSpec, topology: Topology, traffic: Traffic | None, draft: ConfigDocument | None = None
-    ) -> Any:
+    ) -> Routes | BaseException:
         """The routes of a routing that is planned for a demand, or the exception that it raises.
 
         draft: gets the warnings of the routing; None if it has them already.
@@ -238,9 +241,9 @@ class ComponentBuilder:
         if isinstance(demand, BaseException):
             return demand
         key = ("routing", topology.content_hash, demand.content_hash, _key(spec))
-        routes = self.memoized(key, lambda: planned_routes(spec, topology, demand))
+        routes: Routes | BaseException = self.memoized(key, lambda: planned_routes(spec, topology, demand))
         if draft is not None:
-            self._warn(key, "routing", draft)
+            self._warn(key, draft.part("routing"))
         return routes
 
     def _build_result(self, name: str, spec: Any, arguments: tuple[Any, ...]) -> Any:
@@ -257,10 +260,10 @@ def _key(spec: Spec) -> Hashable:
     return repr(spec), tuple(sorted(spec.model_fields_set))
 
 
-def _or_reject(result: Any, name: str | KeyPath, draft: ConfigDocument) -> Any:
+def _or_reject(result: Made | BaseException, document: ConfigDocument) -> Made | None:
     """A result; None, with an error added, if it is an exception."""
     if isinstance(result, BaseException):
-        reject_build_error(result, name, draft)
+        reject_build_error(result, document)
         return None
     return result
 
@@ -279,17 +282,18 @@ def metrics_of(draft: Draft) -> list[MetricSpec]:
     listed = draft.mapping("metrics")
     specs: dict[str, MetricSpec] = {}
     for i in range(len(listed) if isinstance(listed, list) else 0):
-        spec = spec_of("metric", draft, ("metrics", i), as_component(draft.mapping("metrics", i)))
+        entry = draft.part("metrics", i)
+        spec = spec_of("metric", entry, as_component(draft.mapping("metrics", i)))
         if not isinstance(spec, MetricSpec):
             continue
         if spec.label in ALWAYS:
-            draft.reject(("metrics", i, "label"), "is the name of a column that every topology has")
+            entry.reject("label", "is the name of a column that every topology has")
         if specs.setdefault(spec.label or spec.kind, spec) is not spec:
-            draft.reject(("metrics", i), f"{spec.label or spec.kind} is listed twice: give one a label")
+            entry.reject((), f"{spec.label or spec.kind} is listed twice: give one a label")
     return list(specs.values())
 
 
-def _with_source_routes(draft: Draft, routing: Any) -> Any:
+def _with_source_routes(draft: Draft, routing: RoutingSpec | None) -> RoutingSpec | None:
     """The routing; if flows draw paths, ECMP draws them at the source unless ``routed`` is set."""
     draws = draft.switching_mode is not None and draft.switching_mode.draws_paths
     if routing is None or routing.kind != "ecmp" or "routed" in routing.model_fields_set or not draws:
@@ -297,13 +301,24 @@ def _with_source_routes(draft: Draft, routing: Any) -> Any:
     return routing.model_copy(update={"routed": "source"})
 
 
-def _with_hop_ticks(draft: Draft, routing: Any) -> Any:
+def _in_flits_per_tick(draft: Draft, topology: Topology) -> Topology:
+    """The topology; for a simulation of flits, with capacities in flits per tick."""
+    simulates = draft.experiment == "load_sweep" or draft.runs_program
+    if not simulates or draft.switching is None or not draft.switching.sends_flits:
+        return topology
+    try:
+        return in_flits_per_tick(topology)
+    except SpecError:
+        return topology  # rejected with the switching mode
+
+
+def _with_hop_ticks(draft: Draft, routing: RoutingSpec | None, topology: Topology | None) -> RoutingSpec | None:
     """The routing; if weights are latencies, with the ticks of a hop in the switching mode."""
-    if not isinstance(routing, WeightedSpec) or routing.weight != LATENCY or routing.hop_ticks is not None:
+    if not isinstance(routing, ChannelWeightSpec) or routing.weight != LATENCY or routing.hop_ticks is not None:
         return routing
     if not isinstance(draft.switching, TimedSpec):
         return routing
-    ticks = draft.switching.ticks()
+    ticks = draft.switching.ticks(ONE if topology is None else capacity_unit(topology))
     return routing.model_copy(update={"hop_ticks": ticks["header"] + ticks["switch"] + ticks["link"]})
 
 

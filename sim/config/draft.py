@@ -9,13 +9,11 @@ from pydantic import BaseModel
 
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
-from flitlab.sim.config.check import Model, spec_of, validated
-from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.errors import Diagnostic
-from flitlab.sim.config.keys import SECTIONS, keys_of
-from flitlab.sim.config.load import Node
-from flitlab.sim.config.overrides import DEFAULT_KINDS, parse_path
-from flitlab.sim.config.schema import Config, PathConfig, SourceConfig
+from flitlab.sim.config.diagnostics import Diagnostics, parse_path
+from flitlab.sim.config.overrides import DEFAULT_KINDS
+from flitlab.sim.config.schema import SECTIONS, Config, MessagesConfig, PathConfig, SourceConfig, keys_of
+from flitlab.sim.config.text import ConfigDocument, Node
+from flitlab.sim.config.validation import Model, spec_of, validated
 
 BUDGET = "budget"
 """The experiment of ``simrun budget``: budgets without loads. Also the name of the figure."""
@@ -41,19 +39,12 @@ class Draft(ConfigDocument):
     base: the folder that paths are relative to.
     """
 
-    def __init__(
-        self,
-        root: Node,
-        experiment: str,
-        base: Path,
-        errors: list[Diagnostic],
-        warnings: list[Diagnostic] | None = None,
-    ):
-        super().__init__(root, errors, warnings)
+    def __init__(self, root: Node, experiment: str, base: Path, diagnostics: Diagnostics):
+        super().__init__(root, diagnostics)
         self.base = base
         config, self.invalid_sections = _config(self)
         keys = self.mapping("switching") if self.has("switching") else {}
-        self.switching: SwitchingSpec | None = spec_of("switching", self, ("switching",), keys)
+        self.switching: SwitchingSpec | None = spec_of("switching", self.part("switching"), keys)
         if self.switching is None:
             self.invalid_sections |= {"switching"}
         self.experiment = experiment_run(experiment)
@@ -99,11 +90,40 @@ class Draft(ConfigDocument):
         None, with errors added, if it is invalid.
         """
         shared = SECTIONS[category]
-        return spec_of(category, self, (category,), self.mapping(category), keys_of(shared) if shared else ())
+        return spec_of(category, self.part(category), self.mapping(category), keys_of(shared) if shared else ())
 
     def mapping(self, *path: str | int) -> Any:
         """The value at a path, as plain values with absolute file names; None if the path does not exist."""
         return _absolute(self.at(*path), self.base)
+
+    @property
+    def requests_budget(self) -> bool:
+        """Whether the configuration requests budgets, and its scenario simulates packets."""
+        is_requested = BUDGET in self.config.outputs.figures and self.experiment == "load_sweep"
+        return is_requested and self.switching_mode is not None and self.switching_mode.counts == "packets"
+
+    @property
+    def follows_trace(self) -> bool:
+        """Whether hosts send the packets of a trace tick by tick: without loads, where packets are simulated."""
+        mode, traffic = self.switching_mode, self.mapping("traffic")
+        is_trace = isinstance(traffic, dict) and traffic.get("kind") == "trace" and self.experiment == "load_sweep"
+        can_follow = mode is not None and mode.counts == "packets" and mode.programs
+        return is_trace and can_follow and not self.has_value("loads") and BUDGET not in self.config.outputs.figures
+
+    @cached_property
+    def messages(self) -> MessagesConfig:
+        """``messages:`` in force: a collective sends all eagerly, unless they set ``rendezvous_bytes``."""
+        messages = self.config.messages
+        if self.experiment != "collective" or "rendezvous_bytes" in messages.model_fields_set:
+            return messages
+        return messages.model_copy(update={"rendezvous_bytes": None})
+
+    def path_of_event(self, key: str) -> str:
+        """The path of a key of an event: ``timeline.factor`` is that of the event that slows links most."""
+        factors = {i: event.factor for i, event in enumerate(self.config.timeline or ()) if event.factor is not None}
+        if key != "timeline.factor" or not factors:
+            return key
+        return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
     @cached_property
     def source(self) -> SourceConfig | None:
@@ -120,7 +140,7 @@ class Draft(ConfigDocument):
         mapping = self.mapping(section)
         if not isinstance(mapping, dict):
             return None
-        return validated(model, self, (section,), {key: mapping[key] for key in keys_of(model) if key in mapping})
+        return validated(model, self.part(section), {key: mapping[key] for key in keys_of(model) if key in mapping})
 
 
 def experiment_run(experiment: str) -> str:
@@ -130,14 +150,14 @@ def experiment_run(experiment: str) -> str:
 
 def _config(document: ConfigDocument) -> tuple[Config, frozenset[str]]:
     """The valid sections, and the names of the sections with errors, which are added to the document."""
-    before = len(document.errors)
-    config = validated(Config, document, (), document.at(), keys=("cases",))
+    errors = document.new_errors()
+    config = validated(Config, document, document.at(), keys=("cases",))
     if config is not None:
         return config, frozenset()
-    paths = [parse_path(diagnostic.key) for diagnostic in document.errors[before:]]
+    paths = [parse_path(error.key) for error in errors]
     wrong = frozenset(str(path[0]) for path in paths if path)
     rest = {key: value for key, value in document.at().items() if key in keys_of(Config) and key not in wrong}
-    return validated(Config, ConfigDocument(Node({}, ""), []), (), rest) or Config(), wrong
+    return validated(Config, ConfigDocument(Node({}, ""), Diagnostics()), rest) or Config(), wrong
 
 
 def _absolute(value: Any, base: Path) -> Any:

@@ -1,49 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expands cases and sweeps: from one configuration to one per scenario."""
+"""Expands cases, sweeps and patterns of file names: from one configuration to one per scenario."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from glob import glob
 from itertools import product
 from math import log10
-from typing import Any
+from pathlib import Path
 
 from flitlab.models.registry import whole
-from flitlab.sim.config.check import reject_unknown_key
-from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.errors import Diagnostic, key_path, show
-from flitlab.sim.config.keys import keys_of
-from flitlab.sim.config.load import KeyPath, Node
+from flitlab.sim.config.diagnostics import Diagnostics, KeyPath, key_path, show
 from flitlab.sim.config.overrides import is_sweep, merge
-from flitlab.sim.config.schema import Config
+from flitlab.sim.config.schema import Config, keys_of
+from flitlab.sim.config.text import ConfigDocument, Node
+from flitlab.sim.config.validation import reject_unknown_key
+
+GLOB = "glob"
+"""The key of a mapping that stands for all matching files."""
+
+
+def with_files(node: Node, base: Path, diagnostics: Diagnostics, path: KeyPath = ()) -> Node:
+    """A configuration with every ``{glob: ...}`` under a key ``path`` expanded to a sweep over the matching files.
+
+    Parameters
+    ----------
+    node: the configuration.
+    base: the folder that patterns are relative to.
+    diagnostics: gets patterns without a match.
+    path: of the node.
+    """
+    if node.is_list:
+        return node.with_value([with_files(one, base, diagnostics, (*path, i)) for i, one in enumerate(node.value)])
+    if not node.is_map:
+        return node
+    if path and path[-1] == "path" and set(node.value) == {GLOB}:
+        return _files(node, base, diagnostics, path)
+    return node.with_value(
+        {key: with_files(inner, base, diagnostics, (*path, key)) for key, inner in node.value.items()}
+    )  # fmt: skip
+
+
+def _files(node: Node, base: Path, diagnostics: Diagnostics, path: KeyPath) -> Node:
+    pattern = node.value[GLOB]
+
+    def reject(problem: str) -> Node:
+        diagnostics.reject(pattern.where, (*path, GLOB), problem, str(pattern.plain()))
+        return node.with_value(None)
+
+    if not isinstance(pattern.value, str) or not pattern.value.strip():
+        return reject("must be a pattern of names, such as zoo/*.graphml")
+    matches = sorted(glob(pattern.value, root_dir=base, recursive=True))
+    files = [name for name in matches if (base / name).is_file()]
+    if not files:
+        return reject(f"matches no file in {base}")
+    return node.with_value({"sweep": node.with_value([pattern.with_value(name) for name in files])})
+
 
 SCENARIO_KEYS = (
-    "topology",
-    "capacity_of",
-    "routing",
-    "switching",
-    "traffic",
-    "transport",
-    "application",
-    "placement",
-    "messages",
-    "timeline",
-    "collective",
-    "loads",
-    "seeds",
-    "measure",
-    "ceilings",
-    "relative",
-    "search",
-    "metrics",
-)
+    "topology", "capacity_of", "routing", "switching", "traffic", "transport", "application", "placement", "messages",
+    "timeline", "collective", "loads", "seeds", "measure", "ceilings", "relative", "search", "metrics",
+)  # fmt: skip
 """Top-level keys that may differ between scenarios."""
 
 CASE_KEYS = ("label", "keys")
 """Keys of ``cases[]`` that name a scenario, in text and in columns of tables."""
 
 MAX_SCENARIOS = 20_000
+
+
+Label = str | int | float
+"""A value in a column of tables that names scenarios."""
+
+Swept = list[tuple[Node, dict[KeyPath, Label]]]
+"""Options of a node, each with the swept values by path."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,30 +89,30 @@ class Variant:
     """
 
     label: str
-    keys: dict[str, Any]
+    keys: dict[str, Label]
     node: Node
 
 
-def expand(root: Node, name: str, errors: list[Diagnostic]) -> list[Variant]:
+def expand(root: Node, name: str, diagnostics: Diagnostics) -> list[Variant]:
     """All scenarios: for each case, the product of all sweeps in the order of the file.
 
     Parameters
     ----------
     root: the whole configuration.
     name: label of the scenario if there is only one.
-    errors: gets all errors.
+    diagnostics: gets all errors.
     """
-    options: list[tuple[str | None, dict[str, Any], dict[KeyPath, Any], Node]] = []
-    root = _without_common_sweeps(root, errors)
-    for label, keys, node in _cases(root, errors):
+    options: list[tuple[str | None, dict[str, Label], dict[KeyPath, Label], Node]] = []
+    root = _without_common_sweeps(root, diagnostics)
+    for label, keys, node in _cases(root, diagnostics):
         common = {key: value for key, value in node.value.items() if key not in SCENARIO_KEYS}
         varied = node.with_value({key: value for key, value in node.value.items() if key in SCENARIO_KEYS})
-        for option, picks in _options(varied, (), errors):
+        for option, picks in _options(varied, (), diagnostics):
             if len(options) == MAX_SCENARIOS:
-                errors.append(Diagnostic(root.where, "", "", f"more than {MAX_SCENARIOS} scenarios"))
+                diagnostics.reject(root.where, "", f"more than {MAX_SCENARIOS} scenarios")
                 return []
             configuration = option.with_value({**common, **option.value})
-            options.append((label, keys, picks, _in_topology(configuration, errors)))
+            options.append((label, keys, picks, _in_topology(configuration, diagnostics)))
     names = _short_names(list(dict.fromkeys(path for _, _, picks, _ in options for path in picks)))
     variants = []
     for label, keys, picks, node in options:
@@ -91,129 +122,118 @@ def expand(root: Node, name: str, errors: list[Diagnostic]) -> list[Variant]:
     return variants
 
 
-def _in_topology(node: Node, errors: list[Diagnostic]) -> Node:
+def _in_topology(node: Node, diagnostics: Diagnostics) -> Node:
     """A configuration with a top-level ``capacity_of`` moved into ``topology``."""
     capacity_of, topology = node.get("capacity_of"), node.get("topology")
     if capacity_of is None or capacity_of.value is None or topology is None or not topology.is_map:
         return node
     if topology.get("capacity_of") is not None:
-        errors.append(Diagnostic(capacity_of.where, "capacity_of", "", "is also in topology: remove one of the two"))
-    rest = {key: value for key, value in node.value.items() if key != "capacity_of"}
-    return node.with_value({**rest, "topology": topology.with_value({**topology.value, "capacity_of": capacity_of})})
+        diagnostics.reject(capacity_of.where, "capacity_of", "is also in topology: remove one of the two")
+    topology = topology.with_value({**topology.value, "capacity_of": capacity_of})
+    return node.with_value({**node.without("capacity_of").value, "topology": topology})
 
 
-def _without_common_sweeps(root: Node, errors: list[Diagnostic]) -> Node:
+def _without_common_sweeps(root: Node, diagnostics: Diagnostics) -> Node:
     """Reject sweeps of keys that all scenarios share."""
     swept = [key for key, value in root.value.items() if key not in SCENARIO_KEYS and is_sweep(value)]
     for key in swept:
         if key in keys_of(Config):
             problem = "cannot differ between scenarios"
-            errors.append(Diagnostic(root.value[key].where, key, "", problem, SCENARIO_KEYS))
+            diagnostics.reject(root.value[key].where, key, problem, choices=SCENARIO_KEYS)
         else:
-            reject_unknown_key(ConfigDocument(root, errors), (key,), sorted({*keys_of(Config), "cases"}))
-    return root.with_value({key: value for key, value in root.value.items() if key not in swept})
+            reject_unknown_key(ConfigDocument(root, diagnostics), (key,), sorted({*keys_of(Config), "cases"}))
+    return root.without(*swept)
 
 
-def _cases(root: Node, errors: list[Diagnostic]) -> Iterator[tuple[str | None, dict[str, Any], Node]]:
+def _cases(root: Node, diagnostics: Diagnostics) -> Iterator[tuple[str | None, dict[str, Label], Node]]:
     """(label, keys, configuration) of each case, or of the configuration itself."""
     cases = root.get("cases")
-    base = root.with_value({key: value for key, value in root.value.items() if key != "cases"})
+    base = root.without("cases")
     if cases is None or cases.value is None:
         yield None, {}, base
         return
     if not cases.is_list or not cases.value:
-        errors.append(Diagnostic(cases.where, "cases", show(cases.plain()), "must be a list of mappings"))
+        diagnostics.reject(cases.where, "cases", "must be a list of mappings", show(cases.plain()))
         return
     seen: set[str] = set()
     for i, case in enumerate(cases.value):
         label = case.get("label").value if case.is_map and case.get("label") else None
         if not isinstance(label, str) or not label.strip() or not label.isprintable():
-            errors.append(
-                Diagnostic(
-                    case.where,
-                    f"cases[{i}].label",
-                    show(label) if label else "",
-                    "each case needs a label, a text on one line",
-                )
-            )
+            problem = "each case needs a label, a text on one line"
+            diagnostics.reject(case.where, f"cases[{i}].label", problem, show(label) if label else "")
             continue
         if label in seen:
-            errors.append(Diagnostic(case.where, f"cases[{i}].label", label, "is the label of an earlier case"))
+            diagnostics.reject(case.where, f"cases[{i}].label", "is the label of an earlier case", label)
         seen.add(label)
-        over = {key: value for key, value in case.value.items() if key not in CASE_KEYS}
+        over = case.without(*CASE_KEYS).value
         for key in [key for key in over if key not in SCENARIO_KEYS]:
             location = over.pop(key).where
             if key in keys_of(Config):
                 problem = "cannot differ between cases"
-                errors.append(Diagnostic(location, f"cases[{i}].{key}", "", problem, SCENARIO_KEYS))
+                diagnostics.reject(location, f"cases[{i}].{key}", problem, choices=SCENARIO_KEYS)
             else:
-                reject_unknown_key(ConfigDocument(root, errors), ("cases", i, key), [*CASE_KEYS, *SCENARIO_KEYS])
-        yield label, _keys(case, label, f"cases[{i}].keys", errors), merge(base, base.with_value(over))
+                reject_unknown_key(ConfigDocument(root, diagnostics), ("cases", i, key), [*CASE_KEYS, *SCENARIO_KEYS])
+        yield label, _keys(case, label, f"cases[{i}].keys", diagnostics), merge(base, base.with_value(over))
 
 
-def _keys(case: Node, label: str, path: str, errors: list[Diagnostic]) -> dict[str, Any]:
+def _keys(case: Node, label: str, path: str, diagnostics: Diagnostics) -> dict[str, Label]:
     """The columns of a case and their values; by default only its label."""
     columns = case.get("keys")
     if columns is None:
         return {"case": label}
     keys = columns.plain()
     if not isinstance(keys, dict) or not all(isinstance(one, str | int | float) for one in keys.values()):
-        errors.append(Diagnostic(columns.where, path, show(keys), "must be a mapping of columns to texts or numbers"))
+        diagnostics.reject(columns.where, path, "must be a mapping of columns to texts or numbers", show(keys))
         return {}
     for key in keys:
         if key != "case" and re.split(r"[.\[]", str(key))[0] not in SCENARIO_KEYS:
-            errors.append(Diagnostic(columns.value[key].where, f"{path}.{key}", "", "is no key that can be swept"))
+            diagnostics.reject(columns.value[key].where, f"{path}.{key}", "is no key that can be swept")
     return keys
 
 
-def _options(node: Node, path: KeyPath, errors: list[Diagnostic]) -> list[tuple[Node, dict[KeyPath, Any]]]:
+def _options(node: Node, path: KeyPath, diagnostics: Diagnostics) -> Swept:
     """All combinations of the sweeps in a node, each with the swept values by path."""
     if is_sweep(node):
-        return _sweep(node, path, errors)
+        return _sweep(node, path, diagnostics)
     if node.is_map:
-        children = [(key, _options(child, (*path, key), errors)) for key, child in node.value.items()]
-        rebuild: Any = dict
+        children = [(key, _options(child, (*path, key), diagnostics)) for key, child in node.value.items()]
     elif node.is_list:
-        children = [(i, _options(child, (*path, i), errors)) for i, child in enumerate(node.value)]
-        rebuild = _values
+        children = [(i, _options(child, (*path, i), diagnostics)) for i, child in enumerate(node.value)]
     else:
         return [(node, {})]
     if all(len(options) == 1 and not options[0][1] for _, options in children):
         return [(node, {})]
-    combinations: list[tuple[Node, dict[KeyPath, Any]]] = []
+    combinations: Swept = []
     for combination in product(*(options for _, options in children)):
-        pairs = [(key, child) for (key, _), (child, _) in zip(children, combination, strict=True)]
+        nodes = [child for child, _ in combination]
         picks = {place: value for _, chosen in combination for place, value in chosen.items()}
-        combinations.append((node.with_value(rebuild(pairs)), picks))
+        value = dict(zip(node.value, nodes, strict=True)) if node.is_map else nodes
+        combinations.append((node.with_value(value), picks))
         if len(combinations) > MAX_SCENARIOS:
             break
     return combinations
 
 
-def _values(pairs: Sequence[tuple[Any, Node]]) -> list[Node]:
-    return [value for _, value in pairs]
-
-
-def _sweep(node: Node, path: KeyPath, errors: list[Diagnostic]) -> list[tuple[Node, dict[KeyPath, Any]]]:
+def _sweep(node: Node, path: KeyPath, diagnostics: Diagnostics) -> Swept:
     key, options = key_path(path), node.value["sweep"]
     try:
         options = _range(options)
     except ValueError as error:
-        errors.append(Diagnostic(options.where, f"{key}.sweep", "", str(error)))
+        diagnostics.reject(options.where, f"{key}.sweep", str(error))
         return []
     for other in node.value:
         if other != "sweep":
-            errors.append(Diagnostic(node.value[other].where, f"{key}.{other}", "", "is not allowed beside sweep"))
+            diagnostics.reject(node.value[other].where, f"{key}.{other}", "is not allowed beside sweep")
     if not options.is_list or not options.value:
         problem = "must be a list of values, {from, to, step} or {from, to, per_decade}"
-        errors.append(Diagnostic(options.where, f"{key}.sweep", show(options.plain()), problem))
+        diagnostics.reject(options.where, f"{key}.sweep", problem, show(options.plain()))
         return []
     labels = option_labels([option.plain() for option in options.value])
     variants = []
     for option, label in zip(options.value, labels, strict=True):
         if labels.count(label) > 1:
-            errors.append(Diagnostic(option.where, f"{key}.sweep", show(label), "is listed twice"))
-        variants += [(inner, {path: label, **picks}) for inner, picks in _options(option, path, errors)]
+            diagnostics.reject(option.where, f"{key}.sweep", "is listed twice", show(label))
+        variants += [(inner, {path: label, **picks}) for inner, picks in _options(option, path, diagnostics)]
     return variants
 
 
@@ -260,7 +280,7 @@ def _spaced(options: Node) -> Node:
     return options.with_value([options.with_value(value) for value in distinct])
 
 
-def option_labels(options: Sequence[Any]) -> list[Any]:
+def option_labels(options: Sequence[object]) -> list[Label]:
     """The label of each option of a sweep: a scalar's value; a mapping's kind and the keys that differ.
 
     >>> option_labels([6, 8])
@@ -271,21 +291,15 @@ def option_labels(options: Sequence[Any]) -> list[Any]:
     return [_option_label(option, options) for option in options]
 
 
-def _option_label(option: Any, options: Sequence[Any]) -> Any:
+def _option_label(option: object, options: Sequence[object]) -> Label:
     if not isinstance(option, dict):
         return option if isinstance(option, int | float | str) else (show(option) or str(option))
     kind = option.get("kind")
     same_kind = [other for other in options if isinstance(other, dict) and other.get("kind") == kind]
-    differing = [
-        key for key, value in option.items()
-        if key != "kind" and any(other.get(key) != value for other in same_kind) and not _is_plain_sweep(value)
-    ]  # fmt: skip
+    plain = {key: value for key, value in option.items() if not (isinstance(value, dict) and "sweep" in value)}
+    differing = [key for key in plain if key != "kind" and any(other.get(key) != plain[key] for other in same_kind)]
     parts = [f"{key}={show(option[key]) or option[key]}" for key in differing]
     return " ".join([str(kind)] * ("kind" in option) + parts) or "{}"
-
-
-def _is_plain_sweep(value: Any) -> bool:
-    return isinstance(value, dict) and "sweep" in value
 
 
 def _short_names(paths: Sequence[KeyPath]) -> dict[KeyPath, str]:

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switching modes that carry flows: transport, times, and their sections of the resolved configuration."""
 
-from typing import Any
-
 from flitlab.models.registry import make
 from flitlab.models.switching.byte_switching import ByteSwitching
 from flitlab.models.switching.datagram import Datagram
-from flitlab.models.switching.switching_mode import FLOWS, SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.law import TransportSpec
 from flitlab.sim.config.draft import Draft
@@ -18,7 +16,7 @@ LONG_LIVED_LOAD = 1.0
 
 def counts_flows(draft: Draft) -> bool:
     """Whether the switching mode carries flows."""
-    return draft.switching_mode is not None and draft.switching_mode.counts == FLOWS
+    return draft.switching_mode is not None and draft.switching_mode.counts == "flows"
 
 
 def has_long_lived_flows(draft: Draft) -> bool:
@@ -116,7 +114,7 @@ def validate_window(draft: Draft, switching_mode: SwitchingMode, topology: Topol
             draft.warn(f"transport.{key}", f"{ends}, before a {what} of {timeout:g} ms can expire: {consequence}")
 
 
-def plain_flows(draft: Draft, routing: dict[str, Any], transport: TransportSpec, finite: bool) -> dict[str, Any]:
+def plain_flows(draft: Draft, routing: dict[str, object], transport: TransportSpec, finite: bool) -> dict[str, object]:
     """The sections besides ``switching:`` of modes that carry flows, with all defaults.
 
     Parameters

@@ -11,9 +11,8 @@ from typing import Any
 from flitlab.fluid.kinds.spec import COMMON
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
 from flitlab.sim.config.expand import SCENARIO_KEYS
-from flitlab.sim.config.keys import SECTIONS
 from flitlab.sim.config.overrides import DEFAULT_KINDS
-from flitlab.sim.config.schema import NEEDS, Config
+from flitlab.sim.config.schema import NEEDS, SECTIONS, Config
 from flitlab.sim.config.units import SHARE, quantity_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

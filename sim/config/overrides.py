@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes to a configuration before validation: deep merging, ``--set`` and ``quick:``."""
 
-import re
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
 from flitlab.models.registry import UnknownKindError, kind_key, spec_class
-from flitlab.sim.config.compose import MAX_DEPTH
-from flitlab.sim.config.errors import ConfigError, Diagnostic
-from flitlab.sim.config.load import KeyPath, Node, load_text
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostics, KeyPath, parse_path
+from flitlab.sim.config.text import MAX_DEPTH, Node, load_text
 
 KIND_INDEPENDENT_KEYS = {
     "topology": ("hosts_per_switch", "host_capacity", "capacity", "capacity_of", "failures"),
@@ -99,16 +97,6 @@ def put(root: Node, path: KeyPath, value: Node) -> Node:
     raise ValueError(f"there is nothing under the value {root.plain()!r}")
 
 
-def parse_path(text: str) -> KeyPath:
-    """The keys and indices of ``cases[0].topology.n`` or ``cases.0.topology.n``.
-
-    >>> parse_path("cases[0].topology.n")
-    ('cases', 0, 'topology', 'n')
-    """
-    parts = [part for part in re.split(r"[.\[\]]", text) if part]
-    return tuple(int(part) if re.fullmatch("[0-9]{1,18}", part) else part for part in parts)
-
-
 def _place(text: str) -> KeyPath:
     """The path of a key to set. Raises ``ValueError``."""
     path = parse_path(text)
@@ -119,8 +107,8 @@ def _place(text: str) -> KeyPath:
     return path
 
 
-def apply_set(root: Node, text: str, errors: list[Diagnostic]) -> Node:
-    """``root`` with one ``--set key.path=value`` applied; errors are added to ``errors``.
+def apply_set(root: Node, text: str, diagnostics: Diagnostics) -> Node:
+    """``root`` with one ``--set key.path=value`` applied; errors are added.
 
     Another ``switching.mode`` is merged as a case is: keys that the mode does not have are dropped.
 
@@ -128,26 +116,27 @@ def apply_set(root: Node, text: str, errors: list[Diagnostic]) -> Node:
     ----------
     root: the configuration.
     text: ``key.path=value``.
-    errors: gets invalid changes.
+    diagnostics: gets invalid changes.
     """
     key, equals, value = text.partition("=")
     if not equals or not parse_path(key):
-        errors.append(Diagnostic("--set", text, "", "must have the form key.path=value"))
+        diagnostics.reject("--set", text, "must have the form key.path=value")
         return root
     try:
-        node, path = load_text(value, "--set", errors, lines=False), _place(key.strip())
+        node, path = load_text(value, "--set", diagnostics, lines=False), _place(key.strip())
         section = root.get(*path[:-1])
         if path[-2:] == ("switching", "mode") and section is not None and section.is_map:
             return put(root, path[:-1], merge(section, section.with_value({"mode": node}), "switching"))
         return put(root, path, node)
     except ConfigError as error:
-        errors += [Diagnostic("--set", key, value, diagnostic.problem) for diagnostic in error.errors]
+        for one in error.errors:
+            diagnostics.reject("--set", key, one.problem, value)
     except ValueError as error:
-        errors.append(Diagnostic("--set", key, value, str(error)))
+        diagnostics.reject("--set", key, str(error), value)
     return root
 
 
-def apply_quick(root: Node, errors: list[Diagnostic]) -> Node:
+def apply_quick(root: Node, diagnostics: Diagnostics) -> Node:
     """``root`` with its ``quick:`` mapping merged into it; keys may be paths such as ``measure.ticks``."""
     quick = root.get("quick")
     if quick is None or not quick.is_map:
@@ -158,5 +147,5 @@ def apply_quick(root: Node, errors: list[Diagnostic]) -> Node:
             old = root.get(*path)
             root = put(root, path, merge(old, value, str(path[-1])) if old else value)
         except ValueError as error:
-            errors.append(Diagnostic(value.where, f"quick.{key}", "", str(error)))
+            diagnostics.reject(value.where, f"quick.{key}", str(error))
     return root

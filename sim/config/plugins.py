@@ -6,9 +6,8 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from flitlab.sim.config.check import crash
-from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import crash
+from flitlab.sim.config.text import ConfigDocument
 
 
 class PluginError(Exception):
@@ -37,7 +36,7 @@ def load_plugins(document: ConfigDocument, base: Path, trusted: bool = True) -> 
     if untrusted := [] if trusted else [i for i, name in named if not is_loaded(path_of(name, base))]:
         for i in untrusted:
             document.reject(("plugins", i), UNTRUSTED)
-        raise ConfigError(document.errors)
+        document.diagnostics.raise_errors()
     for i, name in named:
         try:
             load_plugin(path_of(name, base))

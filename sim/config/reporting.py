@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.sim.config.section import BY_SHAPE, Name, Section, as_list
+from flitlab.sim.config.sections import BY_SHAPE, Name, Section, as_list
+from flitlab.sim.report.figures.registry import names, usual
 
 
 def _registered(name: str) -> str:
-    from flitlab.sim.report.figures.registry import names
-
     if name not in names():
         raise PydanticCustomError("not_a_choice", "is not one of the choices", {"choices": names()})
     return name
@@ -55,13 +54,8 @@ class PlotConfig(Section):
 class OutputsConfig(Section):
     """``outputs:`` figures and files of a run."""
 
-    figures: list[Figure] = [
-        "latency_load", "accepted_load", "saturation", "hops_load", "throughput", "completion", "slowdown",
-        "transports", "throughput_time", "performance", "steps", "utilisation", "timeline", "busbw_size", "time_size",
-        "cut",
-    ]  # fmt: skip
-    """[Figures](reference/figure.md) to draw, as far as the run has their data. ``bottleneck`` and ``budget`` only on
-    request."""
+    figures: list[Figure] = usual()
+    """[Figures](reference/figure.md) to draw, as far as the run has their data; the others are drawn on request."""
     relative_to: Which | None = None
     """Scenario that the completion times of the others are compared with: a label, or a mapping of swept keys."""
     plots: list[PlotConfig] = []
@@ -76,6 +70,8 @@ class OutputsConfig(Section):
     """Write report.html."""
     parquet: bool = False
     """Write tables as Parquet too."""
+    channels: bool = False
+    """Write channels.csv: the traffic of every channel (modes vct, wormhole, ideal and deflection)."""
 
 
 COMPARISONS = ("==", "<=", ">=", "<", ">")

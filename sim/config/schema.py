@@ -5,26 +5,36 @@ One :class:`Config` describes one scenario: cases and sweeps are expanded before
 switching and other components are mappings here; the registry has their keys.
 """
 
-from typing import Annotated, Any, Literal, Self
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from flitlab.models.registry import whole
+from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
+from flitlab.models.registry import UnknownKindError, names, spec_class, whole
 from flitlab.models.timeline.events import Event
 from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.transport.sizes import SizesSpec
-from flitlab.sim.config.experiments import (
+from flitlab.sim.config.diagnostics import KeyPath
+from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
+from flitlab.sim.config.sections import (
+    BY_SHAPE,
     AdaptiveConfig,
+    AnyLoads,
     BudgetConfig,
     CollectiveConfig,
+    Count,
+    Name,
+    PlacedLoads,
     RelativeConfig,
     SaturationConfig,
     SearchConfig,
-)  # fmt: skip
-from flitlab.sim.config.loads import AnyLoads, PlacedLoads
-from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
-from flitlab.sim.config.section import BY_SHAPE, Count, Name, Section, require_distinct
+    Section,
+    UntilConfig,
+    require_distinct,
+)
 
 
 class MessagesConfig(Section):
@@ -48,6 +58,9 @@ class MessagesConfig(Section):
     """An eager send completes at once, not when the message has left its host."""
     confirmed: bool = False
     """An eager send completes when the message is delivered."""
+    await_receive: bool = False
+    """The data of an eager message wait for its receive, while a buffered send completes at once: SimGrid's rule
+    (mode flow)."""
 
     @model_validator(mode="after")
     def _has_payload(self) -> Self:
@@ -55,6 +68,9 @@ class MessagesConfig(Section):
             raise PydanticCustomError("no_payload", "header_flits must be fewer than packet_flits")
         if self.buffered and self.confirmed:
             raise PydanticCustomError("done_twice", "a send is done at once (buffered) or late (confirmed), not both")
+        if self.await_receive and not self.buffered:
+            text = "await_receive is for buffered sends; those that wait themselves are rendezvous_bytes: 0"
+            raise PydanticCustomError("awaits", text)
         return self
 
 
@@ -93,6 +109,13 @@ class SourceConfig(Section):
     """Flow sizes in modes datagram and spray. null: long-lived flows."""
 
 
+WINDOW_KEYS = frozenset({"warmup", "ticks", "ci", "max_ticks"})
+"""Keys of ``measure:`` that replace the default window of a search."""
+
+MIN_PROBE_TICKS = 45_000
+"""Ticks of the shortest probe of a search, for short packets."""
+
+
 class MeasureConfig(Section):
     """``measure:`` warm-up and window of a run: in ticks, in modes datagram and spray in seconds."""
 
@@ -129,6 +152,11 @@ class MeasureConfig(Section):
         if self.ci is None:
             return self.ticks
         return 2 * self.ticks if self.max_ticks is None else self.max_ticks
+
+    def with_packet_times(self, mean_flits: float, times: int) -> Self:
+        """With a window of ``times`` packet times of ``mean_flits`` ticks each, a third of them warm-up."""
+        ticks = max(math.ceil(times * mean_flits), MIN_PROBE_TICKS)
+        return self.model_copy(update={"warmup": ticks // 3, "ticks": ticks - ticks // 3, "ci": None})
 
 
 class Config(Section):
@@ -194,6 +222,8 @@ class Config(Section):
     """Settings of loss budgets."""
     relative: RelativeConfig = RelativeConfig()
     """Settings of ``experiment: relative``."""
+    until: UntilConfig | None = None
+    """Precision at which draws end, of ``experiment: ceilings``."""
     search: SearchConfig | None = None
     """Settings of ``experiment: search``."""
     metrics: list[Which] = []
@@ -252,3 +282,109 @@ NEEDS = {
     "collective": ("topology", "routing", "collective"),
 }
 """Experiment -> required keys."""
+
+
+SECTIONS: dict[str, type[BaseModel] | None] = {
+    "topology": None, "routing": PathConfig, "traffic": SourceConfig, "transport": None, "application": None,
+    "placement": None, "switching": None,
+}  # fmt: skip
+"""Section whose keys depend on its ``kind`` -> model of the keys that all kinds share."""
+
+MAX_PATHS = 4
+"""A key with more places gets no hint."""
+
+
+def keys_of(model: type[BaseModel]) -> list[str]:
+    """The keys of the mapping that a model describes."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def models_at(model: type[BaseModel], path: KeyPath) -> list[type[BaseModel]]:
+    """The models of the mapping at ``path``, one for each form that it may have."""
+    models = [model]
+    for part in path:
+        models = [inner for one in models for inner in _models(_annotation(one, part))] or models
+    return models
+
+
+def literals_at(model: type[BaseModel], path: KeyPath) -> list[str]:
+    """The choices of the key at ``path``, or of ``kind`` in the mapping there."""
+    names = tuple(part for part in path if isinstance(part, str))
+    if not names:
+        return []
+    annotation = _annotation(models_at(model, names[:-1])[0], names[-1])
+    if annotation is None or not any(get_args(leaf) for leaf in _leaves(annotation)):
+        annotation = _annotation(models_at(model, path)[0], "kind")
+    return [str(leaf) for leaf in _leaves(annotation) if isinstance(leaf, str | int) and not isinstance(leaf, bool)]
+
+
+def paths_of_key(key: str, kinds: Mapping[str, object]) -> list[str]:
+    """The places of a key, such as ``switching.flit_ns``; empty if there are too many.
+
+    kinds: section of :data:`SECTIONS` -> kind of its component.
+    """
+    paths = list(_places(key, Config, ""))
+    for section, more in SECTIONS.items():
+        for model in [*_of_kinds(section, kinds.get(section)), *([more] if more else [])]:
+            paths += _places(key, model, f"{section}.")
+    if any(key in kind.model_fields for kind in ceiling_kinds().values()):
+        paths.append(f"ceilings[].{key}")
+    paths = sorted(dict.fromkeys(paths), key=lambda place: place.count("."))
+    return paths if len(paths) <= MAX_PATHS else []
+
+
+def sections(model: type[BaseModel] = Config, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """(path, model) of the whole configuration and of every mapping in it whose keys do not depend on a ``kind``.
+
+    Lists of mappings have ``[]`` behind their key, ``outputs.plots[]``.
+    """
+    yield path, model
+    for name, field in model.model_fields.items():
+        several = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
+        for inner in _models(field.annotation):
+            yield from sections(inner, f"{path}.{field.alias or name}{'[]' * several}".removeprefix("."))
+    if model is Config:
+        yield from ((name, shared) for name, shared in SECTIONS.items() if shared is not None)
+
+
+def modes_with(key: str) -> list[str]:
+    """The switching modes whose ``switching:`` has a key."""
+    return [mode for mode in names("switching") if key in spec_class("switching", mode).model_fields]
+
+
+def _of_kinds(section: str, kind: Any) -> list[type[BaseModel]]:
+    """The models of a section: of the given kind; for ``switching:`` those of all modes."""
+    if section == "switching":
+        return [spec_class(section, mode) for mode in names(section)]
+    try:
+        return [] if kind is None else [spec_class(section, kind)]
+    except (UnknownKindError, TypeError):
+        return []
+
+
+def _places(key: str, model: type[BaseModel], where: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        name = field.alias or name
+        if name == key:
+            yield where + name
+        is_list = any(get_origin(leaf) is list for leaf in _leaves(field.annotation))
+        for inner in _models(field.annotation):
+            yield from _places(key, inner, f"{where}{name}{'[]' * is_list}.")
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    return [leaf for leaf in _leaves(annotation) if isinstance(leaf, type) and issubclass(leaf, BaseModel)]
+
+
+def _annotation(model: type[BaseModel], key: str | int) -> object:
+    for name, field in model.model_fields.items():
+        if key in (name, field.alias):
+            return field.annotation
+    return None
+
+
+def _leaves(annotation: object) -> Iterator[object]:
+    """An annotation and all its arguments, recursively."""
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _leaves(argument)

@@ -3,18 +3,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.routes import Routes
-from flitlab.models.switching.switching_mode import PACKETS, SwitchingMode
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Epoch, SurvivingNetwork, Timeline, make_timeline
-from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.components import Components
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
-from flitlab.sim.config.loads import PlacedLoads
+from flitlab.sim.config.sections import PlacedLoads
 from flitlab.sim.engines.table import timeline_modes
 
 
@@ -54,19 +51,13 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
 
 
 def timeline_of(
-    draft: Draft,
-    components: Components,
-    topology: Topology,
-    routes: Routes,
-    switching_mode: SwitchingMode,
-    flit_ns: float | None,
+    draft: Draft, components: Components, switching_mode: SwitchingMode, flit_ns: float | None
 ) -> Timeline | None:
     """The timeline of a scenario; None without events, or, with errors added, if it is invalid.
 
     Parameters
     ----------
     draft, components: the configuration and its components.
-    topology, routes: of the components.
     switching_mode: in force.
     flit_ns: nanoseconds of a flit, None if unknown.
     """
@@ -83,15 +74,17 @@ def timeline_of(
     if BUDGET in draft.config.outputs.figures:
         draft.reject("timeline", "is not for budgets, which are of one network")
         return None
-    if switching_mode.counts == PACKETS and draft.runs_program:
+    if switching_mode.counts == "packets" and draft.runs_program:
         problem = (
             f"is not for programs in mode {switching_mode.mode}, where a message that loses a packet never arrives"
         )
         draft.reject("timeline", f"{problem}; modes flow and datagram take both")
         return None
-    if switching_mode.counts == PACKETS and isinstance(draft.config.loads, PlacedLoads):
+    if switching_mode.counts == "packets" and isinstance(draft.config.loads, PlacedLoads):
         draft.reject("timeline", "is not for a search, which needs a static network: list loads")
         return None
+    topology, routes = components.topology, components.routes
+    assert routes is not None
     try:
         tick_ns = switching_mode.tick_ns(topology, flit_ns)
     except SpecError:
@@ -103,17 +96,9 @@ def timeline_of(
     try:
         switching_mode.check_timeline(timeline, routes)
     except SpecError as error:
-        draft.reject(path_of_event(draft, error.key or "timeline"), str(error), error.choices)
+        draft.reject(draft.path_of_event(error.key or "timeline"), str(error), error.choices)
         return None
     return timeline
-
-
-def path_of_event(draft: Draft, key: str) -> str:
-    """The path of a key of an event: ``timeline.factor`` is that of the event that slows links most."""
-    factors = {i: event.factor for i, event in enumerate(draft.config.timeline or ()) if event.factor is not None}
-    if key != "timeline.factor" or not factors:
-        return key
-    return f"timeline[{min(factors, key=lambda i: factors[i])}].factor"
 
 
 def timeline_of_ceilings(draft: Draft, components: Components) -> Timeline | None:
@@ -129,7 +114,7 @@ def timeline_of_ceilings(draft: Draft, components: Components) -> Timeline | Non
     return _build_timeline(draft, components, Fraction(1))
 
 
-def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
+def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, object]:
     """``timeline:`` with all defaults, plain; {} without events."""
     if timeline is None:
         return {}
@@ -138,7 +123,6 @@ def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, Any]:
 
 def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | None) -> Timeline | None:
     """The timeline of the events; None if it is invalid."""
-    assert components.topology is not None
     events = draft.config.timeline or ()
     try:
         return make_timeline(
@@ -153,7 +137,7 @@ def _reject_late_events(draft: Draft, timeline: Timeline, switching_mode: Switch
     """Reject events after the end of a run; the length of a program is unknown."""
     if draft.runs_program:
         return
-    if switching_mode.counts == PACKETS:
+    if switching_mode.counts == "packets":
         warmup, ticks = draft.config.measure.warmup, draft.config.measure.ticks
         ticks += 0 if warmup == "auto" else warmup
         for epoch in timeline.epochs:

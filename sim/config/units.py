@@ -9,12 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.closest_match import closest_match
-from flitlab.sim.config.errors import Diagnostic, key_path, show
-from flitlab.sim.config.load import KeyPath, Node
+from flitlab.sim.config.diagnostics import Diagnostics, KeyPath, show
+from flitlab.sim.config.text import Node
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 """A number without unit, as a regular expression of Python and of JSON schemas."""
@@ -102,41 +101,43 @@ def quantity_of(key: str, section: str = "") -> Quantity | None:
     return QUANTITIES.get(key.rpartition("_")[2])
 
 
-def without_units(node: Node, errors: list[Diagnostic], path: KeyPath = (), quantity: Quantity | None = None) -> Node:
+def without_units(node: Node, diagnostics: Diagnostics, path: KeyPath = (), quantity: Quantity | None = None) -> Node:
     """A configuration with plain numbers in place of numbers with units.
 
     Parameters
     ----------
     node: the configuration.
-    errors: gets numbers that cannot be converted.
+    diagnostics: gets numbers that cannot be converted.
     path: of the node.
     quantity: of the key that holds the node.
     """
     if node.is_map:
-        value: Any = {}
+        value: dict[str, Node] = {}
         for key, inner in node.value.items():
             if key in KEYS_WITHOUT_UNITS:
                 value[key] = inner
                 continue
             name, above = key.rpartition(".")[2], str(path[-1]) if path else key.rpartition(".")[0]
             within = quantity if key in RANGE_KEYS else quantity_of(name, above)
-            value[key] = without_units(inner, errors, (*path, key), within)
+            value[key] = without_units(inner, diagnostics, (*path, key), within)
         return node.with_value(value)
     if node.is_list:
-        return node.with_value([without_units(one, errors, (*path, i), quantity) for i, one in enumerate(node.value)])
-    return node if not isinstance(node.value, str) else _plain(node, errors, path, quantity)
+        return node.with_value(
+            [without_units(one, diagnostics, (*path, i), quantity) for i, one in enumerate(node.value)]
+        )
+    return node if not isinstance(node.value, str) else _plain(node, diagnostics, path, quantity)
 
 
 RANGE_KEYS = ("sweep", "from", "to", "step")
 """Keys of sweeps whose values belong to the key above."""
 
 
-def _plain(node: Node, errors: list[Diagnostic], path: KeyPath, quantity: Quantity | None) -> Node:
+def _plain(node: Node, diagnostics: Diagnostics, path: KeyPath, quantity: Quantity | None) -> Node:
     try:
         number = (quantity or SHARE).number(node.value)
     except OverflowError as error:
         choices = tuple((quantity or PERCENTAGE).units)
-        errors.append(Diagnostic(node.where, key_path(path), show(node.value), str(error), choices))
+        diagnostics.reject(node.where, path, str(error), show(node.value), choices)
         return node.with_value(None)
     if quantity is None:
         return node if number is None else node.with_value(float(number))  # also of 100%, as a count is a whole number
@@ -144,8 +145,6 @@ def _plain(node: Node, errors: list[Diagnostic], path: KeyPath, quantity: Quanti
         unit = re.sub(rf"\s*{NUMBER}\s*", "", node.value, count=1).strip()
         problem = f"is no {quantity.name}: must be a number, of {quantity.base} if it has no unit"
         choices = tuple(quantity.units)
-        errors.append(
-            Diagnostic(node.where, key_path(path), show(node.value), problem, choices, closest_match(unit, choices))
-        )
+        diagnostics.reject(node.where, path, problem, show(node.value), choices, closest_match(unit, choices))
         return node.with_value(None)
     return node.with_value(number)

@@ -8,23 +8,40 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import LONGEST_RUN
 
-# Indices of Snapshot.scalars. All are totals since tick 0, except the two maxima.
-CREATED_PACKETS = 0
-CREATED_FLITS = 1
-SENT_PACKETS = 2  # left their source queue
-DELIVERED_PACKETS = 3
-DELIVERED_FLITS = 4
-LATENCY = 5  # creation to tail at the destination, summed over delivered packets
-NETWORK_LATENCY = 6  # the same, from the tick at which the head left the source queue
-HOPS = 7  # channels between switches, summed over delivered packets
-HOPS_MAX = 8
-DEFLECTIONS = 9  # channels off every minimal path, summed over delivered packets
-GRANTS = 10  # of network and ejection channels: packet-hops
-OCCUPANCY_MAX = 11  # packets resident in one switch (deflection; 0 in vct)
-EVENTS = 12  # the engine's own measure of work; engines need not agree on it
-DROPPED_PACKETS = 13  # on links and in switches that failed
-DROPPED_FLITS = 14
-SCALARS = 15
+
+class _Scalar(NamedTuple):
+    """Indices of Snapshot.scalars. All are totals since tick 0, except the maxima."""
+
+    CREATED_PACKETS: int = 0
+    CREATED_FLITS: int = 1
+    SENT_PACKETS: int = 2  # left their source queue
+    DELIVERED_PACKETS: int = 3
+    DELIVERED_FLITS: int = 4
+    LATENCY: int = 5  # creation to tail at the destination, summed over delivered packets
+    NETWORK_LATENCY: int = 6  # the same, from the tick at which the head left the source queue
+    HOPS: int = 7  # channels between switches, summed over delivered packets
+    HOPS_MAX: int = 8
+    DEFLECTIONS: int = 9  # channels off every minimal path, summed over delivered packets
+    GRANTS: int = 10  # of network and ejection channels: packet-hops
+    OCCUPANCY_MAX: int = 11  # packets resident in one switch (deflection; 0 in vct)
+    EVENTS: int = 12  # the engine's own measure of work; engines need not agree on it
+    DROPPED_PACKETS: int = 13  # on links and in switches that failed
+    DROPPED_FLITS: int = 14
+    VC_WAITS: int = 15  # ticks that heads waited for an output VC, summed (deflection, rule vc)
+    INPUT_PACKETS_MAX: int = 16  # packets of one input in its switch (deflection, rules vc and frame)
+
+
+Scalar = _Scalar()
+
+
+class _ChannelCounter(NamedTuple):
+    """Columns of Snapshot.channels: totals since tick 0."""
+
+    FLITS: int = 0  # granted; of a packet that is granted as a whole, all in the tick of the grant
+    PACKETS: int = 1  # whose first flit was granted
+
+
+ChannelCounter = _ChannelCounter()
 
 HOP_BUCKETS = 256
 """Size of the histograms of hops and deflections; the last bucket holds all packets with more."""
@@ -60,11 +77,13 @@ class Outstanding(NamedTuple):
 class Snapshot:
     """Counters at the start of tick ``tick``: everything that happened in ticks [0, tick).
 
-    scalars: int64 [SCALARS]. histogram: int64, packets by latency bucket (``flitlab.models.histogram``).
+    scalars: int64 [scalars]. histogram: int64, packets by latency bucket (``flitlab.models.histogram``).
     hops, deflections: int64 [HOP_BUCKETS], delivered packets by their number of hops or deflections.
     created: int64 [hosts], flits by source. channel_flits: int64 [channels], flits granted.
     delivered, present: flits delivered so far, and flits in flight. outstanding: None where routes are not fixed at the
-    creation of packets, and where :func:`can_count_outstanding` is False.
+    creation of packets, and where :func:`can_count_outstanding` is False. channels: int64 [channels + 2 * hosts,
+    :data:`ChannelCounter`], the traffic of the channels between switches, then of those from each host, then of those
+    to each host; None unless the run counts it.
     """
 
     tick: int
@@ -77,6 +96,7 @@ class Snapshot:
     delivered: Flows
     present: Flows
     outstanding: Outstanding | None = None
+    channels: Ints | None = None
 
 
 MAX_OUTSTANDING, OUTSTANDING_DIVISOR = 10_000, 16
@@ -87,17 +107,28 @@ Counting takes 1 % of a run below saturation, and would take up to a third of it
 
 
 def can_count_outstanding(scalars: Ints) -> bool:
-    """Whether outstanding packets are few enough to be counted by channel; scalars: int64 [SCALARS]."""
-    created, delivered = int(scalars[CREATED_PACKETS]), int(scalars[DELIVERED_PACKETS])
+    """Whether outstanding packets are few enough to be counted by channel; scalars: int64 [scalars]."""
+    created, delivered = int(scalars[Scalar.CREATED_PACKETS]), int(scalars[Scalar.DELIVERED_PACKETS])
     return created - delivered <= max(MAX_OUTSTANDING, created // OUTSTANDING_DIVISOR)
 
 
 class PacketLog(NamedTuple):
-    """Every delivered packet, sorted by id; int64 [packets] each. delivered: tick of the tail; hops: channels."""
+    """Every delivered packet, sorted by id; int64 [packets] each.
+
+    delivered: tick of the tail. hops: channels between switches. created, started: ticks at which it was created, and
+    left its source queue. destination: host. flits, deflections: numbers. send: the operation whose message it belongs
+    to, -1 where hosts draw their packets.
+    """
 
     identity: Ints
     delivered: Ints
     hops: Ints
+    created: Ints
+    started: Ints
+    destination: Ints
+    flits: Ints
+    deflections: Ints
+    send: Ints
 
 
 def check_tick_limit(until: int) -> None:
@@ -113,7 +144,7 @@ class Run(Protocol):
         """Simulate ticks up to, not including, ``until``; raises ``ValueError`` beyond 2**30."""
 
     def scalars(self) -> Ints:
-        """The scalar counters at this tick, int64 [SCALARS] (cheap; for batches)."""
+        """The scalar counters at this tick, int64 [scalars] (cheap; for batches)."""
 
     def backlog(self) -> Ints:
         """Flits created and not delivered, by source, int64 [hosts] (cheap; for batches)."""
@@ -128,10 +159,16 @@ class Run(Protocol):
         """Whether packets in the network wait for each other in a cycle."""
 
 
-# What delayed an operation last: Execution.cause is 4 * operation + one of these; -1: nothing.
-FINISHED, STARTED = 0, 1  # the end, or the start, of that operation
-PROCESSOR = 2  # the processor, which the operation held
-MESSAGE = 3  # of a receive: the message of that send
+class _Cause(NamedTuple):
+    """What delayed an operation last: Execution.cause is 4 * operation + one of these; -1: nothing."""
+
+    FINISHED: int = 0  # the end of that operation
+    STARTED: int = 1  # its start
+    PROCESSOR: int = 2  # the processor, which the operation held
+    MESSAGE: int = 3  # of a receive: the message of that send
+
+
+Cause = _Cause()
 
 
 @dataclass(frozen=True)
@@ -141,7 +178,7 @@ class Execution:
     ready, start, finish: int64 [operations]: all dependencies are met; the processor is allocated (a receive: to take
     in the message); the operation is complete. queued: int64 [operations], of sends: the message, or its request to
     send, joined the queue of the host. delivered: int64 [operations], of sends: the receiving host has the whole
-    message. cause: int64 [operations], what delayed the operation last: 4 * operation + one of the constants above.
+    message. cause: int64 [operations], what delayed the operation last: 4 * operation + a :data:`Cause`.
     """
 
     resolution: int

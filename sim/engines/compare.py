@@ -5,7 +5,6 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.sim.engines.base import (
-    EVENTS,
     EngineMismatch,
     Execution,
     FluidRun,
@@ -13,6 +12,7 @@ from flitlab.sim.engines.base import (
     PacketProgramRun,
     ProgramStatus,
     Run,
+    Scalar,
     Snapshot,
 )
 
@@ -43,7 +43,7 @@ def compare_logs(compiled: PacketLog, reference: PacketLog, tick: int) -> None:
 def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
     """Raise :class:`EngineMismatch` with the first counter in which two snapshots differ."""
     differ = np.flatnonzero(compiled.scalars != reference.scalars)
-    for place in differ[differ != EVENTS]:
+    for place in differ[differ != Scalar.EVENTS]:
         values = f"compiled {compiled.scalars[place]}, reference {reference.scalars[place]}"
         raise EngineMismatch(f"engines differ at tick {compiled.tick}: scalar {place}: {values}")
     pairs = {
@@ -61,6 +61,8 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
     if compiled.outstanding is not None and reference.outstanding is not None:
         for part in ("on_route", "ungranted"):
             pairs[f"outstanding.{part}"] = tuple(getattr(s.outstanding, part) for s in (compiled, reference))
+    if compiled.channels is not None and reference.channels is not None:
+        pairs["channels"] = compiled.channels, reference.channels
     for name, (a, b) in pairs.items():
         if not np.array_equal(a, b):
             where = np.argwhere(a != b)[0].tolist()

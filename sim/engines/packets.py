@@ -12,10 +12,12 @@ from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import HOP_BUCKETS, SCALARS, Flows, PacketLog, Snapshot, check_tick_limit
+from flitlab.sim.engines import base
+from flitlab.sim.engines.base import HOP_BUCKETS, Flows, PacketLog, Scalar, Snapshot, check_tick_limit
 
-# Columns of PacketRun.rows: ticks, hosts, flits, and the number that both engines know a packet by.
-CREATED, SOURCE, DESTINATION, FLITS, IDENTITY, SENT, DELIVERED = range(7)
+# Columns of PacketRun.rows: ticks, hosts, flits, channels between switches, and the number that both engines know a
+# packet by.
+CREATED, SOURCE, DESTINATION, FLITS, IDENTITY, SENT, DELIVERED, DROPPED, HOPS = COLUMNS = range(9)
 
 NEVER = 1 << 40
 """Tick of an event that has not happened."""
@@ -24,9 +26,10 @@ NEVER = 1 << 40
 class PacketRun(ABC):
     """A :class:`~flitlab.sim.engines.base.Run` whose engine computes when packets are sent and delivered.
 
-    Channels between switches and hops are not modelled; their counters stay 0. Memory grows with every packet.
+    Memory grows with every packet.
 
-    rows: int64 [packets, 7], all packets created so far, by tick of creation, then by host. now: the current tick.
+    rows: int64 [packets, COLUMNS], all packets created so far, by tick of creation, then by host. channel_flits: int64
+    [channels], flits granted. now: the current tick.
     """
 
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool = False):
@@ -35,7 +38,8 @@ class PacketRun(ABC):
         self._arrivals, self._seed = arrivals, seed
         self._packets = make_packets(scenario.traffic, source.flits, source.shares)
         self.topology, self.now = scenario.topology, 0
-        self.rows = np.zeros((0, 7), np.int64)
+        self.rows = np.zeros((0, len(COLUMNS)), np.int64)
+        self.channel_flits = np.zeros(self.topology.channels, np.int64)
         self._coming = [self._drawn(host) for host in range(self.topology.hosts) if arrivals.keep[host] >= 0]
         self._next = [next(coming) for coming in self._coming]
 
@@ -54,7 +58,7 @@ class PacketRun(ABC):
             while self._next[place][CREATED] < until:
                 created.append(self._next[place])
                 self._next[place] = next(coming)
-        self.rows = np.vstack([self.rows, np.array(sorted(created), np.int64).reshape(-1, 7)])
+        self.rows = np.vstack([self.rows, np.array(sorted(created), np.int64).reshape(-1, len(COLUMNS))])
         self.move(first, until)
         self.now = max(self.now, until)
 
@@ -66,7 +70,7 @@ class PacketRun(ABC):
             to = destination(self._packets, self._seed, host, sequence)
             flits = length(self._packets, self._seed, host, counter)
             identity = sequence * self.topology.hosts + host
-            yield [int(position) >> self._arrivals.shift, host, int(to), int(flits), identity, NEVER, NEVER]
+            yield [int(position) >> self._arrivals.shift, host, int(to), int(flits), identity, NEVER, NEVER, NEVER, 0]
             sequence += 1
 
     def _sent(self) -> Bools:
@@ -75,29 +79,40 @@ class PacketRun(ABC):
     def _delivered(self) -> Bools:
         return self.rows[:, DELIVERED] < self.now
 
+    def _gone(self) -> Bools:
+        """Whether each packet has been delivered or dropped, bool [packets]."""
+        return self._delivered() | (self.rows[:, DROPPED] < self.now)
+
     def scalars(self) -> Ints:
-        """The scalar counters at this tick, int64 [SCALARS]."""
+        """The scalar counters at this tick, int64 [scalars]."""
         rows, delivered = self.rows, self.rows[self._delivered()]
         late = [(delivered[:, DELIVERED] - delivered[:, since]).sum() for since in (CREATED, SENT)]
         sent, flits = self._sent().sum(), delivered[:, FLITS].sum()
         counts = [len(rows), rows[:, FLITS].sum(), sent, len(delivered), flits, *late]
-        return np.array(counts + [0] * (SCALARS - len(counts)), np.int64)
+        scalars = np.array(counts + [0] * (len(Scalar) - len(counts)), np.int64)
+        scalars[base.Scalar.HOPS], scalars[base.Scalar.HOPS_MAX] = (
+            delivered[:, HOPS].sum(),
+            delivered[:, HOPS].max(initial=0),
+        )
+        dropped = rows[self._gone() & ~self._delivered()]
+        scalars[base.Scalar.DROPPED_PACKETS], scalars[base.Scalar.DROPPED_FLITS] = len(dropped), dropped[:, FLITS].sum()
+        return scalars
 
     def backlog(self) -> Ints:
-        """Flits created and not delivered, by source, int64 [hosts]."""
-        return self._flows(self.rows[~self._delivered()]).sources
+        """Flits created and neither delivered nor dropped, by source, int64 [hosts]."""
+        return self._flows(self.rows[~self._gone()]).sources
 
     def snapshot(self) -> Snapshot:
         """All counters at this tick."""
         rows, delivered, latency = self.rows, self._delivered(), np.zeros(BUCKETS, np.int64)
         for ticks in rows[delivered, DELIVERED] - rows[delivered, CREATED]:
             latency[bucket(ticks)] += 1
-        hops = np.zeros(HOP_BUCKETS, np.int64)
-        hops[0] = delivered.sum()
+        hops, deflections = np.zeros((2, HOP_BUCKETS), np.int64)
+        np.add.at(hops, np.minimum(rows[delivered, HOPS], HOP_BUCKETS - 1), 1)
+        deflections[0] = delivered.sum()
         return Snapshot(
-            self.now, self.scalars(), latency, hops, hops, self._flows(rows).sources,
-            np.zeros(self.topology.channels, np.int64), self._flows(rows[delivered]),
-            self._flows(rows[self._sent() & ~delivered]),
+            self.now, self.scalars(), latency, hops, deflections, self._flows(rows).sources,
+            self.channel_flits.copy(), self._flows(rows[delivered]), self._flows(rows[self._sent() & ~self._gone()]),
         )  # fmt: skip
 
     def _flows(self, rows: Ints) -> Flows:
@@ -112,7 +127,11 @@ class PacketRun(ABC):
         """The log of all delivered packets, sorted by id."""
         rows = self.rows[self._delivered()]
         rows = rows[np.argsort(rows[:, IDENTITY])]
-        return PacketLog(rows[:, IDENTITY], rows[:, DELIVERED], np.zeros(len(rows), np.int64))
+        none = np.zeros(len(rows), np.int64)
+        return PacketLog(
+            rows[:, IDENTITY], rows[:, DELIVERED], rows[:, HOPS], rows[:, CREATED], rows[:, SENT], rows[:, DESTINATION],
+            rows[:, FLITS], deflections=none, send=none - 1,
+        )  # fmt: skip
 
     def deadlocked(self) -> bool:
         """Whether packets wait for each other in a cycle: never, since they wait only for time."""

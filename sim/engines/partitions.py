@@ -3,9 +3,10 @@
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
-from flitlab.models.rules.tables import UGAL_GLOBAL
+from flitlab.models.rules.tables import Selection
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
+from flitlab.models.topology.flit_times import flit_times
 
 MIN_PARALLEL_WORK = 256
 """The least switches times lookahead ticks for which several threads are used."""
@@ -13,9 +14,11 @@ MIN_PARALLEL_WORK = 256
 
 def single_thread_reason(scenario: Scenario[Vct]) -> str:
     """Return why a run of virtual cut-through is single-threaded, '' if it can be partitioned."""
+    if scenario.follows_trace:
+        return "a trace is single-threaded: its packets may await those of any host"
     if scenario.timeline is not None:
         return "a run with a timeline is single-threaded"
-    if scenario.routes.select == UGAL_GLOBAL:
+    if scenario.routes.select == Selection.UGAL_GLOBAL:
         return "ugal with mode global reads the queues of the whole network, so a run is single-threaded"
     switches, ticks = scenario.topology.switches, lookahead(scenario)
     if switches * ticks < MIN_PARALLEL_WORK:
@@ -29,11 +32,14 @@ def lookahead(scenario: Scenario[Vct]) -> int:
 
     The delays of channels are included. For a program, neither does a delivery reach a send that waits for it.
     """
-    model, topology, last = scenario.switching, scenario.topology, _shortest_packet(scenario) - 1
-    channel = model.switch + model.link + model.header + _minimum(topology.delay)
+    model, topology, flits = scenario.switching, scenario.topology, _shortest_packet(scenario)
+    ticks, of_hosts, _ = flit_times(topology)
+    channel = model.switch + model.link + model.header + _minimum(topology.delay + ticks - 1)
+    last = (flits - 1) * min(of_hosts, int(ticks.min(initial=of_hosts)))
     credit = last + model.credit + _minimum(model.credit_delays(topology))
     if isinstance(scenario.work, Workload):
-        return min(channel, credit, last + model.switch + model.ejection + _minimum(topology.access_delay))
+        delivery = flits * of_hosts - 1 + model.switch + model.ejection + _minimum(topology.access_delay)
+        return min(channel, credit, delivery)
     return min(channel, credit)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection, Rule
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines import switching_modes as switching_modes  # registers their engines
 from flitlab.sim.engines.compare import BothApplicationRun, BothRun
@@ -13,8 +14,9 @@ from flitlab.sim.engines.table import engines_by_mode, engines_of, single_thread
 
 
 def start(
-    engine: str, scenario: Scenario, load: float = 1.0, seed: int = 1, log: bool = False, threads: int = 1
-) -> Any:
+    engine: str, scenario: Scenario, load: float = 1.0, seed: int = 1, log: bool = False, threads: int = 1,
+    channels: bool = False,
+) -> Any:  # fmt: skip
     """Start a run of a scenario at tick 0.
 
     Parameters
@@ -30,6 +32,8 @@ def start(
     threads : int
         Threads of the run, if partitions of the network can share it
         (:func:`~flitlab.sim.engines.table.single_thread_reason`). Results do not depend on it.
+    channels : bool
+        Whether snapshots have the traffic of channels (:class:`~flitlab.sim.engines.base.Snapshot`).
 
     Returns
     -------
@@ -48,8 +52,15 @@ def start(
     if engine != "both":
         threads = min(threads, scenario.topology.switches)
         options = {} if threads == 1 or single_thread_reason(engine, scenario) else {"threads": threads}
-        return engines_of(scenario.switching).start(engine)(scenario, load, seed, log, **options)
-    compiled, reference = (start(name, scenario, load, seed, log=True) for name in ("compiled", "reference"))
+        run = engines_of(scenario.switching).start(engine)(scenario, load, seed, log, **options)
+        if channels and not hasattr(run, "count_channels"):
+            raise ValueError(f"mode {scenario.switching.mode} does not count the traffic of channels")
+        if channels:
+            run.count_channels()
+        return run
+    compiled, reference = (
+        start(name, scenario, load, seed, log=True, channels=channels) for name in ("compiled", "reference")
+    )
     if (both := engines_of(scenario.switching).both) is not None:
         return both(compiled, reference)
     return (BothApplicationRun if isinstance(scenario.work, Workload) else BothRun)(compiled, reference)
@@ -60,6 +71,11 @@ def packet_watch(engine: str, switching_mode: SwitchingMode) -> Callable[..., An
 
     Raises ``ValueError`` for a switching mode whose packets cannot be followed, ``KeyError`` for another engine.
     """
+    if isinstance(switching_mode, Deflection) and switching_mode.rule != Rule.POOL:
+        raise ValueError(
+            f"switching.rule = {switching_mode.rule!r}: packets of deflection are followed under rule 'pool' only, "
+            "where all flits of a packet leave a switch in a row"
+        )
     watches = engines_of(switching_mode).watches
     if not watches:
         raise ValueError(

@@ -3,14 +3,15 @@
 
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.jit import interpreted
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.datagram import Datagram
-from flitlab.models.switching.deflection import Deflection
+from flitlab.models.switching.deflection import Deflection, Rule
 from flitlab.models.switching.flow import Flow
 from flitlab.models.switching.ideal import Ideal
 from flitlab.models.switching.spray import Spray
@@ -30,82 +31,85 @@ def _vct_kernel_key(scenario: Scenario[Vct]) -> tuple[bool, bool]:
     from flitlab.sim.engines.compiled.ugal import uses_congestion
 
     select = scenario.routes.select
-    return scenario.switching.shared_input or select == ADAPTIVE, bool(interpreted(uses_congestion)(select))
+    return scenario.switching.shared_input or select == Selection.ADAPTIVE, bool(interpreted(uses_congestion)(select))
 
 
 @runs(Vct, single_thread_reason, _vct_kernel_key)
 def vct() -> Engines:
     """Return the engines of virtual cut-through, and the watches of single packets."""
     from flitlab.sim.engines.compiled import vct as kernel
-    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.compiled.vct.timeline import VctTimelineRun
     from flitlab.sim.engines.reference.vct import VctNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def timeline_run() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.vct.timeline import VctTimelineRun
-
-        return VctTimelineRun
-
     watches = {"compiled": compiled.VctWatch, "reference": reference.VctWatch}
-    return Engines(VctNetwork, _network_start(partial(start, kernel), timeline_run), watches=watches)
+    return Engines(VctNetwork, _network_start(kernel, VctTimelineRun), watches=watches)
 
 
 @runs(Wormhole)
 def wormhole() -> Engines:
     """Return the engines of wormhole switching, and the watches of single packets."""
     from flitlab.sim.engines.compiled import wormhole as kernel
-    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.compiled.wormhole.timeline import WormholeTimelineRun
     from flitlab.sim.engines.reference.wormhole import WormholeNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def timeline_run() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.wormhole.timeline import WormholeTimelineRun
-
-        return WormholeTimelineRun
-
     watches = {"compiled": compiled.WormholeWatch, "reference": reference.WormholeWatch}
-    return Engines(WormholeNetwork, _network_start(partial(start, kernel), timeline_run), watches=watches)
+    return Engines(WormholeNetwork, _network_start(kernel, WormholeTimelineRun), watches=watches)
 
 
-@runs(Deflection)
+def _deflection_kernel_key(scenario: Scenario[Deflection]) -> str:
+    """Return the rule, each of which has kernels of its own."""
+    return scenario.switching.rule
+
+
+@runs(Deflection, kernels=_deflection_kernel_key)
 def deflection() -> Engines:
     """Return the engines of deflection routing, and the watches of single packets."""
     from flitlab.sim.engines.compiled import deflection as kernel
-    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.compiled import deflection_frame, deflection_vc, engine
+    from flitlab.sim.engines.compiled.deflection_timeline import DeflectionTimelineRun
     from flitlab.sim.engines.reference.deflection import DeflectionNetwork
+    from flitlab.sim.engines.reference.deflection_frame import FrameNetwork
+    from flitlab.sim.engines.reference.deflection_vc import VcNetwork
     from flitlab.sim.engines.trace import compiled, reference
 
-    def timeline_run() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.deflection_timeline import DeflectionTimelineRun
-
-        return DeflectionTimelineRun
-
+    reference_start = _by_rule({Rule.POOL: DeflectionNetwork, Rule.VC: VcNetwork, Rule.FRAME: FrameNetwork})
+    compiled_start = _by_rule({
+        Rule.POOL: _network_start(kernel, DeflectionTimelineRun), Rule.VC: partial(engine.start, deflection_vc),
+        Rule.FRAME: partial(engine.start, deflection_frame),
+    })  # fmt: skip
     watches = {"compiled": compiled.DeflectionWatch, "reference": reference.DeflectionWatch}
-    return Engines(DeflectionNetwork, _network_start(partial(start, kernel), timeline_run), watches=watches)
+    return Engines(reference_start, compiled_start, watches=watches)
+
+
+def _by_rule(starts: dict[str, Callable[..., Any]]) -> Start:
+    """Return the function that starts a run of deflection routing, by its rule."""
+
+    def start(scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, **options: Any) -> Any:
+        return starts[scenario.switching.rule](scenario, load, seed, log, **options)
+
+    return start
 
 
 @runs(Ideal)
 def ideal() -> Engines:
     """Return the engines of ideal switches, whose packets cannot be followed."""
     from flitlab.sim.engines.compiled import ideal as kernel
-    from flitlab.sim.engines.compiled.engine import start
+    from flitlab.sim.engines.compiled.ideal_timeline import IdealTimelineRun
     from flitlab.sim.engines.reference.ideal import IdealNetwork
 
-    def timeline_run() -> Callable[..., Any]:
-        from flitlab.sim.engines.compiled.ideal_timeline import IdealTimelineRun
-
-        return IdealTimelineRun
-
-    return Engines(IdealNetwork, _network_start(partial(start, kernel), timeline_run))
+    return Engines(IdealNetwork, _network_start(kernel, IdealTimelineRun))
 
 
-def _network_start(plain: Start, timeline_run: Callable[[], Callable[..., Any]]) -> Start:
-    """Return the function that starts a run on a static network, or with a timeline the run that ``timeline_run``
-    loads.
-    """
+def _network_start(kernel: ModuleType, timeline_run: Callable[..., Any]) -> Start:
+    """Return the function that starts a compiled run of a kernel, or with a timeline a ``timeline_run``."""
+    from flitlab.sim.engines.compiled import engine
+
+    static_run = partial(engine.start, kernel)
 
     def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
-        run = plain if scenario.timeline is None else timeline_run()
+        run = static_run if scenario.timeline is None else timeline_run
         return run(scenario, load, seed, log, **options)
 
     return start
@@ -135,10 +139,10 @@ def _program_start(run: Callable[..., ApplicationRun]) -> Start:
 def datagram() -> Engines:
     """Return the engines of mode datagram, which run sessions: flows, or the connections of a program."""
     from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
-    from flitlab.sim.engines.datagram.both import BothDatagrams
     from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
+    from flitlab.sim.engines.transport.run import Lockstep
 
-    return Engines(_session_start(ReferenceDatagrams), _session_start(CompiledDatagrams), BothDatagrams)
+    return Engines(_session_start(ReferenceDatagrams), _session_start(CompiledDatagrams), Lockstep)
 
 
 @runs(Spray)
@@ -146,9 +150,9 @@ def spray() -> Engines:
     """Return the engines of mode spray, which run sessions of flows."""
     from flitlab.sim.engines.compiled.spray import CompiledSpray
     from flitlab.sim.engines.reference.spray import ReferenceSpray
-    from flitlab.sim.engines.spray.both import BothSprays
+    from flitlab.sim.engines.transport.run import Lockstep
 
-    return Engines(_session_start(ReferenceSpray), _session_start(CompiledSpray), BothSprays)
+    return Engines(_session_start(ReferenceSpray), _session_start(CompiledSpray), Lockstep)
 
 
 def _session_start(run: Callable[..., Any]) -> Start:

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from flitlab.models.closest_match import closest_match
 from flitlab.models.scenario import Scenario
@@ -15,7 +15,7 @@ class Start(Protocol):
 
     The run is a :class:`~flitlab.sim.engines.base.Run`; of a program an
     :class:`~flitlab.sim.engines.base.ApplicationRun`; of flows, and of programs over flows, a
-    :class:`~flitlab.sim.engines.datagram.base.DatagramRun`.
+    :class:`~flitlab.sim.engines.transport.datagram.DatagramRun`.
     """
 
     def __call__(self, scenario: Scenario[Any, Any], load: float, seed: int, log: bool = False) -> Any:
@@ -44,20 +44,24 @@ class Engines:
         return {"reference": self.reference, "compiled": self.compiled}[engine]
 
 
-_loaders: dict[str, Callable[[], Engines]] = {}
-
-_timeline_modes: list[str] = []
-"""Modes whose network can change during a run."""
-
 SingleThreadReason = Callable[[Scenario[Any, Any]], str]
 """Returns why a run of a scenario is single-threaded, '' if it can be partitioned."""
-
-_single_thread_reasons: dict[str, SingleThreadReason] = {}
 
 Kernels = Callable[[Scenario[Any, Any]], Hashable]
 """Returns a key of the kernels that a scenario of a mode needs."""
 
-_kernels: dict[str, Kernels] = {}
+
+class _Entry(NamedTuple):
+    """A switching mode with engines; parameters as of :func:`runs`."""
+
+    switching_mode: type[SwitchingMode]
+    load: Callable[[], Engines]
+    single_thread_reason: SingleThreadReason
+    kernels: Kernels
+
+
+_entries: dict[str, _Entry] = {}
+"""Switching modes by name."""
 
 
 def runs(
@@ -85,14 +89,12 @@ def runs(
     """
 
     def register(loader: Callable[[], Engines]) -> Callable[[], Engines]:
-        existing = _loaders.get(switching_mode.mode)
-        if existing is not None and existing.__module__ != loader.__module__:
-            raise ValueError(f"mode {switching_mode.mode} has engines already, from {existing.__module__}")
-        _loaders[switching_mode.mode] = loader
-        if switching_mode.supports_timeline and switching_mode.mode not in _timeline_modes:
-            _timeline_modes.append(switching_mode.mode)
-        _single_thread_reasons[switching_mode.mode] = single_thread_reason or _single_threaded
-        _kernels[switching_mode.mode] = kernels or _same_kernels
+        mode = switching_mode.mode
+        existing = _entries.get(mode)
+        if existing is not None and existing.load.__module__ != loader.__module__:
+            raise ValueError(f"mode {mode} has engines already, from {existing.load.__module__}")
+        reason, key = single_thread_reason or _single_threaded, kernels or _same_kernels
+        _entries[mode] = _Entry(switching_mode, loader, reason, key)
         return loader
 
     return register
@@ -108,38 +110,39 @@ def _same_kernels(scenario: Scenario) -> Hashable:
 
 def kernel_key(scenario: Scenario[Any, Any]) -> tuple[str, Hashable]:
     """Return the key of the kernels that run a scenario in the compiled engine: equal keys share kernels."""
-    check_has_engine(scenario.switching)
-    mode = scenario.switching.mode
-    return mode, _kernels[mode](scenario)
+    return scenario.switching.mode, _entry(scenario.switching).kernels(scenario)
 
 
 def single_thread_reason(engine: str, scenario: Scenario[Any, Any]) -> str:
     """Return why a run of a scenario is single-threaded in an engine, '' if it can be partitioned."""
     if engine != "compiled":
         return f"engine {engine} is single-threaded"
-    check_has_engine(scenario.switching)
-    return _single_thread_reasons[scenario.switching.mode](scenario)
+    return _entry(scenario.switching).single_thread_reason(scenario)
 
 
 def check_has_engine(switching_mode: SwitchingMode) -> None:
     """Raise ``ValueError`` for a switching mode without an engine. The engine itself is not loaded."""
+    _entry(switching_mode)
+
+
+def _entry(switching_mode: SwitchingMode) -> _Entry:
     mode = switching_mode.mode
-    if mode not in _loaders:
-        suggestion = closest_match(mode, list(_loaders))
+    if mode not in _entries:
+        suggestion = closest_match(mode, list(_entries))
         raise ValueError(f"no engine runs mode {mode!r}" + (f"; did you mean {suggestion!r}?" if suggestion else ""))
+    return _entries[mode]
 
 
 def timeline_modes() -> list[str]:
     """Return the modes whose network can change during a run, sorted."""
-    return sorted(_timeline_modes)
+    return sorted(mode for mode, entry in _entries.items() if entry.switching_mode.supports_timeline)
 
 
 def engines_of(switching_mode: SwitchingMode) -> Engines:
     """Return the engines of a switching mode. Raises ``ValueError`` if there are none."""
-    check_has_engine(switching_mode)
-    return _loaders[switching_mode.mode]()
+    return _entry(switching_mode).load()
 
 
 def engines_by_mode() -> dict[str, Engines]:
     """Return the engines of every switching mode."""
-    return {mode: loader() for mode, loader in _loaders.items()}
+    return {mode: entry.load() for mode, entry in _entries.items()}

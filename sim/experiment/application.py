@@ -1,77 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of programs: times, lower bounds, relative performance, and further tables."""
+"""Results of programs: relative performance, and further tables."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from flitlab.sim.config.case import Case, Study, labels_of
 from flitlab.sim.config.reporting import Which
-from flitlab.sim.config.study import Case, Study, labels_of
-from flitlab.sim.experiment.labels import with_names
+from flitlab.sim.experiment.tables import PointRecord, with_names
 
 TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline")
 """Tables besides results.csv; each has columns for scenario and seed in front."""
 
-LOAD_CEILINGS = ("mcf", "mcf_paths", "split")
-"""Ceilings of the load of a program; each gives a lower bound on the time of all its bytes."""
-
 STEP = "makespan:step "
 """Prefix of ceilings that bound a kind of step; its label follows."""
-
-
-def bound_columns(case: Case, row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
-    """Columns that compare the time of a program with its lower bounds.
-
-    Parameters
-    ----------
-    case: the scenario.
-    row: of results.csv.
-    ceilings: of the case, by name.
-    """
-    bound, measured = ceilings.get("makespan"), row.get("makespan_ns")
-    if case.workload is None or measured is None:
-        return {}
-    columns: dict[str, Any] = {}
-    if bound is not None:
-        parts = {name: ceilings.get(f"makespan:{name}") or 0.0 for name in ("volume", "path", "processor", "phases")}
-        binding = max(parts, key=lambda name: parts[name])
-        columns |= {"bound_ns": bound, "efficiency": bound / measured if measured else 1.0, "bound_by": binding}
-    for name in LOAD_CEILINGS:
-        theta = ceilings.get(f"{name}.upper") if name == "mcf" else ceilings.get(name)
-        if theta:
-            columns[f"{name}_ns"] = _busiest_ns(case) / theta
-    return columns
-
-
-def _busiest_ns(case: Case) -> float:
-    """Nanoseconds that the busiest host channel takes for all bytes of a program."""
-    import numpy as np
-
-    from flitlab.models.application.messages import total_flits
-    from flitlab.models.application.program import SEND
-
-    scenario = case.program
-    assert scenario is not None
-    program, host, messages = scenario.work.program, scenario.work.host, scenario.work.messages
-    send = np.flatnonzero(program.kind == SEND)
-    src_host, dst_host = host[program.rank[send]], host[program.peer[send]]
-    remote = src_host != dst_host
-    flits = total_flits(program.amount[send][remote], messages)
-    most = max(float(np.bincount(ends[remote], flits).max(initial=0.0)) for ends in (src_host, dst_host))
-    switching_mode = scenario.switching
-    return (
-        most
-        * switching_mode.weight(messages)
-        * float(messages.tick_ns)
-        * switching_mode.flits_per_tick(scenario.topology)
-    )
-
-
-def slack_of_bound(row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
-    """The time of a program over its lower bound, minus 1; negative only if one of them is wrong."""
-    bound, measured = ceilings.get("makespan"), row.get("makespan_ns")
-    return {} if not bound or measured is None else {"makespan": measured / bound - 1}
 
 
 def relate(study: Study, rows: Sequence[dict[str, Any]]) -> None:
@@ -117,14 +60,14 @@ def _rest(case: Case, swept_keys: set[str]) -> dict[str, Any]:
 
 
 def tables(
-    entries: Iterable[tuple[Case, float, int, Mapping[str, Any]]], ceilings: Mapping[str, Mapping[str, float | None]]
+    entries: Iterable[tuple[Case, PointRecord]], ceilings: Mapping[str, Mapping[str, float | None]]
 ) -> dict[str, list[dict[str, Any]]]:
     """File name -> rows, of the points of a study. ceilings: by label of the scenario."""
     rows_by_file: dict[str, list[dict[str, Any]]] = {}
-    for case, _, seed, record in entries:
-        head = {"scenario": case.label, **case.keys, "seed": seed}
+    for case, record in entries:
+        head = {"scenario": case.label, **case.keys, "seed": record.seed}
         for name in TABLES:
-            for row in record.get("detail", {}).get(name, ()):
+            for row in record.detail.get(name, ()):
                 columns = _step_columns(row, ceilings.get(case.label, {})) if name == "steps" else {}
                 columns |= _rank_columns(row["rank"], case) if name == "ranks" else {}
                 rows_by_file.setdefault(f"{name}.csv", []).append({**head, **with_names(row, case.topology), **columns})

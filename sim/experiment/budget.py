@@ -24,8 +24,8 @@ import numpy as np
 from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.names import switch_names
-from flitlab.sim.config.budget import CERTIFIED, MEASURED
-from flitlab.sim.config.study import Budget, Case, LevelScenario
+from flitlab.sim.config.case import Budget, Case, LevelScenario
+from flitlab.sim.config.sections import CERTIFIED, MEASURED
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.measure.interval import mean_and_half
@@ -172,7 +172,8 @@ class BudgetRuns:
     def _certified(self, case: Case) -> Iterator[tuple[str, Level | str]]:
         """Ceiling -> its level, or why there is none; the first of several methods counts."""
         for row in reversed(self.ceilings.rows_of(self._index(case))):
-            name, ends = row["ceiling"], [row[end] for end in ("lower", "upper") if row[end] is not None]
+            ends = [row[end] / case.flits_per_load for end in ("lower", "upper") if row[end] is not None]
+            name = row["ceiling"]
             if name not in CERTIFIED:
                 continue
             kind = EXACT if name == "split" else CERTIFIED_KIND
@@ -185,7 +186,7 @@ class BudgetRuns:
         if case is None or case.scenario is None:
             return scenario.note
         index = self._index(case)
-        rows = [{"load": load, "seed": seed, **record["row"]} for _, load, seed, record in self.points.rows_of(index)]
+        rows = [{"load": one.load, "seed": one.seed, **one.row} for one in self.points.rows_of(index)]
         point = saturation(rows, self.points.limit(index))
         placements = [one for one in self.points.placements if one.index == index]
         if point is None or math.isinf(point.upper) or not all(one.has_succeeded for one in placements):

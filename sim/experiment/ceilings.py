@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,14 +16,16 @@ from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.models.traffic.traffic import UNIFORM, UNIFORM_SELF
-from flitlab.sim.config.study import Case, Study
+from flitlab.models.traffic.traffic import DestinationRule
+from flitlab.sim.config.case import Case, Study
+from flitlab.sim.config.sections import UntilConfig
 from flitlab.sim.config.timeline import ScenarioEpoch
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import RecordError, Store, read_record
 from flitlab.sim.experiment.task import Outcome, ceilings_id, solve_ceilings
 from flitlab.sim.measure.columns.registry import columns
+from flitlab.sim.measure.interval import mean_and_half
 
 if TYPE_CHECKING:
     from flitlab.fluid.certificate import Certificate
@@ -115,6 +118,7 @@ class CeilingRuns:
         for job in self.jobs:
             if save_to is None:
                 self._read(job)
+        self._draws = _Draws.of(study)
         known = {job.id: job for job in self.jobs}
         cases = list(enumerate(study.all_cases))
         self._of_case = {index: [known[id] for id in _calls_of_case(case)] for index, case in cases}
@@ -153,7 +157,9 @@ class CeilingRuns:
 
         The longest come first, so that none of them is left for a single process at the end.
         """
-        for index in sorted(self.task_indices, key=lambda place: -_work(self.jobs[place])):
+        by_draw = sorted(self.task_indices, key=lambda place: -_work(self.jobs[place]))
+        by_draw.sort(key=lambda place: min(map(self._draws.number, self.jobs[place].users)))
+        for index in by_draw:
             job = self.jobs[index]
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
@@ -168,7 +174,25 @@ class CeilingRuns:
             folder = self.save_to and self.save_to / job.id
             name = f"{job.case.label}: {_kinds(job)}"
             arguments = (file, job.specs, job.case.grid, folder)
-            yield Task(solve_ceilings, arguments, done, partial(self._recall, job), name, index)
+            yield Task(solve_ceilings, arguments, done, partial(self._is_idle, job), name, index)
+
+    def _is_idle(self, job: CeilingJob) -> bool:
+        """Whether a job need not be computed: it is known, or the draws before it are enough."""
+        return self._recall(job) or all(map(self.is_left_out, job.users))
+
+    def is_left_out(self, index: int) -> bool:
+        """Whether a case is a draw beyond those that ``until`` needs, as far as is known.
+
+        It depends on the draws before it alone, and so not on which calls end first.
+        """
+        return self._draws.end_before(index, self._values)
+
+    def _values(self, index: int) -> list[float] | None:
+        """The ceilings of a case, or None while some are unknown or failed."""
+        jobs = self._all(index)
+        if any(job.rows is None or job.problem for job in jobs):
+            return None
+        return [row["upper"] if row["lower"] is None else row["lower"] for job in jobs for row in job.rows or ()]
 
     def _recall(self, job: CeilingJob) -> bool:
         """Whether the rows of a job are known, or are in the folder by now."""
@@ -203,8 +227,10 @@ class CeilingRuns:
         return [row for index in range(len(self.study.cases)) for row in self.rows_of(index)]
 
     def rows_of(self, index: int) -> list[dict[str, Any]]:
-        """Rows of ceilings.csv of one case, or of a scenario of a budget."""
+        """Rows of ceilings.csv of one case, or of a scenario of a budget; [] of a draw that is left out."""
         case = self.study.all_cases[index]
+        if self.is_left_out(index):
+            return []
         order = [spec.kind for spec in case.ceilings]
         rows = [row for job in self._of_case[index] for row in job.rows or ()]
         for epoch in case.epochs:
@@ -256,13 +282,62 @@ class CeilingRuns:
         return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
 
 
+@dataclass(frozen=True)
+class _Draws:
+    """The draws of a study with ``until``. earlier: index of a case -> the draws before it; {} without ``until``."""
+
+    until: UntilConfig | None
+    earlier: dict[int, list[int]]
+
+    @classmethod
+    def of(cls, study: Study) -> "_Draws":
+        series: dict[str, list[int]] = {}
+        earlier = {}
+        for index, case in enumerate(study.cases if study.until is not None else ()):
+            assert study.until is not None
+            over = study.until.over
+            others = {key: value for key, value in case.keys.items() if key != over and not key.endswith(f".{over}")}
+            draws = series.setdefault(content_hash(others), [])
+            earlier[index] = list(draws)
+            draws.append(index)
+        return cls(study.until, earlier)
+
+    def number(self, index: int) -> int:
+        """How many draws are before a case."""
+        return len(self.earlier.get(index, ()))
+
+    def end_before(self, index: int, values: Callable[[int], list[float] | None]) -> bool:
+        """Whether the first n draws before a case are enough, for some n.
+
+        Parameters
+        ----------
+        index: of the case.
+        values: gives the ceilings of a case, None if they are not known.
+        """
+        earlier = self.earlier.get(index, [])
+        if self.until is None or len(earlier) < self.until.least:
+            return False
+        known = list(takewhile(lambda one: one is not None, map(values, earlier)))
+        return any(self._is_enough(known[:n]) for n in range(self.until.least, len(known) + 1))
+
+    def _is_enough(self, draws: Sequence[list[float] | None]) -> bool:
+        """Whether the interval of every ceiling is narrow enough."""
+        assert self.until is not None
+        intervals = (mean_and_half(column) for column in zip(*filter(None, draws), strict=True))
+        return all(half <= self.until.ci * abs(mean) for mean, half in intervals)
+
+
 def _work(job: CeilingJob) -> int:
     """Estimate of the cost: sending pairs times channels; for ceilings without an LP, channels."""
     topology, traffic = job.instance.topology, job.instance.traffic
     if all(spec.growth is None for spec in job.specs):
         return topology.channels
     senders = int((topology.host_count > 0).sum())
-    entries = topology.hosts**2 if traffic.law in (UNIFORM, UNIFORM_SELF) else len(traffic.fixed) + len(traffic.column)
+    entries = (
+        topology.hosts**2
+        if traffic.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF)
+        else len(traffic.fixed) + len(traffic.column)
+    )
     return min(senders**2, entries) * topology.channels
 
 

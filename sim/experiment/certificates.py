@@ -16,16 +16,17 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.fluid.ceiling import Ceiling
-from flitlab.fluid.collective.collective import Collective
 from flitlab.fluid.saved import BadCertificate, Saved
-from flitlab.fluid.verify import Verified, provable, verify
+from flitlab.fluid.verify import Verified, provable, read_saved, saved_of, verify
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.delimited import quoted
 from flitlab.models.files import replace_file
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, switch_names
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.load import MAX_FILE_BYTES
-from flitlab.sim.config.study import Case, Study, read
+from flitlab.sim.config.case import Case, Study
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.config.text import MAX_FILE_BYTES
 
 CONFIGURATION = "config.resolved.yaml"
 INDEX = "certificates.json"
@@ -82,7 +83,7 @@ class CertificateEntry(_Entry):
         file: of this one.
         scenarios: numbers of those it is for.
         """
-        saved = Saved.read(file)
+        saved = read_saved(file)
         claims = {name: None if math.isnan(getattr(saved, name)) else getattr(saved, name) for name in CLAIMS}
         name = file.relative_to(folder).as_posix()
         return cls(file=name, sha256=sha256(file), scenarios=scenarios, ceiling=saved.ceiling, **claims)
@@ -148,14 +149,14 @@ def save(folder: Path, instance: Instance, rows: Sequence[Ceiling]) -> None:
         if provable(row.ceiling) and (row.certificate is not None or row.flow is not None):
             at_load = "" if row.load is None else f"@{row.load:g}"
             name = f"{number:03d}-{row.ceiling.replace(':', '-')}{at_load}.npz"
-            if (saved := Saved.of(instance, row)).claims:
+            if (saved := saved_of(instance, row)).claims:
                 saved.write(folder / name)
-            if len(saved.amount):
-                _write_demand((folder / name).with_suffix(".csv"), switch_names(instance.topology), saved)
+            if (demand := saved.demand()) is not None and len(demand[0]):
+                _write_demand((folder / name).with_suffix(".csv"), switch_names(instance.topology), *demand)
 
 
-def _write_demand(file: Path, names: Names, saved: Saved) -> None:
-    pairs = zip(saved.source.tolist(), saved.target.tolist(), saved.amount.tolist(), strict=True)
+def _write_demand(file: Path, names: Names, source: Ints, target: Ints, amount: Floats) -> None:
+    pairs = zip(source.tolist(), target.tolist(), amount.tolist(), strict=True)
     lines = [f"{quoted(names.label(s))},{quoted(names.label(t))},{amount!r}" for s, t, amount in pairs]
     replace_file(file, "\n".join(["src,dst,demand", *lines]) + "\n")
 
@@ -276,7 +277,7 @@ def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequen
     problem = ""
     try:
         _check_hash(folder, entry.file, entry.sha256)
-        saved = Saved.read(folder / entry.file)
+        saved = read_saved(folder / entry.file)
         _check_claims(entry, saved)
     except (_WrongError, BadCertificate) as error:
         problem = str(error)
@@ -286,21 +287,21 @@ def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequen
             yield Verdict(entry.file, index.scenarios[number], saved, problem=problem)
             continue
         entry_of_scenario, instance = _instance(number, cases[number], saved)
-        collectives = _configured(cases[number], instance, saved)
-        if collectives is None:
+        subjects = _configured(cases[number], instance, saved)
+        if subjects is None:
             yield Verdict(
                 entry.file, entry_of_scenario, saved, problem=f"the configuration has no such row: {_row(saved)}"
             )
             continue
-        identity = (entry_of_scenario.topology, entry_of_scenario.traffic, entry_of_scenario.routes, *collectives)
+        identity = (entry_of_scenario.topology, entry_of_scenario.traffic, entry_of_scenario.routes, *subjects)
         if identity not in known:
-            known[identity] = _verdict(entry.file, instance, saved, collectives)
+            known[identity] = _verdict(entry.file, instance, saved, subjects)
         yield replace(known[identity], of=entry_of_scenario)
 
 
-def _verdict(file: str, instance: Instance, saved: Saved, collectives: Sequence[Collective]) -> Verdict:
+def _verdict(file: str, instance: Instance, saved: Saved, subjects: Sequence[object]) -> Verdict:
     try:
-        proven = verify(instance, saved, collectives)
+        proven = verify(instance, saved, subjects)
     except BadCertificate as error:
         return Verdict(file, None, saved, problem=str(error))
     return Verdict(file, None, saved, proven, proven.unproven(saved))
@@ -319,13 +320,13 @@ def _instance(number: int, case: Case, saved: Saved) -> tuple[ScenarioEntry, Ins
     return run_entry, case.instance
 
 
-def _configured(case: Case, instance: Instance, saved: Saved) -> list[Collective] | None:
-    """The collectives that a row may be about; None if the configuration has no such row."""
+def _configured(case: Case, instance: Instance, saved: Saved) -> list[object] | None:
+    """What a proof of the row must be about; None if the configuration has no such row."""
     if saved.load == saved.load and saved.load not in case.grid:
         return None
     rows = [spec.provable_rows() for spec in case.ceilings if not spec.absent(instance)]
-    about = [row[saved.ceiling] for row in rows if saved.ceiling in row]
-    return [collective for collective in about if collective is not None] if about else None
+    subjects = [row[saved.ceiling] for row in rows if saved.ceiling in row]
+    return [subject for subject in subjects if subject is not None] if subjects else None
 
 
 def _row(saved: Saved) -> str:

@@ -23,8 +23,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from flitlab.models.files import replace_file
-from flitlab.sim.config.load import resolve
 from flitlab.sim.config.plugins import load_plugin
+from flitlab.sim.config.text import resolve
 from flitlab.sim.experiment.progress import say
 from flitlab.sim.experiment.task import Outcome, ScenarioFile
 

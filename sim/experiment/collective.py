@@ -14,9 +14,9 @@ from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import spec_class
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.collective import Collective
-from flitlab.sim.config.study import Case, Study
-from flitlab.sim.measure.status import Status
+from flitlab.sim.measure.rows import Status
 
 if TYPE_CHECKING:  # solvers take long to import
     from flitlab.fluid.collective.bounds import CollectiveBounds, TimeBound

@@ -13,7 +13,7 @@ from typing import Any
 
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit.cache import is_compiled, mark_compiled
-from flitlab.sim.config.study import Case
+from flitlab.sim.config.case import Case
 from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns

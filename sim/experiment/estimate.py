@@ -13,7 +13,6 @@ Prices are stored beside the compiled code, under the identity of the machine, `
 import json
 import math
 import platform
-import re
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -27,25 +26,28 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec
 from flitlab.models.application.messages import Messages, total_flits
-from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.application.workload import Workload
 from flitlab.models.files import replace_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.jit import OPT_SUFFIX, cache_folder
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
+from flitlab.models.switching.byte_switching import ByteSwitching
 from flitlab.models.switching.datagram import Datagram
+from flitlab.models.switching.deflection import Deflection, Rule
+from flitlab.models.switching.dynamic_topology import Draining
 from flitlab.models.switching.flow import Flow
 from flitlab.models.switching.spray import Spray
-from flitlab.models.switching.switching_mode import FLOWS
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.switching.timed import Timed
 from flitlab.models.switching.vct import Vct
-from flitlab.models.switching.wormhole import Wormhole
 from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.experiments import AdaptiveConfig
-from flitlab.sim.config.study import Case, read
+from flitlab.sim.config.case import Case
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.config.sections import AdaptiveConfig
 from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.saturation import questions
@@ -54,14 +56,32 @@ from flitlab.sim.measure.probe_windows import longest_probe
 NETWORK = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
 routing: {kind: %s}
-switching: {mode: %s, vcs: 7, input_speedup: %s, header_ticks: 8, link_ticks: 4}
+switching: {%s, header_ticks: 8, link_ticks: 4}
 traffic: {kind: uniform, packet_flits: 16}
 loads: [0.1]
-transport: {kind: mptcp, subflows: %d}
-measure: {warmup: 0, seconds: 0.4}
+measure: {warmup: 0}
 ceilings: []
 """
-"""Configuration for measuring prices. Parameters: switches, routing, mode, input speed-up, subflows."""
+"""Configuration for measuring prices of modes that simulate packets. Parameters: switches, routing, switching mode."""
+
+CALIBRATED = {
+    "deflection": ("deflection", "mode: vct, vcs: 7"), "ideal": ("minimal", "mode: ideal"),
+    "deflection vc packet": ("deflection", "mode: deflection, rule: vc, vcs: 7"),
+    "deflection vc flit": ("deflection", "mode: deflection, rule: vc, share: flit, vcs: 7"),
+    "deflection frame": ("deflection", "mode: deflection, rule: frame, vcs: 7"),
+}  # fmt: skip
+"""Mode -> routing and switching mode of :data:`NETWORK`, where they are not the usual ones."""
+
+DATAGRAMS = """\
+topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
+routing: {kind: ecmp}
+switching: {mode: datagram}
+traffic: {kind: permutation}
+transport: {kind: mptcp, subflows: %d}
+measure: {seconds: 0.4}
+ceilings: []
+"""
+"""Configuration for measuring prices of mode datagram. Parameters: switches, subflows."""
 
 SPRAYED = """\
 topology: {kind: rrg, n: %d, degree: 6, hosts_per_switch: 4}
@@ -129,7 +149,7 @@ START_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Load:
-    """The traffic of a case at a load. hops: packet hops (flit hops in wormhole) per tick. fill: channel
+    """The traffic of a case at a load. hops: packet hops, or flit hops where flits are granted, per tick. fill: channel
     utilisation."""
 
     hops: float
@@ -160,9 +180,10 @@ def load_of(case: Case, load: float) -> Load:
     """The traffic of a case at a load, limited to the capacity of the channels."""
     scenario = _scenario(case)
     hops, full = _hops(scenario.instance), _full_rate(scenario.instance)
-    carried = min(float(scenario.traffic.sent(load).sum()), FULLEST * full)
-    packets = carried if isinstance(scenario.switching, Wormhole) else carried / scenario.source.mean_flits
-    return Load(packets * (hops + 1), carried / full)
+    offered = float(scenario.traffic.sent(load).sum()) * case.flits_per_load
+    carried = min(offered, FULLEST * full)
+    granted = carried if scenario.switching.grants_flits else carried / scenario.source.mean_flits
+    return Load(granted * (hops + 1), carried / full)
 
 
 def full_load(case: Case) -> float:
@@ -177,7 +198,7 @@ def _full_rate(instance: Instance) -> float:
     """Flits per tick of all hosts at which all channels between switches would be full."""
     if instance.topology.channels == 0:
         return math.inf
-    return instance.topology.channels / _hops(instance)
+    return float(np.minimum(instance.topology.capacity, 1.0).sum()) / _hops(instance)
 
 
 def _scenario(case: Case) -> Scenario:
@@ -203,17 +224,15 @@ _distances: dict[str, float] = {}
 
 def datagram_hops(case: Case, load: float) -> float:
     """Packet hops of a run of mode datagram, ACKs included, if hosts send at the rate of their load."""
-    scenario = _scenario(case)
-    assert isinstance(scenario.switching, Datagram)
+    scenario: Scenario[Any] = _scenario(case)
     queues, topology = scenario.switching.queues, scenario.topology
-    packets = queues.nic_mbps * 1e6 / (8 * queues.packet_bytes) * case.measure.seconds * topology.hosts
+    packets: float = queues.nic_mbps * 1e6 / (8 * queues.packet_bytes) * case.measure.seconds * topology.hosts
     return packets * min(load, 1.0) * (mean_hops(topology) + 2)
 
 
 def sprayed_hops(case: Case, load: float) -> float:
     """Packet hops of a run of mode spray, control packets included."""
-    scenario = _scenario(case)
-    assert isinstance(scenario.switching, Spray)
+    scenario: Scenario[Any] = _scenario(case)
     flows = scenario.switching.session(scenario.instance, scenario.work, load, 1).flows
     return CONTROL * float(flows.packets.sum()) * (mean_hops(scenario.topology) + 2)
 
@@ -229,22 +248,9 @@ class Prices:
         self._known = _read(self.file)
 
     def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
-        """Prices of the switching mode of a scenario in an engine; plugins are priced as virtual cut-through."""
-        model = scenario.switching
-        if isinstance(model, Datagram):
-            price: dict[str, Any] = self._price(f"{engine} {model.mode}", lambda: _prices_of_datagram(engine))
-            return price
-        if isinstance(model, Spray):
-            price = self._price(f"{engine} {model.mode}", lambda: _prices_of_spray(engine))
-            return price
-        if isinstance(model, Flow):
-            price = self._price(f"{engine} {model.mode}", lambda: _prices_of_flow(engine))
-            return price
-        mode = model.mode if isinstance(model, Timed) else Vct.mode
-        shared = isinstance(model, Vct | Wormhole) and model.shared_input
-        adaptive = isinstance(model, Vct | Wormhole) and scenario.routes.select == ADAPTIVE
-        name = f"{engine} {mode}" + (", shared inputs" if shared else "") + (", adaptive" if adaptive else "")
-        price = self._price(name, lambda: _prices_of_packets(engine, mode, shared, adaptive))
+        """Prices of the switching mode of a scenario in an engine."""
+        pricing = pricing_of(scenario)
+        price: dict[str, Any] = self._price(f"{engine} {pricing.name}", lambda: pricing.measure(engine))
         return price
 
     def of_ceiling(self, kind: str) -> float:
@@ -274,18 +280,13 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 @cache
-def _network(switches: int, mode: str, shared_input: bool = True, subflows: int = 1, adaptive: bool = False) -> Case:
-    routing = {"deflection": "deflection", "datagram": "ecmp"}.get(mode, "minimal")
-    if adaptive:
-        routing += ", select: adaptive"
-    inputs = "1" if shared_input else "vcs"
-    text = NETWORK % (switches, routing, "vct" if mode == "deflection" else mode, inputs, subflows)
-    if mode == "datagram":
-        text = re.sub(r"loads: .*\n|, vcs: .*(?=})|, packet_flits: 16", "", text).replace("uniform", "permutation")
-    else:
-        text = re.sub(r"transport: .*\n", "", text)
-    if mode == "ideal":
-        text = re.sub(r" vcs: .*, header", " header", text)
+def _network(switches: int, mode: str, shared_input: bool = True, adaptive: bool = False) -> Case:
+    usual = "minimal", f"mode: {mode}, vcs: 7, input_speedup: {'1' if shared_input else 'vcs'}"
+    routing, switching = CALIBRATED.get(mode, usual)
+    return _case(NETWORK % (switches, routing + (", select: adaptive" if adaptive else ""), switching))
+
+
+def _case(text: str) -> Case:
     return read("calibration", text=text).cases[0]
 
 
@@ -304,92 +305,182 @@ def _size(scenario: Scenario) -> int:
     return scenario.topology.channels + scenario.topology.hosts
 
 
-def _prices_of_packets(name: str, mode: str, shared_input: bool, adaptive: bool) -> dict[str, Any]:
-    """Prices of a switching mode with flits."""
-    from flitlab.sim.measure.measure import measure
-    from flitlab.sim.measure.point import Measure
+class Pricing:
+    """How the points of a scenario are priced: here of modes that simulate packets, by switch, tick and grant.
 
-    ticks = TICKS[name]
-    sizes = SIZES if name == "compiled" else SIZES_READABLE
-    small, large = (_network(n, mode, shared_input, adaptive=adaptive) for n in sizes)
+    name: of the prices. Plugins have those of virtual cut-through.
+    """
 
-    def run(case: Case, load: float, length: int) -> float:
-        return _timed(lambda: measure(name, _scenario(case), load, 1, Measure(0, length, None)))
+    name: str
 
-    start, started = run(small, IDLE, 1), run(large, IDLE, 1)
-    small_switches, large_switches = (_scenario(case).topology.switches for case in (small, large))
-    pairs = max((started - start) / (large_switches**2 - small_switches**2), 0.0)
-    still = max(run(small, IDLE, ticks) - start, 0.0)
+    def __init__(self, scenario: Scenario[Any, Any]):
+        self.scenario, mode = scenario, scenario.switching
+        self._mode = mode.mode if isinstance(mode, Timed | ByteSwitching) else Vct.mode
+        if isinstance(mode, Deflection) and mode.rule != Rule.POOL:
+            self._mode += f" {mode.rule}" + f" {mode.share}" * (mode.rule == Rule.VC)
+        buffered = isinstance(mode, Draining)
+        self._shared, self._adaptive = (
+            buffered and mode.shared_input,
+            buffered and scenario.routes.select == Selection.ADAPTIVE,
+        )
+        self.name = self._mode + ", shared inputs" * self._shared + ", adaptive" * self._adaptive
 
-    def hop(case: Case, fill: float, length: int, rest: float) -> float:
-        load = min(fill * full_load(case), 1.0)
-        return max(run(case, load, length) - rest, 0.0) / (load_of(case, load).hops * length)
+    def measure(self, engine: str) -> dict[str, Any]:
+        """Measure the prices of this machine."""
+        from flitlab.sim.measure.measure import measure
+        from flitlab.sim.measure.point import Measure
 
-    hops = [hop(small, fill, ticks, start + still) for fill in FILLED]
-    short = max(ticks * small_switches // large_switches, ticks // 10)  # in shorter runs, page faults dominate
-    grown = hop(large, FILLED[1], short, started + still * short * large_switches / (small_switches * ticks)) / max(
-        hops[1], 1e-12
-    )
-    return {
-        "point": max(start - pairs * small_switches**2, 0.0), "pairs": pairs,
-        "idle": still / (small_switches * ticks), "hop": hops,
-        "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(large_switches / small_switches), 0, 1)),
-        "size": _size(_scenario(small)),
-    }  # fmt: skip
+        ticks = TICKS[engine]
+        sizes = SIZES if engine == "compiled" else SIZES_READABLE
+        small, large = (_network(n, self._mode, self._shared, self._adaptive) for n in sizes)
+
+        def run(case: Case, load: float, length: int) -> float:
+            return _timed(lambda: measure(engine, _scenario(case), load, 1, Measure(0, length, None)))
+
+        start, started = run(small, IDLE, 1), run(large, IDLE, 1)
+        small_switches, large_switches = (_scenario(case).topology.switches for case in (small, large))
+        pairs = max((started - start) / (large_switches**2 - small_switches**2), 0.0)
+        still = max(run(small, IDLE, ticks) - start, 0.0)
+
+        def hop(case: Case, fill: float, length: int, rest: float) -> float:
+            load = min(fill * full_load(case), 1.0)
+            return max(run(case, load, length) - rest, 0.0) / (load_of(case, load).hops * length)
+
+        hops = [hop(small, fill, ticks, start + still) for fill in FILLED]
+        short = max(ticks * small_switches // large_switches, ticks // 10)  # in shorter runs, page faults dominate
+        rest = started + still * short * large_switches / (small_switches * ticks)
+        grown = hop(large, FILLED[1], short, rest) / max(hops[1], 1e-12)
+        return {
+            "point": max(start - pairs * small_switches**2, 0.0), "pairs": pairs,
+            "idle": still / (small_switches * ticks), "hop": hops,
+            "growth": float(np.clip(np.log(max(grown, 1.0)) / np.log(large_switches / small_switches), 0, 1)),
+            "size": _size(_scenario(small)),
+        }  # fmt: skip
+
+    def point(self, case: Case, load: float, price: dict[str, Any], length: float) -> float:
+        """CPU seconds of a point. length: its ticks over those of ``measure``."""
+        traffic = load_of(case, load)
+        ticks = length * _ticks(case, traffic.fill)
+        return self._seconds(price, traffic.fill, ticks, ticks * traffic.hops)
+
+    def program(self, case: Case, price: dict[str, Any]) -> float:
+        """CPU seconds of a program, if calculations and messages of its busiest rank are sequential."""
+        program, messages = self.scenario.work.program, self.scenario.work.messages
+        send, calc = program.kind == Op.SEND, program.kind == Op.CALC
+        flits = total_flits(program.amount[send], messages)
+        sent = np.bincount(program.rank[send], flits, program.ranks)
+        worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
+        by_flit = self.scenario.switching.grants_flits
+        hops = float(flits.sum()) * (_hops(self.scenario.instance) + 1) if by_flit else _packet_hops(self.scenario)
+        return self._seconds(price, PLACED, float((sent + worked).max(initial=0.0)), hops)
+
+    def _seconds(self, price: dict[str, Any], fill: float, ticks: float, hops: float) -> float:
+        """CPU seconds of a number of ticks and hops at a channel utilisation."""
+        each = float(np.interp(fill, PRICED, price["hop"])) * (_size(self.scenario) / price["size"]) ** price["growth"]
+        switches = self.scenario.topology.switches
+        seconds: float = price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * hops
+        return seconds
 
 
-def _prices_of_datagram(name: str) -> dict[str, Any]:
-    """Prices of mode datagram."""
-    from flitlab.sim.measure.datagram import Window
-    from flitlab.sim.measure.measure import measure
-
-    def prices(subflows: int) -> tuple[float, float]:
-        case = _network(SIZES_READABLE[0] if name == "reference" else SIZES[0], "datagram", subflows=subflows)
-        scenario, seconds = _scenario(case), case.measure.seconds
-        start = _timed(lambda: measure(name, scenario, 1.0, 1, Window((0.0, seconds / 1000))))
-        spent = _timed(lambda: measure(name, scenario, 1.0, 1, Window((0.0, seconds))))
-        return start, max(spent - start, 0.0) / datagram_hops(case, 1.0)
-
-    (_, one), (start, many) = prices(1), prices(SUBFLOWS)
-    return {"point": start, "hop": one, "hop_of_many": many}
+def _packet_hops(scenario: Scenario[Any, Workload]) -> float:
+    """Packet hops of a program."""
+    program, messages = scenario.work.program, scenario.work.messages
+    flits = total_flits(program.amount[program.kind == Op.SEND], messages)
+    return float(np.ceil(flits / messages.packet_flits).sum()) * (_hops(scenario.instance) + 1)
 
 
-def _prices_of_spray(name: str) -> dict[str, Any]:
-    """Prices of mode spray."""
-    from flitlab.sim.measure.datagram import Window
-    from flitlab.sim.measure.measure import measure
+class DatagramPricing(Pricing):
+    """Prices of mode datagram: by hop, with one and with :data:`SUBFLOWS` subflows."""
 
-    def run(size: int) -> tuple[float, float]:
-        case = read("calibration", text=SPRAYED % (SIZES_READABLE[name != "reference"], size)).cases[0]
-        scenario, window = _scenario(case), Window((0.0, case.measure.seconds))
-        return _timed(lambda: measure(name, scenario, 1.0, 1, window)), sprayed_hops(case, 1.0)
+    def measure(self, engine: str) -> dict[str, Any]:
+        from flitlab.sim.measure.measure import measure
+        from flitlab.sim.measure.transport import Window
 
-    (start, few), (spent, many) = run(1_000), run(100_000 if name == "reference" else 1_000_000)
-    hop = max(spent - start, 0.0) / (many - few)
-    return {"point": max(start - few * hop, 0.0), "hop": hop}
+        def prices(subflows: int) -> tuple[float, float]:
+            case = _case(DATAGRAMS % (SIZES_READABLE[0] if engine == "reference" else SIZES[0], subflows))
+            scenario, seconds = _scenario(case), case.measure.seconds
+            start = _timed(lambda: measure(engine, scenario, 1.0, 1, Window((0.0, seconds / 1000))))
+            spent = _timed(lambda: measure(engine, scenario, 1.0, 1, Window((0.0, seconds))))
+            return start, max(spent - start, 0.0) / datagram_hops(case, 1.0)
+
+        (_, one), (start, many) = prices(1), prices(SUBFLOWS)
+        return {"point": start, "hop": one, "hop_of_many": many}
+
+    def point(self, case: Case, load: float, price: dict[str, Any], length: float) -> float:
+        subflows = getattr(self.scenario.switching.transport, "subflows", 1)
+        share = min(subflows - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
+        hop = price["hop"] + share * (price["hop_of_many"] - price["hop"])
+        seconds: float = price["point"] + hop * datagram_hops(case, load)
+        return seconds
+
+    def program(self, case: Case, price: dict[str, Any]) -> float:
+        seconds: float = price["point"] + price["hop"] * _packet_hops(self.scenario)
+        return seconds
 
 
-def _prices_of_flow(name: str) -> dict[str, Any]:
-    """Prices of mode flow, for barriers and an all-to-all."""
-    from flitlab.models.application.builder import Builder
-    from flitlab.models.application.collectives.choose import collective
-    from flitlab.sim.measure.application import ProgramMeasure
-    from flitlab.sim.measure.measure import measure
+class SprayPricing(Pricing):
+    """Prices of mode spray: by hop."""
 
-    scenario = _scenario(_network(SIZES_READABLE[0] if name == "reference" else SIZES_READABLE[1], "vct"))
-    hosts = scenario.topology.hosts
+    def measure(self, engine: str) -> dict[str, Any]:
+        from flitlab.sim.measure.measure import measure
+        from flitlab.sim.measure.transport import Window
 
-    def run_rounds(size: int, rounds: str) -> float:
-        builder = Builder(hosts)
-        collective(builder, rounds, np.arange(hosts)[None, :], size)
-        messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
-        workload = Workload(builder.build(), np.arange(hosts), messages)
-        delays: dict[str, Any] = scenario.switching.delays
-        flows = Scenario(scenario.instance, Flow(**delays), workload)
-        return _timed(lambda: measure(name, flows, 1.0, 1, ProgramMeasure()))
+        def run(size: int) -> tuple[float, float]:
+            case = _case(SPRAYED % (SIZES_READABLE[engine != "reference"], size))
+            scenario, window = _scenario(case), Window((0.0, case.measure.seconds))
+            return _timed(lambda: measure(engine, scenario, 1.0, 1, window)), sprayed_hops(case, 1.0)
 
-    start = run_rounds(0, "barrier")
-    return {"point": start, "message": max(run_rounds(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
+        (start, few), (spent, many) = run(1_000), run(100_000 if engine == "reference" else 1_000_000)
+        hop = max(spent - start, 0.0) / (many - few)
+        return {"point": max(start - few * hop, 0.0), "hop": hop}
+
+    def point(self, case: Case, load: float, price: dict[str, Any], length: float) -> float:
+        seconds: float = price["point"] + price["hop"] * sprayed_hops(case, load)
+        return seconds
+
+    def program(self, case: Case, price: dict[str, Any]) -> float:
+        return self.point(case, 1.0, price, 1.0)
+
+
+class FlowPricing(Pricing):
+    """Prices of mode flow: by message, for barriers and an all-to-all."""
+
+    def measure(self, engine: str) -> dict[str, Any]:
+        from flitlab.models.application.builder import Builder
+        from flitlab.models.application.collectives.choose import collective
+        from flitlab.sim.measure.application import ProgramMeasure
+        from flitlab.sim.measure.measure import measure
+
+        scenario = _scenario(_network(SIZES_READABLE[0] if engine == "reference" else SIZES_READABLE[1], "vct"))
+        hosts = scenario.topology.hosts
+
+        def run_rounds(size: int, rounds: str) -> float:
+            builder = Builder(hosts)
+            collective(builder, rounds, np.arange(hosts)[None, :], size)
+            messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
+            workload = Workload(builder.build(), np.arange(hosts), messages)
+            delays: dict[str, Any] = scenario.switching.delays
+            flows = Scenario(scenario.instance, Flow(**delays), workload)
+            return _timed(lambda: measure(engine, flows, 1.0, 1, ProgramMeasure()))
+
+        start = run_rounds(0, "barrier")
+        return {"point": start, "message": max(run_rounds(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
+
+    def program(self, case: Case, price: dict[str, Any]) -> float:
+        sends = self.scenario.work.program.kind == Op.SEND
+        seconds: float = price["point"] + price["message"] * int(sends.sum())
+        return seconds
+
+
+PRICINGS: dict[type[SwitchingMode], type[Pricing]] = {
+    Datagram: DatagramPricing, Spray: SprayPricing, Flow: FlowPricing,
+}  # fmt: skip
+"""Switching mode -> its pricing, where it is not that of packets."""
+
+
+def pricing_of(scenario: Scenario) -> Pricing:
+    """The pricing of a scenario."""
+    return PRICINGS.get(type(scenario.switching), Pricing)(scenario)
 
 
 def _price_of_ceiling(kind: str) -> float:
@@ -417,10 +508,13 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
     ceilings: dict[str, float | None] = {spec.kind: _ceiling(case, spec, prices) for spec in case.ceilings}
     if not case.simulated:
         return Cost(0, 0.0, 0.0, ceilings)
+    pricing, runs = pricing_of(_scenario(case)), _runs(case)
     prices_of = [prices.of(name, _scenario(case)) for name in ENGINES.get(engine, (engine,))]
-    runs = _runs(case)
-    point = _point if case.workload is None else _program
-    times = [sum(point(case, load, price, length) for price in prices_of) for load, length in runs]
+
+    def seconds(price: dict[str, Any], load: float, length: float) -> float:
+        return pricing.point(case, load, price, length) if case.workload is None else pricing.program(case, price)
+
+    times = [sum(seconds(price, load, length) for price in prices_of) for load, length in runs]
     shared = not single_thread_reason(engine, _scenario(case))
     return Cost(len(runs) * len(case.seeds), sum(times) * len(case.seeds), max(times), ceilings, shared)
 
@@ -441,51 +535,6 @@ def _runs(case: Case) -> list[tuple[float, float]]:
     longest = longest_probe(first, ticks, case.placing.longest) / (first + ticks)
     short = max(questions(case.placing.tolerance) - LONG_PROBES, 0)
     return runs + [(placed_load, 1.0)] * short + [(placed_load, longest)] * LONG_PROBES
-
-
-def _point(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
-    """CPU seconds of a point. length: its ticks over those of ``measure``."""
-    scenario = _scenario(case)
-    if isinstance(scenario.switching, Datagram):
-        more = min(getattr(scenario.switching.transport, "subflows", 1) - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
-        hop = price["hop"] + more * (price["hop_of_many"] - price["hop"])
-        seconds: float = price["point"] + hop * datagram_hops(case, load)
-        return seconds
-    if isinstance(scenario.switching, Spray):
-        seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
-        return seconds
-    traffic, switches = load_of(case, load), scenario.topology.switches
-    each = float(np.interp(traffic.fill, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
-    ticks = length * _ticks(case, traffic.fill)
-    seconds = price["point"] + price["pairs"] * switches**2 + ticks * (price["idle"] * switches + each * traffic.hops)
-    return seconds
-
-
-def _program(case: Case, load: float, price: dict[str, Any], length: float = 1.0) -> float:
-    """CPU seconds of a program, if calculations and messages of its busiest rank are sequential."""
-    scenario, workload = _scenario(case), case.workload
-    assert workload is not None
-    program, messages = workload.program, workload.messages
-    send, calc = program.kind == SEND, program.kind == CALC
-    if "message" in price:
-        seconds: float = price["point"] + price["message"] * int(send.sum())
-        return seconds
-    if isinstance(scenario.switching, Spray):
-        seconds = price["point"] + price["hop"] * sprayed_hops(case, load)
-        return seconds
-    flits = total_flits(program.amount[send], messages)
-    packets = float(np.ceil(flits / messages.packet_flits).sum())
-    hops = packets * (_hops(scenario.instance) + 1)
-    if isinstance(scenario.switching, Datagram):
-        seconds = price["point"] + price["hop"] * hops
-        return seconds
-    sent = np.bincount(program.rank[send], flits, program.ranks)
-    worked = np.bincount(program.rank[calc], program.amount[calc], program.ranks) / float(messages.tick_ns)
-    ticks, switches = float((sent + worked).max(initial=0.0)), scenario.topology.switches
-    each = float(np.interp(PLACED, PRICED, price["hop"])) * (_size(scenario) / price["size"]) ** price["growth"]
-    moved = float(flits.sum()) * (_hops(scenario.instance) + 1) if isinstance(scenario.switching, Wormhole) else hops
-    seconds = price["point"] + price["pairs"] * switches**2 + ticks * price["idle"] * switches + each * moved
-    return seconds
 
 
 def _ticks(case: Case, fill: float) -> float:
@@ -535,7 +584,7 @@ def _run_bytes(case: Case, load: float) -> float:
     run = _allocated(lambda: start("compiled", *scenario.at(load), 1))
     if isinstance(scenario.work, Workload):
         return run + OPERATION * scenario.work.program.operations
-    if scenario.switching.counts == FLOWS:
+    if scenario.switching.counts == "flows":
         return run
     traffic = load_of(case, load)
     packets = float(scenario.traffic.sent(load).sum()) / scenario.source.mean_flits * _ticks(case, traffic.fill)

@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.files import read_file, special_files
-from flitlab.sim.config.check import validated
-from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.errors import Diagnostic
-from flitlab.sim.config.load import wrap
+from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.reporting import PlotConfig
+from flitlab.sim.config.text import ConfigDocument, wrap
+from flitlab.sim.config.validation import validated
 from flitlab.sim.exit import RunStatus
 
 MANIFEST = "manifest.json"
@@ -120,9 +119,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         _Manifest.model_validate(manifest)
     except ValidationError:
-        errors: list[Diagnostic] = []
-        validated(_Manifest, ConfigDocument(wrap(manifest, str(file)), errors), (), manifest)
-        raise ManifestError("; ".join(map(str, errors)) or f"{file}: is not the manifest of a run") from None
+        diagnostics = Diagnostics()
+        validated(_Manifest, ConfigDocument(wrap(manifest, str(file)), diagnostics), manifest)
+        raise ManifestError(
+            "; ".join(map(str, diagnostics.errors)) or f"{file}: is not the manifest of a run"
+        ) from None
     return manifest
 
 

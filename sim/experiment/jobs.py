@@ -6,11 +6,12 @@ from math import nan
 from statistics import fmean
 from typing import Any
 
-from flitlab.sim.config.jobs import Job
-from flitlab.sim.config.study import Case, JobCase, Study
+from flitlab.sim.config.case import Case, JobCase, Study
+from flitlab.sim.config.programs import Job
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
-from flitlab.sim.measure.status import Status
+from flitlab.sim.experiment.tables import PointRecord
+from flitlab.sim.measure.rows import Status
 
 
 def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dict[str, Any]]:
@@ -24,8 +25,8 @@ def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dic
     """
     index_of = {id(case): index for index, case in enumerate(points.cases)}
 
-    def records(case: Case) -> dict[int, Mapping[str, Any]]:
-        return {seed: record for _, _, seed, record in points.rows_of(index_of[id(case)])}
+    def records(case: Case) -> dict[int, PointRecord]:
+        return {record.seed: record for record in points.rows_of(index_of[id(case)])}
 
     rows = []
     for case in study.cases:
@@ -42,25 +43,19 @@ def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dic
 
 
 def _row(
-    one: JobCase, shared: Mapping[str, Any], isolated: Mapping[str, Any], bounds: Mapping[str, float | None]
+    one: JobCase, shared: PointRecord, isolated: PointRecord, bounds: Mapping[str, float | None]
 ) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values."""
     job = one.job
-    shared_ranks = _ranks(shared)[job.ranks]
-    time, isolated_time = _time(job, shared_ranks), _time(job, _ranks(isolated))
+    shared_ranks = shared.detail.get("ranks", [])[job.ranks]  # [] if a run failed
+    time, isolated_time = _time(job, shared_ranks), _time(job, isolated.detail.get("ranks", []))
     bound = bounds.get("makespan")
     bound = None if bound is None else bound - job.start_ns
     yield from {"job": job.name, "kind": job.kind, "ranks": job.program.ranks, "start_ns": job.start_ns}.items()
     yield from {"time_ns": time, "alone_ns": isolated_time, "slowdown": _ratio(time, isolated_time)}.items()
     yield from {"bound_ns": bound, "efficiency": _ratio(bound, time)}.items()
     yield from {name: sum(row[name] for row in shared_ranks) for name in ("messages", "bytes")}.items()
-    yield "status", isolated["status"] if isolated["status"] != Status.OK else shared["status"]
-
-
-def _ranks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of ranks.csv of a run; [] if it failed."""
-    rows: list[dict[str, Any]] = record.get("detail", {}).get("ranks", [])
-    return rows
+    yield "status", isolated.status if isolated.status != Status.OK else shared.status
 
 
 def _time(job: Job, ranks: Sequence[Mapping[str, Any]]) -> float:

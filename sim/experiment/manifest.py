@@ -10,10 +10,9 @@ from typing import Any
 from flitlab.models.files import read_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.study import Case, Study
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.ceilings import ceiling_ids
 from flitlab.sim.experiment.provenance import machine, source, versions
 from flitlab.sim.experiment.saturation import is_search
@@ -43,6 +42,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "config_hash": config_hash(study),
         "flit_ns": _common([case.flit_ns for case in study.cases]),
         "mean_rate": {case.label: float(case.instance.traffic.rate.mean()) for case in study.cases if case.instance},
+        "flits_per_load": {case.label: case.flits_per_load for case in study.cases if case.flits_per_load != 1},
         "background_rate": {
             case.label: float(background.rate.mean())
             for case in study.cases
@@ -106,8 +106,11 @@ def _scenario(case: Case) -> dict[str, Any]:
         }  # fmt: skip
     if scenario is not None:
         described |= {"hash": scenario.content_hash, "switching": case.resolved["switching"]}
-        described |= {"measured": measure_of(case.measure, scenario), "placed": case.placing is not None}
-        if scenario.counted == PACKETS:
+        described |= {
+            "measured": measure_of(case.measure, scenario, channels=case.channels),
+            "placed": case.placing is not None,
+        }
+        if scenario.counted == "packets":
             described |= {"searched": is_search(case), "zero_load_latency": float(scenario.zero_load_latency)}
     if case.workload is not None:
         described["placement"] = case.resolved.get("placement", {}) | case.workload.notes

@@ -9,7 +9,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.study import Case, Study
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import Store

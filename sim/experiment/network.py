@@ -11,8 +11,8 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
+from flitlab.sim.config.case import Case
 from flitlab.sim.config.components import SOURCE_KEYS
-from flitlab.sim.config.study import Case
 from flitlab.sim.experiment.task import Outcome, failure
 
 Network = dict[str, dict[str, Any]]

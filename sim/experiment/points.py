@@ -3,7 +3,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,21 +12,18 @@ import numpy as np
 
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.switching.switching_mode import PACKETS
 from flitlab.models.timeline.epochs import SurvivingNetwork
-from flitlab.sim.config.study import Case, Study
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.table import kernel_key
-from flitlab.sim.experiment.application import bound_columns, slack_of_bound
 from flitlab.sim.experiment.application import tables as tables_of_programs
 from flitlab.sim.experiment.ceilings import Bound, CeilingRuns
-from flitlab.sim.experiment.flows import mcf_columns
-from flitlab.sim.experiment.labels import with_names
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.saturation import (
     Placement,
     Question,
+    in_loads,
     is_search,
     limit_of,
     placements,
@@ -36,10 +33,11 @@ from flitlab.sim.experiment.saturation import (
     task_index_of,
 )
 from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.tables import PointRecord, channel_rows, with_names
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
-from flitlab.sim.measure.columns.registry import added, third_party_columns
-from flitlab.sim.measure.saturation import SEARCHED, limited, saturation
-from flitlab.sim.measure.status import Status
+from flitlab.sim.measure.columns.registry import added, derived_columns, third_party_columns
+from flitlab.sim.measure.rows import MeasuredPoint, Status
+from flitlab.sim.measure.saturation import limited, saturation
 
 if TYPE_CHECKING:
     from flitlab.fluid.crosscheck import FlowCount
@@ -84,7 +82,7 @@ class Point:
     def measure(self) -> dict[str, Any]:
         """The measurement settings (``measure_of``)."""
         probe = None if self.question is None else probe_of(self.case, self.question)
-        return measure_of(self.case.measure, self.scenario, probe)
+        return measure_of(self.case.measure, self.scenario, probe, self.case.channels)
 
     @property
     def scenario(self) -> Scenario:
@@ -108,7 +106,7 @@ class PointRuns:
     ----------
     points: by id; those of searches are added as their loads become known.
     placements: the searches for loads.
-    records: id -> content of ``points/<id>.json``.
+    records: id -> result.
     compiled_s: CPU seconds for compiling and loading kernels of the points of this run.
     """
 
@@ -119,7 +117,7 @@ class PointRuns:
         self.threads = threads
         self.cases = study.all_cases if study.simulates else []
         self.points = _points(self.cases)
-        self.records: dict[str, dict[str, Any]] = {}
+        self.records: dict[str, PointRecord] = {}
         self.compiled_s = 0.0
         self._saturated: dict[tuple[str, int], float] = {}
         self._waiting: dict[int, list[tuple[Point, Any]]] = defaultdict(list)
@@ -134,18 +132,20 @@ class PointRuns:
     def _load_stored(self, point: Point) -> None:
         """Use the record in the folder, if it has all that a new one would have."""
         name = f"points/{point.id}.json"
-        record = self.store.record(name)
-        if record is not None and not _is_complete(record):
+        stored = self.store.record(name)
+        if stored is None:
+            return
+        record = PointRecord.read(stored)
+        if record is None:
             self.store.quarantine(name, "is no result of a point")
-        elif record is not None and self._is_as_good(point, record):
+        elif self._is_as_good(point, record):
             self._keep(point, record)
 
-    def _is_as_good(self, point: Point, record: dict[str, Any]) -> bool:
+    def _is_as_good(self, point: Point, record: PointRecord) -> bool:
         """Whether a record has all that a new simulation of the point would give."""
-        if record["engine"] != self.study.engine or not _was_checked(point, record):
+        if record.engine != self.study.engine or not _was_checked(point, record):
             return False
-        known: dict[str, str] = record.get("added", {})
-        return self._added(point).items() <= known.items()
+        return self._added(point).items() <= record.added.items()
 
     def _added(self, point: Point) -> dict[str, str]:
         """Columns that plugins add to a point, and the hashes of their code."""
@@ -184,7 +184,7 @@ class PointRuns:
 
         def done(outcome: Outcome) -> None:
             self._done(point, outcome)
-            row = self.records[point.id]["row"]
+            row = self.records[point.id].row
             bar.advance(row.get("ticks") or 0, point.case.label, {**row, "load": point.load, "seed": point.seed})
 
         def skip() -> bool:
@@ -229,28 +229,31 @@ class PointRuns:
     def limit(self, index: int) -> float:
         """The certified limit of a case: a load from which on its routing cannot carry the offered load."""
         case = self.cases[index]
-        if case.scenario is None or case.scenario.counted != PACKETS or case.scenario.timeline is not None:
+        if case.scenario is None or case.scenario.counted != "packets" or case.scenario.timeline is not None:
             return math.inf
-        from flitlab.fluid.certified_limit import certified_limit
+        if case.scenario.follows_trace:
+            return math.inf
+        from flitlab.fluid.split import certified_limit
 
-        return min(limit_of(self.ceilings.columns_of(index)[0]), certified_limit(case.scenario.instance))
+        limit = min(limit_of(self.ceilings.columns_of(index)[0]), certified_limit(case.scenario.instance))
+        return limit / case.flits_per_load
 
     def _done(self, point: Point, outcome: Outcome) -> None:
-        record = {
-            "id": point.id, "scenario": point.scenario.content_hash, "load": point.load, "seed": point.seed,
-            "measure": point.measure, "engine": self.study.engine,
-            "semantics_version": SEMANTICS_VERSION, "status": Status.OK, "message": "", "checked": None, "row": {},
-        }  # fmt: skip
+        record = PointRecord(
+            point.id, point.scenario.content_hash, point.load, point.seed, point.measure, self.study.engine,
+            SEMANTICS_VERSION,
+        )  # fmt: skip
         if outcome.problem:
-            record["status"] = Status.ENGINE_MISMATCH if outcome.mismatch else Status.FAILED
-            record["message"] = outcome.problem
-            self._keep(point, record)  # not written, so that a resumed run retries
-            return
+            status = Status.ENGINE_MISMATCH if outcome.mismatch else Status.FAILED
+            self._keep(point, replace(record, status=status, message=outcome.problem))
+            return  # it is not written, so that a resumed run retries
         plugin_columns = self._added(point)
         # the process may have plugins of another study
         others = third_party_columns(point.scenario.counted) - plugin_columns.keys()
         row = {name: value for name, value in outcome.result.row.items() if name not in others}
-        record |= {"row": row, "detail": outcome.result.detail, **({"added": plugin_columns} if plugin_columns else {})}
+        record = replace(record, row=row, detail=outcome.result.detail, added=plugin_columns)
+        if outcome.result.limited:
+            record = replace(record, status=Status.LIMIT, message="not all packets were delivered in measure.max_ticks")
         self.compiled_s += outcome.result.detail.get("compile_s", 0.0)
         self._keep(point, record)
         bounds = self.ceilings.bounds(point.index)
@@ -260,9 +263,9 @@ class PointRuns:
         else:
             self._check(point, outcome.result, bounds)
 
-    def _keep(self, point: Point, record: dict[str, Any]) -> None:
+    def _keep(self, point: Point, record: PointRecord) -> None:
         self.records[point.id] = record
-        if record["row"].get("saturated"):
+        if record.row.get("saturated"):
             key = (point.scenario.content_hash, point.seed)
             self._saturated[key] = min(point.load, self._saturated.get(key, UNREACHABLE_LOAD))
 
@@ -278,21 +281,20 @@ class PointRuns:
         slacks |= slack_of_bound(result.row, self.ceilings.columns_of(point.index)[0])
         broken = [f"{name} by {-slack:.3g} of it" for name, slack in slacks.items() if not slack >= ROUNDING]
         if broken:
-            record["status"] = Status.CEILING_VIOLATED
             what = BELOW_BOUND if "makespan" in slacks else "delivered more than the certified ceilings allow"
-            record["message"] = f"{what}: " + ", ".join(broken)
-        record |= {"checked": list(_kinds(point.case)), "slack": slacks}
-        self._write(record)
+            record = replace(record, status=Status.CEILING_VIOLATED, message=f"{what}: " + ", ".join(broken))
+        self.records[point.id] = replace(record, checked=list(_kinds(point.case)), slack=slacks)
+        self._write(self.records[point.id])
 
     def _epoch_slacks(self, point: Point, result: Any) -> dict[str, float]:
         """Ceiling of an epoch -> relative slack of its deliveries."""
         from flitlab.fluid.crosscheck import slack
 
         slacks = {}
-        for part in getattr(result, "parts", ()):
+        for part in result.parts:
             epoch = point.case.epochs[part.epoch]
             for bound in self.ceilings.epoch_bounds(point.index, epoch.number):
-                if epoch.surviving is None or bound.load not in (None, point.load):
+                if epoch.surviving is None or bound.load not in (None, point.load * point.case.flits_per_load):
                     continue
                 delivered, present = (_renumbered(count, epoch.surviving) for count in (part.delivered, part.present))
                 slacks[f"{bound.name}:epoch_{epoch.number}"] = slack(
@@ -300,34 +302,40 @@ class PointRuns:
                 )
         return slacks
 
-    def _write(self, record: dict[str, Any]) -> None:
-        self.store.write_record(f"points/{record['id']}.json", record)
+    def _write(self, record: PointRecord) -> None:
+        self.store.write_record(f"points/{record.id}.json", record.stored())
 
-    def rows(self) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """(case, load, seed, record) in this order; with ``stop_when_saturated``, none beyond the first saturated
-        load."""
-        for index in range(len(self.study.cases) if self.cases else 0):
-            yield from self.rows_of(index)
+    def rows(self) -> Iterator[tuple[Case, PointRecord]]:
+        """The records of all cases, with derived columns, by case, load and seed.
 
-    def rows_of(self, index: int) -> Iterator[tuple[Case, float, int, dict[str, Any]]]:
-        """The points of one case, or of a scenario of a budget, as in :meth:`rows`."""
+        With ``stop_when_saturated``, none beyond the first saturated load.
+        """
+        for index, case in enumerate(self.study.cases if self.cases else ()):
+            yield from ((case, record) for record in self.rows_of(index))
+
+    def rows_of(self, index: int) -> Iterator[PointRecord]:
+        """The records of one case, or of a scenario of a budget, as in :meth:`rows`."""
         case = self.cases[index]
+        if case.scenario is None:
+            return
         ended: set[int] = set()
         ceilings, limit = self.ceilings.columns_of(index)[0], self.limit(index)
-        plugin_columns = {} if case.scenario is None else added(case.scenario.counted, self.study.plugins)
+        plugin_columns = added(case.scenario.counted, self.study.plugins)
         searched = self._searched(index)
         for question, seed in self._questions(index):
-            load, record = question.load, self.records.get(_id(case, question, seed))
+            record = self.records.get(_id(case, question, seed))
             if record is None or seed in ended:
                 continue
-            columns: dict[str, Any] = mcf_columns(case, record, ceilings) | _precise(case, record["row"])
-            columns |= limited(record["row"], load, limit)
-            columns |= bound_columns(case, record["row"], ceilings)
-            columns |= {} if question.resolution is None else {SEARCHED: searched.get(seed)}
-            others = record.get("added", {}).keys() - plugin_columns.keys()
-            row = {name: value for name, value in record["row"].items() if name not in others}
-            yield case, load, seed, record | {"row": row | columns}
-            if case.placing is None and case.measure.stop_when_saturated and record["row"].get("saturated"):
+            others = record.added.keys() - plugin_columns.keys()
+            row = {name: value for name, value in record.row.items() if name not in others}
+            has_ended = None if question.resolution is None else searched.get(seed)
+            measured = MeasuredPoint(
+                case.scenario, record.row, record.detail, ceilings, case.measure.ci, case.flit_ns, has_ended
+            )
+            certain = {} if case.scenario.follows_trace else limited(record.row, question.load, limit)
+            columns = certain | derived_columns(measured)
+            yield replace(record, load=question.load, seed=seed, row=row | columns)
+            if case.placing is None and case.measure.stop_when_saturated and record.row.get("saturated"):
                 ended.add(seed)
 
     def _searched(self, index: int) -> dict[int, bool]:
@@ -351,13 +359,14 @@ class PointRuns:
     def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
         """saturation.csv and saturation_seeds.csv, from the current points."""
         rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for case, load, seed, record in self.rows():
-            rows[case.label].append({"load": load, "seed": seed, **record["row"]})
+        for case, record in self.rows():
+            rows[case.label].append({"load": record.load, "seed": record.seed, **record.row})
         tables: dict[str, list[dict[str, Any]]] = {}
         for index, case in enumerate(self.study.cases if self.cases else ()):
             point = saturation(rows[case.label], self.limit(index))
             if point is not None:
-                row = table(case, point, rows[case.label], self.ceilings.columns_of(index)[0])
+                ceilings = in_loads(self.ceilings.columns_of(index)[0], case.flits_per_load)
+                row = table(case, point, rows[case.label], ceilings)
                 tables.setdefault("saturation.csv", []).append(row)
                 tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, point))
         return tables
@@ -376,30 +385,45 @@ class PointRuns:
         """Rows of throughput_time.csv, of networks that change."""
         return self._details("throughput_time")
 
+    def channels(self) -> Iterator[dict[str, Any]]:
+        """Rows of channels.csv, of the points that count the traffic of channels."""
+        for case, record in self.rows():
+            head = {"scenario": case.label, **case.keys, "load": record.load, "seed": record.seed}
+            yield from channel_rows(head, case.topology, record.detail.get("channels", {}))
+
+    def packets(self) -> Iterator[dict[str, Any]]:
+        """Rows of packets.csv, of the points that follow a trace."""
+        for case, record in self.rows():
+            columns = record.detail.get("packets", {})
+            head = {"scenario": case.label, **case.keys, "seed": record.seed}
+            for number, values in enumerate(zip(*columns.values(), strict=True)):
+                row = dict(zip(columns, values, strict=True))
+                yield {**head, "row": number, **with_names(row, case.topology)}
+
     def _details(self, name: str) -> list[dict[str, Any]]:
         """Rows of a table that the records of points have."""
-        return [
-            {"scenario": case.label, **case.keys, "load": load, "seed": seed, **with_names(row, case.topology)}
-            for case, load, seed, record in self.rows()
-            for row in record.get("detail", {}).get(name, ())
-        ]
+        rows = []
+        for case, record in self.rows():
+            head = {"scenario": case.label, **case.keys, "load": record.load, "seed": record.seed}
+            rows += [{**head, **with_names(row, case.topology)} for row in record.detail.get(name, ())]
+        return rows
 
     @property
     def cpu(self) -> dict[str, float]:
         """CPU seconds of all points, and, separately, of compiling and loading their kernels."""
-        records = [record for index in range(len(self.cases)) for *_, record in self.rows_of(index)]
+        records = [record for index in range(len(self.cases)) for record in self.rows_of(index)]
         return {
-            "cpu_s": sum(record["row"].get("cpu_s", 0.0) for record in records),
-            "compile_s": sum(record.get("detail", {}).get("compile_s", 0.0) for record in records),
+            "cpu_s": sum(record.row.get("cpu_s", 0.0) for record in records),
+            "compile_s": sum(record.detail.get("compile_s", 0.0) for record in records),
         }
 
     @property
     def problems(self) -> list[str]:
         """One line per point with an error."""
         return [
-            f"{case.label}, load {load}, seed {seed}: {record['status']}: {record['message']}"
-            for index in range(len(self.cases))
-            for case, load, seed, record in self.rows_of(index) if record["status"] != Status.OK
+            f"{case.label}, load {record.load}, seed {record.seed}: {record.status}: {record.message}"
+            for index, case in enumerate(self.cases)
+            for record in self.rows_of(index) if record.status not in (Status.OK, Status.LIMIT)
         ]  # fmt: skip
 
 
@@ -407,22 +431,15 @@ def _kinds(case: Case) -> tuple[str, ...]:
     return tuple(sorted({spec.kind for spec in case.ceilings}))
 
 
-def _is_complete(record: Any) -> bool:
-    """Whether a record has all keys. Altered files are computed again."""
-    has_keys = isinstance(record, dict) and all(key in record for key in ("engine", "status", "message", "row"))
-    return has_keys and isinstance(record["row"], dict) and bool(record["row"])
-
-
-def _was_checked(point: Point, record: dict[str, Any]) -> bool:
+def _was_checked(point: Point, record: PointRecord) -> bool:
     """Whether a stored point was checked against all kinds of configured ceilings."""
-    checked = record.get("checked")
-    return isinstance(checked, list) and set(_kinds(point.case)) <= set(checked)
+    return isinstance(record.checked, list) and set(_kinds(point.case)) <= set(record.checked)
 
 
 @lru_cache(maxsize=100_000)
 def _id(case: Case, question: Question, seed: int) -> str:
     assert case.scenario is not None
-    measure = measure_of(case.measure, case.scenario, probe_of(case, question))
+    measure = measure_of(case.measure, case.scenario, probe_of(case, question), case.channels)
     return point_id(case.scenario, question.load, seed, measure)
 
 
@@ -447,12 +464,10 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
     return points
 
 
-def _precise(case: Case, row: dict[str, Any]) -> dict[str, bool]:
-    """Whether a point reached the precision of ``measure.ci``; {} for flows, and without a target."""
-    half, mean = row.get("latency_ci95"), row.get("latency_mean")
-    if case.measure.ci is None or half is None or mean is None or case.timeline is not None:
-        return {}
-    return {"precise": bool(half <= case.measure.ci * mean)}
+def slack_of_bound(row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
+    """The time of a program over its lower bound, minus 1; negative only if one of them is wrong."""
+    bound, measured = ceilings.get("makespan"), row.get("makespan_ns")
+    return {} if not bound or measured is None else {"makespan": measured / bound - 1}
 
 
 def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
@@ -465,7 +480,7 @@ def _slacks(point: Point, result: Any, bounds: list[Bound]) -> dict[str, float]:
     return {
         bound.name: slack(topology, bound.certificate, result.window, result.delivered, result.present)
         for bound in bounds
-        if bound.load is None or bound.load == point.load
+        if bound.load is None or bound.load == point.load * point.case.flits_per_load
     }
 
 

@@ -7,19 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from flitlab.models.cores import cores
-from flitlab.models.threads import set_thread_limit
+from flitlab.models.threads import cores, set_thread_limit
+from flitlab.sim.experiment.progress import show_solvers
 from flitlab.sim.experiment.task import Outcome, start_worker
 from flitlab.sim.signals import starting_processes
-
-__all__ = ["InProcess", "Pool", "Processes", "SharedProcesses", "Task", "cores", "open_pool", "processes", "run_all"]
-
-
-def processes(threads: int) -> int:
-    """The number of processes of ``threads`` threads that this machine has processors for, at least 1."""
-    return max(1, cores() // threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +36,25 @@ class Task:
     task_index: int = 0
 
 
+@dataclass(frozen=True)
+class Shard:
+    """Every ``count``-th task of each kind, from the ``index``-th on (1, 2, ..., count)."""
+
+    index: int = 1
+    count: int = 1
+
+    def takes(self, task_index: int) -> bool:
+        """Whether the task with an index (from 0) belongs to the shard."""
+        return task_index % self.count == self.index - 1
+
+    def of(self, tasks: Iterable[Task | None]) -> Iterator[Task | None]:
+        """The tasks of the shard."""
+        return (task for task in tasks if task is None or self.takes(task.task_index))
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+
 class Pool(Protocol):
     """An executor of calls."""
 
@@ -60,6 +72,31 @@ class Pool(Protocol):
         """End the processes. abandon: even with calls in flight."""
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run uses processors. Results do not depend on it.
+
+    Parameters
+    ----------
+    jobs: processes on this machine.
+    threads: that may share a simulation, in each process.
+    pool: in place of these processes.
+    """
+
+    jobs: int = 1
+    threads: int = 1
+    pool: Pool | None = None
+
+    @classmethod
+    def of(cls, jobs: int | None, threads: int = 1) -> Self:
+        """As many processes as this machine has processors for, unless a number is given."""
+        return cls(jobs or max(1, cores() // threads), threads)
+
+
+IN_PROCESS = RunOptions()
+"""Everything in this process."""
+
+
 class InProcess:
     """Runs each call immediately in this process. threads: that a ceiling may use."""
 
@@ -67,6 +104,7 @@ class InProcess:
 
     def __init__(self, threads: int = 1):
         self.threads = threads
+        show_solvers()
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
         """The finished future of ``call(*arguments)``."""
@@ -138,7 +176,7 @@ class SharedProcesses:
 
     def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
         """Submit a call, and count its CPU time."""
-        self._pool = self._pool or open_pool(self.jobs)
+        self._pool = self._pool or open_pool(RunOptions(self.jobs))
         future: Future[Outcome] = Future()
         self._pool.submit(_timed, call, arguments).add_done_callback(lambda done: self._forward_result(done, future))
         return future
@@ -182,19 +220,21 @@ def cpu_seconds() -> float:
     return own + sum(os.times()[2:4])
 
 
-def open_pool(jobs: int, plugins: Sequence[str] = (), calls: int | None = None, threads_per_call: int = 1) -> Pool:
-    """A pool of ``jobs`` processes with the plugins; for one job, this process.
+def open_pool(options: RunOptions, plugins: Sequence[str] = (), calls: int | None = None) -> Pool:
+    """The pool of a run: processes with the plugins; for one job, this process.
 
     Parameters
     ----------
-    jobs: processes at most.
+    options: of the run.
     plugins: modules and files that each process loads.
     calls: their number, if known; with fewer calls than jobs, each ceiling may use several threads, up to
         ``jobs`` in all.
-    threads_per_call: threads that a call may use in any case.
     """
+    if options.pool is not None:
+        return options.pool
+    jobs = options.jobs
     processes = max(1, jobs if calls is None else min(jobs, calls))
-    threads = max(1, jobs * threads_per_call // processes)
+    threads = max(1, jobs * options.threads // processes)
     return InProcess(threads) if processes == 1 else Processes(processes, plugins, threads)
 
 

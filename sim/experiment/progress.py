@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress on stderr: a bar on terminals and in notebooks, with the saturation points found so far.
 
-Elsewhere, as in the log of a batch job, one line per minute.
+Elsewhere, as in the log of a batch job, one line per minute. Long solutions of a ceiling report in lines of their own.
 """
 
+import logging
 import math
 import sys
 import threading
@@ -162,6 +163,19 @@ def estimate(point: Saturation) -> str:
     if point.lower == 0:
         return f"saturates below {point.upper:.3g}"
     return f"saturates between {point.lower:.3g} and {point.upper:.3g}"
+
+
+class _SolverLog(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+def show_solvers() -> None:
+    """Print to stderr what the solvers of ceilings log in this process: the progress of long solutions."""
+    logger = logging.getLogger("flitlab.fluid")
+    if not logger.handlers:
+        logger.setLevel(logging.INFO)
+        logger.addHandler(_SolverLog())
 
 
 @contextmanager

@@ -17,8 +17,8 @@ ROOT = Path(flitlab.__file__).resolve().parents[1]
 """The folder that holds the package; the top folder of a checkout."""
 
 LIBRARIES = (
-    "highspy", "igraph", "llvmlite", "matplotlib", "networkx", "numba", "numpy", "pandas", "pydantic", "pymetis",
-    "PyYAML", "rich", "scipy", "shtab", "simpy", "typing_extensions",
+    "highspy", "igraph", "Jinja2", "llvmlite", "markdown-it-py", "matplotlib", "networkx", "numba", "numpy", "pandas",
+    "pydantic", "pymetis", "PyYAML", "rich", "scipy", "shtab", "simpy", "typing_extensions",
 )  # fmt: skip
 """Libraries whose versions are recorded."""
 

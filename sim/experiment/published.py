@@ -25,10 +25,10 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
+from flitlab.sim.config.case import Case, Study, labels_of, swept
 from flitlab.sim.config.reporting import PublishedConfig, is_comparison, operands
-from flitlab.sim.config.study import Case, Study, labels_of, swept
+from flitlab.sim.measure.rows import Status
 from flitlab.sim.measure.saturation import saturation
-from flitlab.sim.measure.status import Status
 
 COLUMNS = (
     "where", "scenario", "quantity", "compare", "published", "tolerance", "measured", "claim", "verdict", "why",
@@ -181,7 +181,9 @@ class Measured:
         return None
 
 
-def compare(study: Study, rows: Sequence[Row], ceilings: Sequence[Row]) -> list[dict[str, Any]]:
+def compare(
+    study: Study, rows: Sequence[Row], ceilings: Sequence[Row], full_size: Mapping[str, Verdict]
+) -> list[dict[str, Any]]:
     """One row per entry of ``published:``, with the columns :data:`COLUMNS`.
 
     Parameters
@@ -189,22 +191,25 @@ def compare(study: Study, rows: Sequence[Row], ceilings: Sequence[Row]) -> list[
     study: has the published values.
     rows: of results.csv or metrics.csv.
     ceilings: rows of ceilings.csv.
+    full_size: of a quick version, the verdicts at full size by ``where``.
     """
     measured = {case.label: Measured() for case in study.cases}
     for row in rows:
         measured[row["scenario"]].rows.append(row)
     for row in ceilings:
         measured[row["scenario"]].ceilings.append(row)
-    return [_compare(entry, study.cases, measured) for entry in study.published]
+    return [_compare(entry, study.cases, measured, full_size.get(entry.where)) for entry in study.published]
 
 
-def _compare(entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[str, Measured]) -> dict[str, Any]:
+def _compare(
+    entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[str, Measured], full_size: Verdict | None
+) -> dict[str, Any]:
     labels, quantity = _subject(entry, cases)
     value = _measured(entry, quantity, [case for case in cases if case.label in labels], cases, measured)
     return {
         "where": entry.where, "scenario": _named(entry, labels), "quantity": quantity, "compare": entry.compare,
         "published": entry.value, "tolerance": "" if entry.tolerance is None else str(entry.tolerance),
-        "measured": value, "claim": claim(entry, quantity), "verdict": verdict(entry, quantity, value),
+        "measured": value, "claim": claim(entry, quantity), "verdict": verdict(entry, quantity, value, full_size),
         "why": entry.why,
     }  # fmt: skip
 
@@ -332,7 +337,7 @@ CAUSES = {None: Verdict.UNEXPLAINED, "slip": Verdict.SLIP, "setting": Verdict.SE
 """Cause of an entry -> verdict on a value that differs."""
 
 
-def verdict(entry: PublishedConfig, quantity: str, measured: float | None) -> Verdict:
+def verdict(entry: PublishedConfig, quantity: str, measured: float | None, full_size: Verdict | None = None) -> Verdict:
     """The verdict on a measured value, determined by the entry and the value.
 
     Parameters
@@ -340,14 +345,16 @@ def verdict(entry: PublishedConfig, quantity: str, measured: float | None) -> Ve
     entry: the published value.
     quantity: what is compared.
     measured: None if it was not measured.
+    full_size: of a quick version, the verdict at full size; a verdict that would contradict it is ``not comparable``.
     """
     if measured is None:
         return Verdict.NOT_MEASURED
     if not entry.comparable:
         return Verdict.NOT_COMPARABLE
-    if not _within(entry, measured):
-        return CAUSES[entry.cause]
-    return Verdict.AGREES if claim(entry, quantity) is Claim.NUMBER else Verdict.ORDER_AGREES
+    agreement = Verdict.AGREES if claim(entry, quantity) is Claim.NUMBER else Verdict.ORDER_AGREES
+    result = agreement if _within(entry, measured) else CAUSES[entry.cause]
+    contradicted = full_size is not None and (full_size.differs if result.agrees else full_size.agrees)
+    return Verdict.NOT_COMPARABLE if contradicted else result
 
 
 def _within(entry: PublishedConfig, measured: float) -> bool:

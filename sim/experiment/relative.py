@@ -12,7 +12,7 @@ from typing import Any
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.sim.config.study import Case, Study
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.network import Network, network_of, theta_of
 from flitlab.sim.experiment.pool import Task

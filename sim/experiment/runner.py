@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a study into a folder: ceilings, points, checks of points against ceilings, and tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
 from flitlab.models.files import read_file, replacing
 from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.models.switching.switching_mode import FLOWS
-from flitlab.sim.config.check import crash
-from flitlab.sim.config.study import Study
+from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import crash
 from flitlab.sim.config.values import changes, read_resolved
-from flitlab.sim.exit import CHECK_FAILED, FAILED, INTERRUPTED, OK, RunStatus
+from flitlab.sim.exit import ExitCode, RunStatus
 from flitlab.sim.experiment import ceilings
 from flitlab.sim.experiment.application import relate
 from flitlab.sim.experiment.budget import BudgetRuns
@@ -29,18 +28,37 @@ from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
 from flitlab.sim.experiment.points import PointRuns
-from flitlab.sim.experiment.pool import Pool, Task, open_pool, run_all
+from flitlab.sim.experiment.pool import IN_PROCESS, RunOptions, Shard, Task, open_pool, run_all
 from flitlab.sim.experiment.progress import Progress, Quiet, progress, say
 from flitlab.sim.experiment.published import COLUMNS as PUBLISHED
-from flitlab.sim.experiment.published import compare
+from flitlab.sim.experiment.published import Verdict, compare
 from flitlab.sim.experiment.relative import RelativeRuns
-from flitlab.sim.experiment.runs import Runs
+from flitlab.sim.experiment.scoreboard.rows import verdicts_at_full_size
 from flitlab.sim.experiment.search import SearchRuns
-from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import Memory, RecordError, Store, StoreError, WriteError, read_record
 from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
-from flitlab.sim.measure.status import Status
+from flitlab.sim.measure.rows import Status
 from flitlab.sim.signals import deferring, interruptible
+
+
+class Runs(Protocol):
+    """One kind of computation for every scenario. Results in the folder are reused."""
+
+    @property
+    def task_indices(self) -> list[int]:
+        """Indices of the items that are reported to the progress bar."""
+
+    def tasks(self, bar: Progress) -> Iterator[Task | None]:
+        """Calls for all missing results; None while the next call depends on one in flight.
+
+        Calls that depend on each other have the same index, so they belong to one shard.
+        """
+
+    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+        """Columns of metrics.csv of a case, as far as known, and its errors."""
+
+    def tables(self) -> dict[str, list[dict[str, Any]]]:
+        """Further files: name -> rows with equal keys."""
 
 
 @dataclass
@@ -64,7 +82,7 @@ class Report:
     cpu: dict[str, float] = field(default_factory=dict)
     compiled_s: float = 0.0
     problems: list[str] = field(default_factory=list)
-    exit_code: int = OK
+    exit_code: int = ExitCode.OK
 
 
 Tasks = Callable[[Progress], Iterable[Task | None]]
@@ -74,16 +92,14 @@ Work = Callable[[Tasks, int, int], str]
 """(calls, points that they report, processes that they can use) -> why they stopped early, or ''."""
 
 
-def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None, threads: int = 1) -> Report:
+def run(study: Study, folder: Path | Memory, options: RunOptions = IN_PROCESS) -> Report:
     """Run what the folder does not have yet, and write all files.
 
     Parameters
     ----------
     study: the configuration.
     folder: on disk, or in memory.
-    jobs: processes on this machine.
-    pool: in place of these processes.
-    threads: that may share a simulation, in each process.
+    options: processes and threads.
 
     Raises
     ------
@@ -92,9 +108,9 @@ def run(study: Study, folder: Path | Memory, jobs: int, pool: Pool | None = None
     """
 
     def work(tasks: Tasks, count: int, most: int) -> str:
-        return carry_out(study, tasks, count, jobs, pool, calls=most, threads=threads)
+        return carry_out(study, options, [tasks], count, most)
 
-    return _run(study, folder, work, threads=threads, prepare=pool is None and jobs > 1)
+    return _run(study, folder, work, options)
 
 
 def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
@@ -115,10 +131,10 @@ def merge(study: Study, folder: Path, others: Sequence[Path] = ()) -> Report:
         missing.extend(f"{task.name}: is missing" for task in known if task is not None and not task.skip())
         return ""
 
-    return _run(study, folder, list_missing, missing, others)
+    return _run(study, folder, list_missing, IN_PROCESS, missing, others)
 
 
-def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int = 1) -> Report:
+def run_shard(study: Study, folder: Path, shard: Shard, options: RunOptions = IN_PROCESS) -> Report:
     """Run the part of a shard that the folder does not have yet. Writes no tables: see :func:`merge`.
 
     Other shards may run in the same folder at the same time. Each ceiling belongs to one shard; a ceiling that the
@@ -126,7 +142,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
 
     Parameters
     ----------
-    study, folder, jobs, threads: as for :func:`run`.
+    study, folder, options: as for :func:`run`.
     shard: the part.
 
     Raises
@@ -139,7 +155,7 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
         report = Report(study, folder)
         if study.simulates:
             bounds = CeilingRuns(study, store)
-            points = PointRuns(study, store, bounds, threads)
+            points = PointRuns(study, store, bounds, options.threads)
             own_points = [point for point in points.missing if shard.takes(point.task_index)]
             placed = {placement.index for placement in points.placements if shard.takes(placement.task_index)}
             needed = set(bounds.needed(placed | {point.index for point in own_points}))
@@ -149,16 +165,14 @@ def run_shard(study: Study, folder: Path, jobs: int, shard: Shard, threads: int 
                 lambda bar: (task for task in bounds.tasks(Quiet()) if task.task_index in needed),
                 lambda bar: shard.of(points.tasks(bar)),  # points whose loads depend on ceilings
             ]
-            calls = len(own_points) + len(needed)
-            stopped = carry_out(study, phases[0], len(own_points), jobs, then=phases[1:], calls=calls, threads=threads)
+            stopped = carry_out(study, options, phases, len(own_points), len(own_points) + len(needed))
             report.results = [result_row(*entry) for entry in points.rows()]
             report.problems = [*bounds.problems, *points.problems]
         else:
             runs = _runs(study, store)
             count = sum(shard.takes(place) for part in runs for place in part.task_indices)
-            stopped = carry_out(
-                study, lambda bar: chain.from_iterable(shard.of(part.tasks(bar)) for part in runs), count, jobs
-            )
+            phases = [lambda bar: chain.from_iterable(shard.of(part.tasks(bar)) for part in runs)]
+            stopped = carry_out(study, options, phases, count)
             problems = [
                 (case.label, part.columns_of(index)[1]) for index, case in enumerate(study.cases) for part in runs
             ]
@@ -287,16 +301,11 @@ def _run(
     study: Study,
     folder: Path | Memory,
     work: Work,
+    options: RunOptions,
     missing: Sequence[str] = (),
     others: Sequence[Path] = (),
-    threads: int = 1,
-    prepare: bool = False,
 ) -> Report:
-    """Do the work and write all files.
-
-    missing: filled by the work. others: folders with more results. threads: that may share a simulation. prepare:
-    whether kernels are compiled before it is known which points need them.
-    """
+    """Do the work and write all files. missing: filled by the work. others: folders with more results."""
     for other in others:
         _reject_other_semantics(other)
     store = folder if isinstance(folder, Memory) else Store(folder)
@@ -304,10 +313,10 @@ def _run(
         described = describe(study, store)
         for other in others:
             _copy_results(store, other)
-        report = _simulate(study, store, work, threads, prepare) if study.simulates else _compute(study, store, work)
+        report = _simulate(study, store, work, options) if study.simulates else _compute(study, store, work)
         if missing:
             report.problems += missing
-            report.exit_code = report.exit_code or FAILED
+            report.exit_code = report.exit_code or ExitCode.FAILED
         with deferring():
             tables = list(_tables(report))
             described["tables"] |= dict.fromkeys(tables, "")
@@ -332,7 +341,11 @@ def _compute(study: Study, store: Store, work: Work) -> Report:
     most = UNLIMITED if study.experiment == "search" else count  # a search makes many calls per scenario
     stopped = work(lambda bar: chain.from_iterable(part.tasks(bar) for part in runs), count, most)
     report = Report(study, store.folder)
+    ceiling_runs = [part for part in runs if isinstance(part, CeilingRuns)]
+    left_out = {i for i in range(len(study.cases)) if any(part.is_left_out(i) for part in ceiling_runs)}
     for index, case in enumerate(study.cases):
+        if index in left_out:
+            continue
         columns, problems = zip(*(part.columns_of(index) for part in runs), strict=True)
         values = {key: value for part in columns for key, value in part.items()}
         problem = "; ".join(filter(None, problems))
@@ -345,8 +358,14 @@ def _compute(study: Study, store: Store, work: Work) -> Report:
     report.problems += [stopped] if stopped else []
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
-        report.published = compare(study, report.metrics, report.ceilings)
+        compared = replace(study, cases=[case for index, case in enumerate(study.cases) if index not in left_out])
+        report.published = compare(compared, report.metrics, report.ceilings, _full_size(study))
     return report
+
+
+def _full_size(study: Study) -> dict[str, Verdict]:
+    """Of the quick version of a row, the verdicts at full size by ``where``."""
+    return verdicts_at_full_size(Path(study.file)) if study.published and study.changes == ["--quick"] else {}
 
 
 def _runs(study: Study, store: Store) -> list[Runs]:
@@ -366,32 +385,20 @@ UNLIMITED = 1_000_000
 """More processes than any machine has."""
 
 
-def carry_out(
-    study: Study,
-    tasks: Tasks,
-    count: int,
-    jobs: int,
-    pool: Pool | None = None,
-    then: Sequence[Tasks] = (),
-    calls: int | None = None,
-    threads: int = 1,
-) -> str:
+def carry_out(study: Study, options: RunOptions, phases: Sequence[Tasks], count: int, calls: int | None = None) -> str:
     """Make all calls; returns why it stopped early, or ''.
 
     Parameters
     ----------
     study: has the plugins.
-    tasks: the calls, which report to a progress bar.
+    options: processes and threads.
+    phases: the calls, which report to a progress bar; each list after the one before has completed.
     count: points for the progress bar.
-    jobs: processes on this machine at most.
-    pool: in place of these processes.
-    then: further calls, each list after the one before has completed.
     calls: their number, if known.
-    threads: that a call may use.
     """
     try:
         with interruptible(), progress(count) as bar:
-            run_all(pool or open_pool(jobs, study.plugins, calls, threads), *(phase(bar) for phase in (tasks, *then)))
+            run_all(open_pool(options, study.plugins, calls), *(phase(bar) for phase in phases))
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
     except BrokenExecutor as error:
@@ -401,10 +408,11 @@ def carry_out(
     return ""
 
 
-def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: bool) -> Report:
-    """Run an experiment with simulations. prepare: as for :func:`_run`."""
+def _simulate(study: Study, store: Store, work: Work, options: RunOptions) -> Report:
+    """Run an experiment with simulations."""
     bounds = CeilingRuns(study, store)
-    points = PointRuns(study, store, bounds, threads)
+    points = PointRuns(study, store, bounds, options.threads)
+    prepare = options.pool is None and options.jobs > 1
     todo = points.count
     if done := len(points.points) - len(points.missing):
         say(f"{done} of {len(points.points)} points are in {store.folder} already")
@@ -424,27 +432,31 @@ def _simulate(study: Study, store: Store, work: Work, threads: int, prepare: boo
             add_slowdowns(report.results, jobs)
         if study.experiment == "collective":
             report.tables["collectives.csv"], wrong = collectives(study, report.results)
-    elif any(point.scenario.switching.counts == FLOWS for point in points.points.values()):
+    elif any(point.scenario.switching.counts == "flows" for point in points.points.values()):
         report.tables |= points.flow_tables()
     if over_time := points.throughput_time():
         report.tables["throughput_time.csv"] = over_time
+    if any(point.scenario.follows_trace for point in points.points.values()):
+        report.tables["packets.csv"] = list(points.packets())
+    if study.outputs.channels:
+        report.tables["channels.csv"] = list(points.channels())
     report.tables |= bounds.epoch_tables() | points.saturation_tables()
     report.tables |= BudgetRuns(study.budgets, points, bounds).tables()
     report.cpu, report.compiled_s = points.cpu, points.compiled_s
     report.problems = [*bounds.problems, *points.problems, *wrong, *([stopped] if stopped else [])]
     report.exit_code = _exit_code(report, stopped)
     if not stopped:
-        report.published = compare(study, report.results, report.ceilings)
+        report.published = compare(study, report.results, report.ceilings, _full_size(study))
     return report
 
 
 def _exit_code(report: Report, stopped: str) -> int:
     if stopped == RunStatus.INTERRUPTED:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     states = {row["status"] for row in [*report.results, *report.tables.get("jobs.csv", ())]}
     if states & {Status.CEILING_VIOLATED, Status.ENGINE_MISMATCH}:
-        return CHECK_FAILED
-    return FAILED if report.problems else OK
+        return ExitCode.CHECK_FAILED
+    return ExitCode.FAILED if report.problems else ExitCode.OK
 
 
 Table = tuple[Sequence[str], list[dict[str, Any]]]

@@ -25,10 +25,11 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.instance import Instance
-from flitlab.sim.config.experiments import AdaptiveConfig, BudgetConfig, SaturationConfig
-from flitlab.sim.config.study import Case
+from flitlab.sim.config.case import Case
+from flitlab.sim.config.sections import AdaptiveConfig, BudgetConfig, SaturationConfig
+from flitlab.sim.experiment.tables import PointRecord
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.measure.saturation import DIFFER, SEARCHED, Saturation, bracket, is_saturated, is_unclear
+from flitlab.sim.measure.saturation import SEARCHED, SaturatedBy, Saturation, bracket, is_saturated, is_unclear
 from flitlab.sim.measure.saturation import carried as delivered
 
 
@@ -225,7 +226,7 @@ def _mean(rows: Iterable[Row], column: str) -> float:
     return fmean(values) if values else math.nan
 
 
-Lookup = Callable[[Question, int], Mapping[str, Any] | None]
+Lookup = Callable[[Question, int], PointRecord | None]
 """(question, seed) -> the record of the point, None if there is none yet."""
 
 
@@ -315,7 +316,7 @@ class Placement:
     def _rows(self, question: Question, lookup: Lookup) -> list[Row] | None:
         """What was measured with every seed; None while that is not known, empty if a point failed."""
         records = [lookup(question, seed) for seed in self.seeds]
-        known = [record["row"] for record in records if record is not None]
+        known = [record.row for record in records if record is not None]
         if len(known) < len(records):
             return None
         probes = {SEARCHED: True} if is_search(self.case) and question.resolution is not None else {}
@@ -373,6 +374,11 @@ def limit_of(ceilings: Mapping[str, float | None]) -> float:
     return min((value for value in upper if value is not None), default=math.inf)
 
 
+def in_loads(ceilings: Mapping[str, float | None], flits_per_load: float) -> dict[str, float | None]:
+    """Ceilings in units of load. ceilings: by name, in flits per tick of a host of rate 1."""
+    return {name: None if value is None else value / flits_per_load for name, value in ceilings.items()}
+
+
 class Efficient(NamedTuple):
     """The ceiling of which efficiency is a part. lower, upper: its certified ends, equal where only one is known."""
 
@@ -418,7 +424,7 @@ def _note(case: Case, point: Saturation, rows: Iterable[Row], ceiling: float | N
 
 def _bistable(rows: Iterable[Row]) -> str:
     """Says at which loads throughput collapses with some draws only."""
-    loads = [float(row["load"]) for row in rows if row.get("saturated_by") == DIFFER]
+    loads = [float(row["load"]) for row in rows if row.get("saturated_by") == SaturatedBy.DIFFER]
     if not loads:
         return ""
     return f"bistable: at loads from {min(loads):.4g} to {max(loads):.4g}, throughput collapses in some runs only"

@@ -11,10 +11,10 @@ from typing import Any
 
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import SEMANTICS_VERSION
-from flitlab.sim.config.experiments import SearchConfig
-from flitlab.sim.config.load import wrap
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.overrides import put
-from flitlab.sim.config.study import Case, Study
+from flitlab.sim.config.sections import SearchConfig
+from flitlab.sim.config.text import wrap
 from flitlab.sim.experiment.network import Network, build, is_drawn, network_of, reaches_theta, redrawn
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress

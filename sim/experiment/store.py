@@ -148,11 +148,7 @@ class Store:
         columns: in order; missing values are empty.
         rows: column -> value.
         """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
-        self.write(name, text.getvalue())
+        self.write(name, csv_text(columns, rows))
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file."""
@@ -170,6 +166,15 @@ class Store:
         except OSError as error:
             raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
         return ScenarioFile(path.resolve())
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a CSV file's content, of which numbers read back equal; parameters as of :meth:`Store.write_csv`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
+    return text.getvalue()
 
 
 class Memory(Store):
@@ -198,7 +203,11 @@ class Memory(Store):
 
     def record(self, name: str) -> dict[str, Any] | None:
         """The result in a file, None if there is none."""
-        return json.loads(self.files[name]) if name in self.files else None
+        if name not in self.files:
+            return None
+        record: dict[str, Any] = json.loads(self.files[name])
+        del record["digest"]
+        return record
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file."""

@@ -1,35 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows and columns of results.csv and metrics.csv."""
+"""Records of points, and rows and columns of results.csv and metrics.csv."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Self
 
-from flitlab.models.switching.switching_mode import FLOWS
-from flitlab.sim.config.study import Case, Study
+from flitlab.models.topology.flit_times import flit_times
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import Names, host_names, join_path, switch_names
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.measure.columns.registry import columns
-from flitlab.sim.measure.status import Status
+from flitlab.sim.measure.rows import Status
 
 FIRST_COLUMNS, LAST_COLUMNS = ("load", "seed"), ("engine", "status", "message")
 """Columns of every results.csv: after the swept keys, and at the end."""
 
 IN_NS = "accepted_flit_per_ns_per_host"
 
+HOSTS = ("host", "source", "target", "destination")
+"""Columns of flows.csv and ranks.csv with the number of a host."""
 
-def result_row(case: Case, load: float, seed: int, record: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of results.csv.
+PATH = "path"
+"""Column of flows.csv with the numbers of switches."""
+
+
+@dataclass(frozen=True)
+class PointRecord:
+    """The result of a point; a successful one is stored in ``points/<id>.json``.
 
     Parameters
     ----------
-    case: the scenario.
-    load, seed: of the point.
-    record: of the point.
+    id: hash of what the result depends on.
+    scenario: its content hash.
+    load, seed, measure: of the point.
+    engine, semantics_version: that computed it.
+    status, message: whether it succeeded, and why not.
+    checked: kinds of ceilings that it was checked against; None before.
+    row: columns of results.csv.
+    detail: rows of further tables, by name.
+    added: columns of plugins, and hashes of their code.
+    slack: ceiling -> relative slack; None before the check.
     """
-    measured = dict(record["row"])
-    if case.flit_ns is not None and measured.get("accepted") is not None:
-        measured[IN_NS] = measured["accepted"] / case.flit_ns
-    tail = {name: record[name] for name in LAST_COLUMNS}
-    return {"scenario": case.label, **case.keys, "load": load, "seed": seed, **measured, **tail}
+
+    id: str
+    scenario: str
+    load: float
+    seed: int
+    measure: dict[str, Any]
+    engine: str
+    semantics_version: int
+    status: str = Status.OK
+    message: str = ""
+    checked: list[str] | None = None
+    row: dict[str, Any] = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
+    added: dict[str, str] = field(default_factory=dict)
+    slack: dict[str, float] | None = None
+
+    @classmethod
+    def read(cls, stored: dict[str, Any]) -> Self | None:
+        """The record that was stored; None for any other keys, and without a row: altered files are computed again."""
+        try:
+            record = cls(**stored)
+        except TypeError:
+            return None
+        return record if record.row and isinstance(record.row, dict) else None
+
+    def stored(self) -> dict[str, Any]:
+        """The record for JSON."""
+        optional = {"added": bool(self.added), "slack": self.slack is not None}
+        return {name: value for name, value in vars(self).items() if optional.get(name, True)}
+
+
+def result_row(case: Case, record: PointRecord) -> dict[str, Any]:
+    """A row of results.csv, of a record with derived columns."""
+    head = {"scenario": case.label, **case.keys, "load": record.load, "seed": record.seed}
+    return {**head, **record.row, **{name: getattr(record, name) for name in LAST_COLUMNS}}
+
+
+def with_names(row: Mapping[str, Any], topology: Topology) -> Mapping[str, Any]:
+    """A row of a table with labels in place of numbers, if the topology has labels.
+
+    row: of a record; :data:`HOSTS` are numbers of hosts, :data:`PATH` has numbers of switches.
+    """
+    hosts, switches = _names(topology)
+    if not hosts.labelled and not switches.labelled:
+        return row
+    named = {key: hosts.value(row[key]) for key in HOSTS if isinstance(row.get(key), int)}
+    if row.get(PATH):
+        named[PATH] = join_path(switches.label(int(number)) for number in row[PATH].split("-"))
+    return {**row, **named}
+
+
+def channel_rows(head: Mapping[str, Any], topology: Topology, counted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of channels.csv of a point: channels between switches, from hosts, and to hosts, in the order of their
+    numbers.
+
+    Parameters
+    ----------
+    head: the first columns.
+    topology: of the point.
+    counted: column -> value of each channel, and ``ticks``, the length of the window; {} if they were not counted.
+    """
+    if not counted:
+        return
+    hosts, switches = _names(topology)
+    host, switch = hosts.values(range(topology.hosts)), switches.values(topology.host_switch)
+    src, dst = switches.values(topology.src), switches.values(topology.dst)
+    ends = [("network", *ends) for ends in zip(src, dst, strict=True)]
+    ends += [("injection", *ends) for ends in zip(host, switch, strict=True)]
+    ends += [("ejection", *ends) for ends in zip(switch, host, strict=True)]
+    delay = [*topology.delay.tolist(), *topology.access_delay.tolist(), *topology.access_delay.tolist()]
+    speed = flit_times(topology)
+    tau = [*speed.channel.tolist(), *[speed.host] * (2 * topology.hosts)]
+    ticks, columns = counted["ticks"], [name for name in counted if name != "ticks"]
+    parallel: dict[tuple[str, Any, Any], int] = {}
+    for channel, (kind, source, target) in enumerate(ends):
+        nth = parallel[kind, source, target] = parallel.get((kind, source, target), -1) + 1
+        numbers = {name: counted[name][channel] for name in columns}
+        yield {
+            **head, "channel": channel, "kind": kind, "source": source, "target": target, "parallel": nth,
+            "tau": tau[channel], "delay": delay[channel], "flits": numbers.pop("flits"),
+            "packets": numbers.pop("packets"),
+            "utilisation": counted["flits"][channel] * tau[channel] / ticks, **numbers, "class": "",
+        }  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def _names(topology: Topology) -> tuple[Names, Names]:
+    """The names of hosts and of switches."""
+    return host_names(topology), switch_names(topology)
 
 
 def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -43,7 +145,7 @@ def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]
         leading = [name for name, one in columns("programs").items() if one.lead and name in filled]
     else:
         in_ns = any(case.flit_ns is not None for case in study.cases)
-        in_flits = any(case.scenario is None or case.scenario.counted != FLOWS for case in study.cases)
+        in_flits = any(case.scenario is None or case.scenario.counted != "flows" for case in study.cases)
         leading = [name for name, one in columns("packets").items() if one.lead and (in_flits or name in filled)]
         leading = [name for name in leading if in_ns or name != IN_NS]
     head = ["scenario", *study.columns, *FIRST_COLUMNS]

@@ -20,30 +20,39 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.switching.switching_mode import FLOWS, PACKETS, PROGRAMS
 from flitlab.models.threads import set_thread_limit
-from flitlab.sim.config.check import crash
+from flitlab.sim.config.diagnostics import crash
 from flitlab.sim.config.plugins import load_plugin
 from flitlab.sim.config.schema import MeasureConfig
+from flitlab.sim.experiment.progress import show_solvers
 from flitlab.sim.measure.saturation import BACKGROUND, limited
 
 ID_DIGITS = 32
 
 
-def measure_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None = None) -> dict[str, Any]:
+def measure_of(
+    config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None = None, channels: bool = False
+) -> dict[str, Any]:
     """The settings of ``measure:`` that results depend on.
 
-    warmup (None: automatic), ticks, ci, max_ticks; for flows the window; for programs max_ticks (None: no limit).
+    warmup (None: automatic), ticks, ci, max_ticks; for flows the window; for programs and traces max_ticks (None: no
+    limit).
 
     Parameters
     ----------
     config: the section.
     scenario: decides which of them count.
     probe: further settings of a probe of a search, see :class:`~flitlab.sim.measure.point.Measure`.
+    channels: whether the traffic of channels is counted.
     """
-    if scenario.counted == PROGRAMS:
+    measure = _window_of(config, scenario, probe)
+    return {**measure, "channels": True} if channels else measure
+
+
+def _window_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None) -> dict[str, Any]:
+    if scenario.counted == "programs" or scenario.follows_trace:
         return {"max_ticks": config.max_ticks}
-    if scenario.counted == FLOWS:
+    if scenario.counted == "flows":
         return {"window": config.measured(not scenario.switching.long_lived)}
     warmup = None if config.warmup == "auto" else config.warmup
     if probe is not None:
@@ -138,6 +147,7 @@ def start_worker(plugins: Sequence[str] = (), threads: int = 1) -> None:
     use.
     """
     set_thread_limit(threads)
+    show_solvers()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
@@ -233,17 +243,18 @@ def _certain_columns(
     scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]
 ) -> dict[str, Any]:
     """Further columns of a point: its certified limit and background."""
-    from flitlab.fluid.certified_limit import certified_limit
+    from flitlab.fluid.split import certified_limit
 
     counts, background = scenario.counted, scenario.traffic.background
-    if counts == FLOWS:
+    if counts == "flows":
         return _drawn(scenario, load, seed, kinds)
-    if counts != PACKETS:
+    if counts != "packets" or scenario.follows_trace:
         return {}
     fixed = {} if background is None else {BACKGROUND: float(background.rate.mean())}
     if scenario.timeline is not None:
         return fixed
-    return limited(row, load, certified_limit(scenario.instance)) | fixed
+    limit = certified_limit(scenario.instance) / scenario.switching.flits_per_load(scenario.topology)
+    return limited(row, load, limit) | fixed
 
 
 def _drawn(scenario: Scenario[Any], load: float, seed: int, kinds: tuple[str, ...]) -> dict[str, float]:

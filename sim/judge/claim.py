@@ -18,16 +18,16 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
-from flitlab.sim.config.build import Builder
-from flitlab.sim.config.check import validated
-from flitlab.sim.config.document import ConfigDocument
+from flitlab.sim.config.build import build
+from flitlab.sim.config.components import ComponentBuilder
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostics, KeyPath, show
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.errors import ConfigError, Diagnostic, show
-from flitlab.sim.config.load import KeyPath, Node, load_file, read_text
 from flitlab.sim.config.overrides import apply_set, put
 from flitlab.sim.config.plugins import load_plugins
-from flitlab.sim.config.section import Name, Section
+from flitlab.sim.config.sections import Name, Section
+from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text
 from flitlab.sim.config.units import without_units
+from flitlab.sim.config.validation import validated
 from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, read_csv_rows
 from flitlab.sim.judge.quantity import Quantity, Scale, Unit, UnitError, is_time, needs_capacity, quantity
 
@@ -181,24 +181,23 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     ConfigError
         All errors, one line each.
     """
-    errors: list[Diagnostic] = []
-    root = load_file(file, errors)
+    diagnostics = Diagnostics()
+    root = load_file(file, diagnostics)
     for change in sets:
-        root = apply_set(root, change, errors)
-    root = _plain(root, errors)
-    if errors:  # do not report consequences of these errors
-        raise ConfigError(errors)
-    page, base = ConfigDocument(root, errors), Path(file).resolve().parent
-    config = validated(ClaimConfig, page, (), page.at())
+        root = apply_set(root, change, diagnostics)
+    root = _plain(root, diagnostics)
+    diagnostics.raise_errors()  # do not report consequences of these errors
+    page, base = ConfigDocument(root, diagnostics), Path(file).resolve().parent
+    config = validated(ClaimConfig, page, page.at())
     load_plugins(page, base, trust_plugins)
-    draft = Draft(_configuration(root, page, config), "ceilings", base, errors)
+    draft = Draft(_configuration(root, page, config), "ceilings", base, diagnostics)
     for key in ("topology", "traffic"):
         if not draft.has_value(key):
             page.reject(key, "is missing")
-    built = None if errors else Builder().build(draft)
-    if built is None or config is None or built.instance is None:
-        raise ConfigError(errors)
-    instance, source = built.instance, draft.source
+    case = None if diagnostics.errors else build(draft, ComponentBuilder())
+    if case is None or config is None or case.instance is None:
+        raise ConfigError(diagnostics.errors)
+    instance, source = case.instance, draft.source
     assert source is not None
     if instance.traffic.background is not None:
         page.reject("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
@@ -206,13 +205,12 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     reader = _Reader(page, config, base, instance, flits, draft)
     points = list(reader.points())
     delays = reader.delays(any(point.latency is not None for point in points))
-    if errors:
-        raise ConfigError(errors)
+    diagnostics.raise_errors()
     assumed = [
         *_random_assumptions(draft),
         *_delay_assumptions(delays, points),
         *_mean_assumptions(points),
-        *dict.fromkeys(map(str, draft.warnings)),
+        *dict.fromkeys(map(str, diagnostics.warnings)),
         *reader.skipped,
     ]
     return Claim(
@@ -221,9 +219,9 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     )  # fmt: skip
 
 
-def _plain(root: Node, errors: list[Diagnostic]) -> Node:
+def _plain(root: Node, diagnostics: Diagnostics) -> Node:
     """The claim with plain numbers, except ``reported``, which has units of its own."""
-    plain = without_units(root.with_value({k: v for k, v in root.value.items() if k != "reported"}), errors)
+    plain = without_units(root.without("reported"), diagnostics)
     return root.with_value({key: plain.value.get(key, node) for key, node in root.value.items()})
 
 
@@ -330,7 +328,7 @@ class _Reader:
         return str(value) if isinstance(value, str) else repr(value)
 
     def _point(self, entry: ReportedConfig, place: KeyPath, where: str, texts: dict[str, str]) -> ClaimPoint | None:
-        before = len(self.page.errors)
+        errors = self.page.new_errors()
         units = self._units(entry, place, texts)
         quantities: dict[str, Quantity] = {}
         for what, text in texts.items():
@@ -349,7 +347,7 @@ class _Reader:
         if "throughput" in quantities and "load" not in quantities and math.isinf(self.instance.topology.host_capacity):
             why = "needs a load where host channels are infinite: report the load, too"
             self.page.reject((*place, "throughput"), why)
-        if len(self.page.errors) > before:
+        if errors:
             return None
         return ClaimPoint(
             int(place[1]), where, quantities.get("load"), quantities.get("throughput"), quantities.get("latency")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.certificate import certify
-from flitlab.models.routing.routes import ANY
+from flitlab.models.routing.routes import VcPolicy
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def deadlock(instance: Instance, vcs: int | None) -> DeadlockRisk | None:
         free = routes.vc_policy is None and not certificate.note.startswith("any") and not routes.deflection
         return DeadlockRisk(False, f"safe if VCs are used as {certificate.note}" if free else certificate.note)
     try:
-        policy = ANY if routes.vc_policy is None else routes.vc_policy
+        policy = VcPolicy.ANY if routes.vc_policy is None else routes.vc_policy
         certificate = certify(topology, replace(routes, vc_policy=policy), vcs, allow_deadlock=True)
     except SpecError:
         return DeadlockRisk(True, reason)

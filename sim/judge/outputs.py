@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from flitlab.sim.config.load import read_text
+from flitlab.sim.config.text import read_text
 
 QUANTITIES = ("load", "throughput", "latency")
 """Quantities that can be reported; results of a simulator are rows of texts by these names."""
@@ -90,8 +90,8 @@ def read_booksim2(path: Path) -> list[Row]:
     """The overall statistics at the end of an output of BookSim2, with a single traffic class.
 
     Rates are the measured ones, so the load is what hosts injected. Raises :class:`OutputError` for an output without
-    statistics, such as that of an unstable simulation, and :class:`~flitlab.sim.config.errors.ConfigError` where it
-    cannot be read.
+    statistics, such as that of an unstable simulation, and :class:`~flitlab.sim.config.diagnostics.ConfigError` where
+    it cannot be read.
     """
     lines = read_text(path).splitlines()
     starts = [i for i, line in enumerate(lines) if OVERALL in line]
@@ -127,7 +127,7 @@ def read_htsim(path: Path) -> list[Row]:
     It is a lower bound on the average, in Gbit/s of the whole network: flows may start later than at 0, and incomplete
     ones are ignored. htsim counts the last packet of a message as a full one, so one packet per message is subtracted.
     Raises :class:`OutputError` for an output without completed flows, and
-    :class:`~flitlab.sim.config.errors.ConfigError` where it cannot be read.
+    :class:`~flitlab.sim.config.diagnostics.ConfigError` where it cannot be read.
 
     Source: the README of htsim (github.com/Broadcom/csg-htsim), which shows such lines, and the function
     ``checkFinished`` of its ``uec.cpp``.

@@ -10,11 +10,10 @@ import numpy as np
 from flitlab.fluid.bounds import volumetric
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.certificate import Certificate, verify_total
+from flitlab.fluid.cut import CutNetwork
 from flitlab.fluid.cuts import all_cuts
-from flitlab.fluid.cuts.cut import CutNetwork
 from flitlab.fluid.hosts import host_bound, host_certificate
-from flitlab.fluid.saved import Saved
-from flitlab.fluid.verify import verify
+from flitlab.fluid.verify import saved_of, verify
 from flitlab.models.instance import Instance
 from flitlab.models.topology.names import Names, host_names, switch_names
 from flitlab.sim.judge.quantity import Quantity, Unit
@@ -59,7 +58,7 @@ def confirmed_upper(instance: Instance, row: Ceiling) -> float:
 
     Raises :class:`UnconfirmedError` where that exceeds the row's upper end.
     """
-    saved = Saved.of(instance, row)
+    saved = saved_of(instance, row)
     verified = verify(instance, saved)
     if problem := verified.unproven(saved):
         raise UnconfirmedError(f"{row.ceiling}: {problem}")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program to its end and measures its times, ranks, messages and channel utilisation."""
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -9,9 +10,10 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.sim.engines.base import ApplicationRun, MessageDropped
+from flitlab.sim.engines.base import ApplicationRun, MessageDropped, PacketProgramRun
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.executed import Executed
+from flitlab.sim.measure.point import channel_columns
 from flitlab.sim.measure.result import EpochTraffic, Result
 from flitlab.sim.measure.throughput_time import Progress
 from flitlab.sim.measure.unfinished import StallDetector
@@ -28,9 +30,13 @@ MAX_STORED = 4_000_000
 
 
 class ProgramMeasure(NamedTuple):
-    """The limit of a program's run; max_ticks: None for no limit."""
+    """The limit of a program's run.
+
+    max_ticks: None for no limit. channels: whether the traffic of channels is counted.
+    """
 
     max_ticks: int | None = None
+    channels: bool = False
 
 
 def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load: float, how: ProgramMeasure) -> Result:
@@ -68,6 +74,9 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     none = delivered.minus(delivered)
     window = (executed.ticks + 1) / scenario.switching.flits_per_tick(scenario.topology)
     detail, end = executed.detail(edges, carried), executed.ticks + 1
+    if how.channels:
+        counted = replace(cast("PacketProgramRun", run).snapshot(), tick=end)
+        detail |= channel_columns(counted)
     if timeline is None:
         return Result(row, detail, delivered, none, window)
     parts: tuple[EpochTraffic, ...] = ()

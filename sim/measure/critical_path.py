@@ -8,9 +8,9 @@ import numpy as np
 
 from flitlab.models.application.jobs import arrivals
 from flitlab.models.application.messages import Messages
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.arrays import Integers, Ints
-from flitlab.sim.engines.base import MESSAGE, PROCESSOR, STARTED, Execution
+from flitlab.sim.engines.base import Cause, Execution
 
 COMPUTE, OVERHEAD, IN_FLIGHT, WAITING, ARRIVING = "compute", "overhead", "message", "processor", "arrival"
 KINDS = (COMPUTE, OVERHEAD, IN_FLIGHT, WAITING, ARRIVING)
@@ -64,6 +64,7 @@ class _Walk:
 
         self.program, self.min_message_time = program, min_message_time
         self.rendezvous, self.confirmed = messages.rendezvous, messages.confirmed
+        self.await_receive = messages.await_receive
         self.kind, self.amount, self.partner = quick(program.kind), quick(program.amount), quick(program.partner)
         self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
         self.queued, self.delivered = quick(execution.queued), quick(execution.delivered)
@@ -80,21 +81,22 @@ class _Walk:
 
     def _done(self, o: int) -> Explained:
         """Explain the end of an operation."""
-        if self.kind[o] == SEND and (self.confirmed or self.amount[o] > self.rendezvous):
+        if self.kind[o] == Op.SEND and (self.confirmed or self.amount[o] > self.rendezvous):
             return (yield from self._message(o, self.finish[o]))
-        if self.kind[o] == SEND:
+        if self.kind[o] == Op.SEND:
             yield Segment(IN_FLIGHT, o, self.queued[o], self.finish[o])
             yield Segment(OVERHEAD, o, self.start[o], self.queued[o])
             return self._begun, o
         calc = ARRIVING if o in self.arrivals else COMPUTE
-        yield Segment(calc if self.kind[o] == CALC else OVERHEAD, o, self.start[o], self.finish[o])
+        yield Segment(calc if self.kind[o] == Op.CALC else OVERHEAD, o, self.start[o], self.finish[o])
         return self._begun, o
 
     def _message(self, send: int, arrived: int) -> Explained:
         """Explain the arrival of the message of a send."""
         receive = self.partner[send]
-        late = self.amount[send] > self.rendezvous and self.ready[receive] > self.queued[send] + self.min_message_time
-        if late:
+        is_rendezvous = self.amount[send] > self.rendezvous
+        earliest = self.queued[send] + (self.min_message_time if is_rendezvous else 0)
+        if (is_rendezvous or self.await_receive) and self.ready[receive] > earliest:
             yield Segment(IN_FLIGHT, send, self.ready[receive], arrived)
             return self._ready, receive
         yield Segment(IN_FLIGHT, send, self.queued[send], arrived)
@@ -107,18 +109,18 @@ class _Walk:
         if cause < 0:
             return None
         by, why = cause >> 2, cause & 3
-        if why == MESSAGE:
+        if why == Cause.MESSAGE:
             return (yield from self._message(by, self.start[o]))
-        if why == PROCESSOR:
+        if why == Cause.PROCESSOR:
             yield Segment(WAITING, by, self.start[by], self.start[o])
             return self._begun, by
-        return self._released(by, why == STARTED)
+        return self._released(by, why == Cause.STARTED)
 
     def _released(self, by: int, early: bool) -> Event:
         """The event of an operation whose start, or end, another waited for."""
         if not early:
             return self._done, by
-        return (self._ready if self.kind[by] == RECV else self._begun), by
+        return (self._ready if self.kind[by] == Op.RECV else self._begun), by
 
     def _ready(self, o: int) -> Explained:
         """Explain when an operation was ready: the last of its dependencies."""
@@ -126,7 +128,7 @@ class _Walk:
         best, chosen = -1, None
         for place in range(first[o - begin], first[o - begin + 1]):
             by, early = int(waited[place]) >> 1, bool(waited[place] & 1)
-            times = self.finish if not early else self.ready if self.kind[by] == RECV else self.start
+            times = self.finish if not early else self.ready if self.kind[by] == Op.RECV else self.start
             if times[by] > best:
                 best, chosen = times[by], (by, early)
         return None if chosen is None else self._released(*chosen)

@@ -10,7 +10,7 @@ import numpy as np
 
 from flitlab.models.application.jobs import arrivals
 from flitlab.models.application.messages import total_flits
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import step_kinds
 from flitlab.models.application.workload import Workload
@@ -34,7 +34,7 @@ def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
     held = scratch(program.operations, np.int64, messages.overhead * resolution)
     unit = messages.tick_ns / resolution
     for part in program.blocks():
-        calc = program.kind[part] == CALC
+        calc = program.kind[part] == Op.CALC
         held[part][calc] = -(-program.amount[part][calc] * unit.denominator // unit.numerator)
     return held
 
@@ -125,7 +125,7 @@ class Executed:
         program = self.program
         compute, overhead, busy = (np.zeros(program.ranks, np.int64) for _ in range(3))
         for part in program.blocks():
-            rank, calc = program.rank[part], program.kind[part] == CALC
+            rank, calc = program.rank[part], program.kind[part] == Op.CALC
             for total, some in ((compute, calc), (overhead, ~calc)):
                 np.add.at(total, rank[some], self.hold[part][some])
             busy += union_lengths(busy_spans(program, self.execution, self.hold, part), program.ranks)
@@ -232,8 +232,8 @@ class Executed:
         end, messages, bytes_ = (np.zeros(len(program.steps), np.int64) for _ in range(3))
         used = np.zeros(len(program.steps), bool)
         for part in program.blocks():
-            step, kind, sends = program.step[part], program.kind[part], program.kind[part] == SEND
-            np.minimum.at(begin, step, np.where(kind == RECV, e.ready[part], e.start[part]))
+            step, kind, sends = program.step[part], program.kind[part], program.kind[part] == Op.SEND
+            np.minimum.at(begin, step, np.where(kind == Op.RECV, e.ready[part], e.start[part]))
             np.maximum.at(end, step, e.finish[part])
             used[step] = True
             np.add.at(messages, step[sends], 1)
@@ -284,7 +284,7 @@ class Executed:
             rank = int(program.rank[o])
             rows.append({
                 "kind": kind, "rank": rank, "operation": o - int(program.start[rank]),
-                "peer": int(program.peer[o]) if program.kind[o] != CALC else "", "amount": int(program.amount[o]),
+                "peer": int(program.peer[o]) if program.kind[o] != Op.CALC else "", "amount": int(program.amount[o]),
                 "step": program.steps[program.step[o]].name, "from_ns": start_ * ns, "to_ns": end * ns,
             })  # fmt: skip
         return rows
@@ -299,7 +299,7 @@ class Executed:
             mine = slice(int(program.start[r]), int(program.start[r + 1]))
             busy = busy_spans(program, self.execution, self.hold, mine)
             talk = communicating_spans(program, self.execution, mine)
-            calc = busy.only(program.kind[busy.operation] == CALC)
+            calc = busy.only(program.kind[busy.operation] == Op.CALC)
             computing, working = (np.diff(union_until(spans, edges)) for spans in (calc, busy))
             taken = np.diff(union_until(busy.joined(talk), edges))
             for i in range(TIMELINE_BINS if self.end else 0):

@@ -13,7 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import CREATED_FLITS, HOPS, Snapshot
+from flitlab.sim.engines.base import Scalar, Snapshot
 from flitlab.sim.measure.verdict import dispersion_of, noise_of, variance_of
 from flitlab.sim.measure.window import ChannelTraffic, Window
 
@@ -62,12 +62,12 @@ def total_grows(scenario: Scenario, load: float, window: Window, tests: int) -> 
 
     Each such channel holds back as much as its arrivals vary. tests: windows tested in a search.
     """
-    created = float(window.total[CREATED_FLITS])
+    created = float(window.total[Scalar.CREATED_FLITS])
     if not created:
         return False
     each, channels = _held_back(scenario, load, window)
     bound = each * (MEAN + DEVIATION * overload_score(1, tests) / math.sqrt(channels))
-    return bool(float(window.total[CREATED_FLITS] - window.delivered_flits) > bound * created)
+    return bool(float(window.total[Scalar.CREATED_FLITS] - window.delivered_flits) > bound * created)
 
 
 def hosts_grow(scenario: Scenario, load: float, window: Window, created: Ints, backlog: Ints, tests: int) -> bool:
@@ -86,8 +86,8 @@ def _held_back(scenario: Scenario, load: float, window: Window) -> tuple[float, 
     """Return the relative deviation of traffic held back by channels that are just full, and the number of such
     channels.
     """
-    created, busiest = float(window.total[CREATED_FLITS]), float(window.busiest)
-    passed = window.mean(HOPS) + 1 if window.packets else 1.0
+    created, busiest = float(window.total[Scalar.CREATED_FLITS]), float(window.busiest)
+    passed = window.mean(Scalar.HOPS) + 1 if window.packets else 1.0
     deviation = passed * math.sqrt(_variance(scenario, load) / busiest)
     return deviation, max(passed * created / busiest, 1.0)
 

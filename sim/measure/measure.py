@@ -7,22 +7,25 @@ from typing import Any
 from flitlab.models.cputime import CpuTime
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.spray import Spray
-from flitlab.models.switching.switching_mode import FLOWS, PACKETS, PROGRAMS
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import ProgramMeasure, measure_program
-from flitlab.sim.measure.datagram import Window, measure_flows
+from flitlab.sim.measure.datagram import measure_flows
 from flitlab.sim.measure.point import Measure, measure_packets
 from flitlab.sim.measure.probe import fresh_seeds, measure_probe, until_verdicts_differ
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.spray import measure_sprayed
 from flitlab.sim.measure.timeline_point import measure_with_timeline
+from flitlab.sim.measure.trace import measure_trace
+from flitlab.sim.measure.transport import Window
 
 How = Measure | Window | ProgramMeasure
 """The window, or limit, of a run: of packets, of flows, and of programs."""
 
 _KINDS: dict[str, tuple[type[How], Callable[..., Result]]] = {
-    PACKETS: (Measure, measure_packets), FLOWS: (Window, measure_flows), PROGRAMS: (ProgramMeasure, measure_program),
-}  # fmt: skip
+    "packets": (Measure, measure_packets),
+    "flows": (Window, measure_flows),
+    "programs": (ProgramMeasure, measure_program),
+}
 
 
 _OF_MODE: dict[str, Callable[..., Result]] = {Spray.mode: measure_sprayed}
@@ -31,7 +34,12 @@ _OF_MODE: dict[str, Callable[..., Result]] = {Spray.mode: measure_sprayed}
 
 def how(scenario: Scenario, values: dict[str, Any]) -> How:
     """Return the window, or limit, of a scenario from the values of the configuration's ``measure``."""
-    return _KINDS[scenario.counted][0](**values)
+    return _kind(scenario)[0](**values)
+
+
+def _kind(scenario: Scenario) -> tuple[type[How], Callable[..., Result]]:
+    """The settings of a measurement, and the function that measures."""
+    return (ProgramMeasure, measure_trace) if scenario.follows_trace else _KINDS[scenario.counted]
 
 
 def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, threads: int = 1) -> Result:
@@ -66,7 +74,7 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     """
     spent = CpuTime()
     growing, offered = scenario.at(load)
-    kind, measures = _KINDS[scenario.counted]
+    kind, measures = _kind(scenario)
     if kind is Window:
         measures = _OF_MODE.get(scenario.switching.mode, measures)
     elif kind is Measure and scenario.timeline is not None:
@@ -74,7 +82,12 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     elif kind is Measure and getattr(how, "resolution", None) is not None:
         measures = measure_probe
     seeds = fresh_seeds(seed, how.draws) if isinstance(how, Measure) and how.draws else [seed]
-    runs = (measures(start(engine, growing, offered, one, threads=threads), growing, offered, how) for one in seeds)
+    options: dict[str, Any] = {
+        "threads": threads,
+        "log": scenario.follows_trace,
+        "channels": getattr(how, "channels", False),
+    }
+    runs = (measures(start(engine, growing, offered, one, **options), growing, offered, how) for one in seeds)
     result = next(runs) if len(seeds) == 1 else until_verdicts_differ(runs)
     result.row["cpu_s"] = spent.seconds
     result.detail["compile_s"] = spent.compile_s

@@ -6,23 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.histogram import edges
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import (
-    DELIVERED_FLITS,
-    DELIVERED_PACKETS,
-    LATENCY,
-    NETWORK_LATENCY,
-    Run,
-    Snapshot,
-)
+from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.growth import overloaded_channels
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.stall import is_deadlocked
 from flitlab.sim.measure.verdict import is_losing, verdict
-from flitlab.sim.measure.warmup import is_steady
 from flitlab.sim.measure.window import Window, latency_half_width
 
 FIRST_BATCHES = 40
@@ -38,7 +30,8 @@ class Measure:
 
     A probe of a search (:mod:`flitlab.sim.measure.probe`) has a ``resolution``: the relative overload that it must
     exclude, None for other points. longest: its longest window, as a multiple of ``ticks``. draws: runs with fresh
-    draws that have to agree; 0 for one run, with the draws of the seed.
+    draws that have to agree; 0 for one run, with the draws of the seed. channels: whether the traffic of channels is
+    counted.
     """
 
     warmup: int | None = None
@@ -48,6 +41,7 @@ class Measure:
     resolution: float | None = None
     longest: int = 1
     draws: int = 0
+    channels: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +88,8 @@ def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict
     row["overloaded_channels"] = overloaded_channels(scenario, load, window.channels)
     row["deadlocked"] = is_deadlocked(run, scenario, window.batches, window.ticks)
     delivered = after.delivered.minus(before.delivered)
-    return Result(row, details(before, after), delivered, before.present, window.ticks)
+    ticks = window.ticks / scenario.switching.flits_per_tick(scenario.topology)
+    return Result(row, details(before, after), delivered, before.present, ticks)
 
 
 def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
@@ -118,8 +113,8 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
             run.advance(now)
             rows.append(run.scalars())
         change = _steps(rows)
-        packets = np.maximum(change[:, DELIVERED_PACKETS], 1)
-        if is_steady(change[:, DELIVERED_FLITS]) and is_steady(change[:, NETWORK_LATENCY] / packets):
+        packets = np.maximum(change[:, Scalar.DELIVERED_PACKETS], 1)
+        if is_steady(change[:, Scalar.DELIVERED_FLITS]) and is_steady(change[:, Scalar.NETWORK_LATENCY] / packets):
             return now, True
         if 2 * check_at > latest:
             return now, False
@@ -131,7 +126,7 @@ def measure_batches(run: Run, scenario: Scenario, load: float, start: int, measu
 
     Returns
     -------
-    batches : int64 [batches, SCALARS]
+    batches : int64 [batches, scalars]
         Increments of the scalar counters.
     backlog : int64 [batches + 1, hosts]
         Backlogs of hosts in flits at the bounds of batches.
@@ -167,17 +162,18 @@ def _steps(rows: list[Ints]) -> Ints:
 
 
 def is_precise(batches: Ints, target: float) -> bool:
-    """Whether the relative half-width of the mean latency is at most ``target``; batches: int64 [batches, SCALARS]."""
-    packets = batches[:, DELIVERED_PACKETS].sum()
+    """Whether the relative half-width of the mean latency is at most ``target``; batches: int64 [batches, scalars]."""
+    packets = batches[:, Scalar.DELIVERED_PACKETS].sum()
     if packets == 0:
         return False
-    return bool(latency_half_width(batches) <= target * batches[:, LATENCY].sum() / packets)
+    return bool(latency_half_width(batches) <= target * batches[:, Scalar.LATENCY].sum() / packets)
 
 
 def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     """Return histograms of the window's packets, as [value, packets] pairs, and the utilisation of each channel.
 
-    A latency is the lower edge of its bucket. The utilisation is in flits/tick.
+    A latency is the lower edge of its bucket. The utilisation is in flits/tick. ``channels`` has the columns of
+    channels.csv, if the run counts the traffic of channels.
     """
     latency = _pairs(after.histogram - before.histogram)
     latency[:, 0] = edges()[latency[:, 0]]
@@ -187,10 +183,54 @@ def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
         "hops_histogram": _pairs(after.hops - before.hops).tolist(),
         "deflections_histogram": _pairs(after.deflections - before.deflections).tolist(),
         "channel_use": np.round(flits / (after.tick - before.tick), 4).tolist(),
+        **channel_columns(after, before),
     }
+
+
+def channel_columns(after: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
+    """Return the columns of channels.csv up to a snapshot, by name, as ``channels``; {} if they are not counted.
+
+    before: the start of the window; None: tick 0.
+    """
+    if after.channels is None:
+        return {}
+    counted, start = after.channels, 0
+    if before is not None and before.channels is not None:
+        counted, start = counted - before.channels, before.tick
+    columns = {name.lower(): counted[:, place].tolist() for name, place in ChannelCounter._asdict().items()}
+    return {"channels": {"ticks": after.tick - start, **columns}}
 
 
 def _pairs(counts: Ints) -> Ints:
     """The non-zero counts, as rows (index, count), int64 [entries, 2]."""
     used = np.flatnonzero(counts)
     return np.column_stack([used, counts[used]])
+
+
+def mser5(series: Ints | Floats) -> int:
+    """Return how many leading observations to drop by the MSER-5 rule (a multiple of 5).
+
+    Batches of five are averaged. Of all truncations up to half of the batches, the rule takes the one that minimises
+    the standard error of the rest (beyond, few batches may agree by chance). White 1997,
+    doi:10.1177/003754979706900601.
+
+    Parameters
+    ----------
+    series : int64 or float64 [observations]
+        One value per equal interval.
+    """
+    batches = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
+    count = len(batches)
+    if count < 2:
+        return 0
+    # sums over batches d .. count - 1, for every d at once
+    total = np.cumsum(batches[::-1])[::-1]
+    square = np.cumsum(batches[::-1] ** 2)[::-1]
+    left = count - np.arange(count)
+    statistic = (square - total**2 / left) / left**2
+    return 5 * int(np.argmin(statistic[: count // 2 + 1]))
+
+
+def is_steady(series: Ints | Floats) -> bool:
+    """Whether the truncation point of a series lies in its first half, the usual condition for trusting it."""
+    return mser5(series) < len(series) // 5 // 2 * 5

@@ -30,7 +30,7 @@ from flitlab.sim.measure.growth import channel_scores, hosts_grow, overload_scor
 from flitlab.sim.measure.point import Measure, observe, result, warm_up
 from flitlab.sim.measure.probe_windows import longer
 from flitlab.sim.measure.result import Result
-from flitlab.sim.measure.saturation import CHANNEL, DIFFER, LOSS, SHORT, STARVING
+from flitlab.sim.measure.saturation import SaturatedBy
 from flitlab.sim.measure.window import Window
 
 TESTS = 256
@@ -53,9 +53,11 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
         observed = observe(run, scenario, load, start, replace(how, ticks=ticks, ci=None))
         channel, suspects = _channels(scenario, load, observed.window, suspects)
         alarms_by_criterion = {
-            LOSS: total_grows(scenario, load, observed.window, TESTS),
-            STARVING: hosts_grow(scenario, load, observed.window, observed.created, observed.backlog, TESTS),
-            CHANNEL: channel,
+            SaturatedBy.LOSS: total_grows(scenario, load, observed.window, TESTS),
+            SaturatedBy.STARVING: hosts_grow(
+                scenario, load, observed.window, observed.created, observed.backlog, TESTS
+            ),
+            SaturatedBy.CHANNEL: channel,
         }
         alarms = sum(alarms_by_criterion.values())
         reached = resolution(scenario, load, observed.window.after)
@@ -67,7 +69,7 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
             break
     row: dict[str, Any] = {"saturated": saturated if saturated or not alarms else None, "resolution": reached}
     row["saturated_by"] = next(
-        (name for name, says in alarms_by_criterion.items() if says and saturated), SHORT if alarms else ""
+        (name for name, says in alarms_by_criterion.items() if says and saturated), SaturatedBy.SHORT if alarms else ""
     )
     return result(run, scenario, load, observed, row | {"warmup_ticks": start - length, "steady": settled})
 
@@ -86,7 +88,7 @@ def until_verdicts_differ(probes: Iterable[Result]) -> Result:
     for probe in probes:
         verdicts.add(probe.row["saturated"])
         if len(verdicts) > 1:
-            probe.row.update(saturated=None, saturated_by=DIFFER)
+            probe.row.update(saturated=None, saturated_by=SaturatedBy.DIFFER)
             break
     return probe
 

@@ -17,7 +17,7 @@ class Result:
     ``cpu_s``. delivered, present: flits (of datagrams, bytes) delivered in the window, and in flight at its start.
     window: its ticks, in flit (or byte) times of a channel of capacity 1. capacity: float64 [channels], mean capacity
     of the channels between switches in the window with a timeline; None without. parts: the epochs of a timeline, from
-    the beginning of the run.
+    the beginning of the run. limited: whether a trace has not ended within ``measure.max_ticks``.
     """
 
     row: dict[str, Any]
@@ -27,6 +27,7 @@ class Result:
     window: float
     capacity: Floats | None = field(default=None, kw_only=True)
     parts: "tuple[EpochTraffic, ...]" = field(default=(), kw_only=True)
+    limited: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads cells of a row, as measured or as read from its CSV file."""
+"""Rows of results.csv: their cells, as measured or as read from the file, and what derived columns are functions of."""
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
+from flitlab.models.scenario import Scenario
+
 Row = Mapping[str, Any]
+
+
+class Status(StrEnum):
+    """The outcome of a point, or of the metrics of a topology."""
+
+    OK = "ok"
+    PARTIAL = "partial"  # some of the metrics have no meaning for the topology
+    LIMIT = "limit"  # measure.max_ticks has ended a trace
+    FAILED = "failed"
+    CEILING_VIOLATED = "ceiling_violated"
+    ENGINE_MISMATCH = "engine_mismatch"
+
+
+@dataclass(frozen=True)
+class MeasuredPoint:
+    """A measured point and the ceilings of its scenario. Derived columns are functions of it.
+
+    row: the measured columns. detail: rows of further tables, by name. ceilings: by name; where the name alone is the
+    lower end, ``<name>.upper`` is the upper one. ci: ``measure.ci``. flit_ns: duration of a flit; None if unknown.
+    searched: of a probe, whether its search has ended; None for other points.
+    """
+
+    scenario: Scenario[Any, Any]
+    row: Row
+    detail: Mapping[str, Any]
+    ceilings: Mapping[str, float | None]
+    ci: float | None = None
+    flit_ns: float | None = None
+    searched: bool | None = None
 
 
 def number(row: Row, column: str) -> float:

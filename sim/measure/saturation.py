@@ -18,15 +18,24 @@ highest carried and the lowest saturated load, or the most that probes up to the
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import Row, flag, number
 
-LIMIT, LOSS, STARVING, CHANNEL = "limit", "loss", "starving", "channel"
-SHORT, DIFFER = "short window", "draws differ"
-"""Why a point is saturated, or undecided (values of ``saturated_by``)."""
+
+class SaturatedBy(StrEnum):
+    """Why a point is saturated, or undecided (values of ``saturated_by``)."""
+
+    LIMIT = "limit"
+    LOSS = "loss"
+    STARVING = "starving"
+    CHANNEL = "channel"
+    SHORT = "short window"
+    DIFFER = "draws differ"
+
 
 SEARCHED = "searched"
 """Column of probes: whether their search has ended; empty in other rows."""
@@ -167,7 +176,7 @@ def is_unclear(row: Row) -> bool:
 
 def is_saturated(row: Row, limit: float = math.inf) -> bool | None:
     """Whether a point is saturated; None if it has not been measured."""
-    if row.get("saturated") in (None, "") and row.get("saturated_by") not in (SHORT, DIFFER):
+    if row.get("saturated") in (None, "") and row.get("saturated_by") not in (SaturatedBy.SHORT, SaturatedBy.DIFFER):
         return None
     over = float(row["load"]) >= min(limit, _certified_limit(row))
     return over or any(flag(row, name) for name in ("saturated", "deadlocked"))
@@ -178,7 +187,7 @@ def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
     if "saturated" not in row:
         return {}
     limit = min(limit, _certified_limit(row))
-    over = {"saturated": True, "saturated_by": LIMIT} if load >= limit else {}
+    over = {"saturated": True, "saturated_by": SaturatedBy.LIMIT} if load >= limit else {}
     return {"saturated_from": limit, **over}
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.sim.engines.base import Execution
 
@@ -43,8 +43,8 @@ def communicating_spans(program: Program, execution: Execution, part: slice) -> 
     part: slice of operations.
     """
     kind = program.kind[part]
-    send = part.start + np.flatnonzero((kind == SEND) & (execution.delivered[part] >= 0))
-    receive = part.start + np.flatnonzero((kind == RECV) & (execution.start[part] >= 0))
+    send = part.start + np.flatnonzero((kind == Op.SEND) & (execution.delivered[part] >= 0))
+    receive = part.start + np.flatnonzero((kind == Op.RECV) & (execution.start[part] >= 0))
     start = np.concatenate([execution.queued[send], execution.ready[receive]])
     end = np.concatenate([execution.delivered[send], execution.start[receive]])
     some = np.concatenate([send, receive])

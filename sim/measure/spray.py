@@ -1,48 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """One point of mode spray: completion times of flows, and what happened to their packets."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
-from flitlab.models.fairness import jain
-from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.queues import fastest_capacity
 from flitlab.models.transport.uncontended_spray import uncontended_ticks
-from flitlab.sim.engines.base import Flows
-from flitlab.sim.engines.spray.base import (
-    ACCEPTED,
-    ACKS,
-    BUSY,
-    COMPLETE,
-    DROPS,
-    MARKED,
-    MARKS,
-    MAX_QUEUE_BYTES,
-    NACKS,
-    PULLS,
-    RECEIVED,
-    RESENT,
-    SENT,
-    TIMEOUTS,
-    TRIMMED,
-    TRIMS,
-    Counters,
-    SprayRun,
-    finished_at,
-)
+from flitlab.sim.engines.transport.spray import Counters, FlowCount, LinkCount, SprayRun, finished_at
 from flitlab.sim.measure.completion import completion
-from flitlab.sim.measure.datagram import Window
-from flitlab.sim.measure.result import EpochTraffic, FlowsResult
-from flitlab.sim.measure.samples import Samples
+from flitlab.sim.measure.result import FlowsResult
+from flitlab.sim.measure.throughput_time import interval
+from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
 
 _FIRST_STEP, _GROWTH = 16, 1.5
 """Round trips before the first check whether all flows have ended, and the growth of the next steps."""
+
+_LOSSES = {
+    "retransmissions": FlowCount.RESENT, "timeouts": FlowCount.TIMEOUTS, "trims": FlowCount.TRIMS,
+    "marks": FlowCount.MARKS,
+}  # fmt: skip
+"""Counters that are columns of flows.csv and transports.csv."""
+
+
+MAX_INTERVALS = 200
+"""The most equal intervals; beyond, neighbours are merged."""
+
+_INTERVALS_PER_RTT = 16
+"""Intervals of a round trip at first."""
 
 
 @dataclass(frozen=True)
@@ -81,39 +73,32 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
         end = min(last, max(first, int(finished_at(session, after.flow).max())) + 1)
     ticks, times = end - first, _times(session, after)
     moved = after.flow - before.flow
-    throughput = _fractions(session, moved[:, RECEIVED], ticks)
+    throughput = _fractions(session, moved[:, FlowCount.RECEIVED], ticks)
     row = _summary(session, before, after, throughput, ticks)
     milliseconds = float(session.tick_s) * 1e3
     row |= completion(session.flows.bytes, times.sender * milliseconds, times.slowdown)
     row |= _ends(times, milliseconds)
-    use = (after.link - before.link)[: session.topology.channels, BUSY] / ticks * session.topology.capacity
+    use = (after.link - before.link)[: session.topology.channels, LinkCount.BUSY] / ticks * session.topology.capacity
     detail = {"flows": _flow_rows(session, after, times), "channel_use": np.round(use, 4).tolist()}
     if len(session.transports) > 1:
-        detail["transports"] = _transport_rows(session, moved, throughput, times)
-    delivered = _count(session, moved[:, RECEIVED])
-    present = _count(session, before.flow[:, SENT] - before.flow[:, RECEIVED])
-    pace = max(float(session.topology.capacity.max(initial=0.0)), session.topology.host_capacity)
+        counted = {name: moved[:, column] for name, column in _LOSSES.items()}
+        received = moved[:, FlowCount.RECEIVED]
+        detail["transports"] = transport_rows(session, received, throughput, (times.sender, times.slowdown), counted)
+    delivered, present = (traffic_of(session, sent) for sent in _between(before, after))
+    window = ticks / fastest_capacity(session.topology)
     if timeline is None or samples is None:
-        return FlowsResult(row, detail, delivered, present, ticks / pace, throughput)
+        return FlowsResult(row, detail, delivered, present, window, throughput)
     detail["throughput_time"] = samples.rows(end)
-    parts = _epochs(session, samples.counters | {end: after}, timeline, end, pace)
+    counters = samples.counters | {end: after}
+    parts = epoch_traffic(session, timeline, end, lambda start, until: _between(counters[start], counters[until]))
     capacity = timeline.capacity(first, end)
-    return FlowsResult(row, detail, delivered, present, ticks / pace, throughput, parts=parts, capacity=capacity)
+    return FlowsResult(row, detail, delivered, present, window, throughput, parts=parts, capacity=capacity)
 
 
-def _epochs(
-    session: SpraySession, counters: dict[int, Counters], timeline: Timeline, end: int, pace: float
-) -> tuple[EpochTraffic, ...]:
-    """Traffic delivered in each epoch that began before the run ended; counters: by tick, at each epoch and at the
-    end.
-    """
-    epochs = []
-    for epoch, (start, until) in enumerate(pairwise([*(e.tick for e in timeline.epochs if e.tick < end), end])):
-        before, after = counters[start].flow, counters[until].flow
-        delivered = _count(session, after[:, RECEIVED] - before[:, RECEIVED])
-        present = _count(session, before[:, SENT] - before[:, RECEIVED])
-        epochs.append(EpochTraffic(epoch, delivered, present, (until - start) / pace))
-    return tuple(epochs)
+def _between(before: Counters, after: Counters) -> tuple[Ints, Ints]:
+    """Bytes on the wire delivered between two ticks, and in flight at the first one, int64 [flows] each."""
+    received = FlowCount.RECEIVED
+    return after.flow[:, received] - before.flow[:, received], before.flow[:, FlowCount.SENT] - before.flow[:, received]
 
 
 def _advance_to_end(run: SprayRun, tick: int, last: int) -> None:
@@ -125,15 +110,6 @@ def _advance_to_end(run: SprayRun, tick: int, last: int) -> None:
         step *= _GROWTH
 
 
-def _count(session: SpraySession, sent: Ints) -> Flows:
-    """Bytes on the wire, int64 [flows], by source and destination."""
-    topology, flows = session.topology, session.flows
-    pair = topology.host_switch[flows.source] * topology.switches + topology.host_switch[flows.destination]
-    pairs = PairCounts.of(topology.switches, pair, sent)
-    sources, targets = (np.bincount(hosts, sent, topology.hosts) for hosts in (flows.source, flows.destination))
-    return Flows(pairs, sources.astype(np.int64), targets.astype(np.int64))
-
-
 def _fractions(session: SpraySession, received: Ints, ticks: int) -> Floats:
     """Bytes in ``ticks`` ticks as a fraction of the NIC rate; the same shape."""
     return received / (session.rules.rate * ticks)
@@ -143,20 +119,19 @@ def _summary(
     session: SpraySession, before: Counters, after: Counters, throughput: Floats, ticks: int
 ) -> dict[str, Any]:  # fmt: skip
     moved, links = (after.flow - before.flow).sum(axis=0), (after.link - before.link).sum(axis=0)
-    names = {"retransmissions": RESENT, "timeouts": TIMEOUTS, "acks": ACKS, "nacks": NACKS, "pulls": PULLS}
-    per_host = _fractions(session, moved[RECEIVED], ticks) / session.topology.hosts
+    per_host = _fractions(session, moved[FlowCount.RECEIVED], ticks) / session.topology.hosts
     return {
-        "host_throughput": float(per_host),
-        "throughput_mean": float(throughput.mean()),
-        "throughput_min": float(throughput.min()),
-        "throughput_max": float(throughput.max()),
-        "jain": jain(throughput),
-        "drops": int(links[DROPS]),
-        "trims": int(links[TRIMMED]),
-        "marks": int(links[MARKED]),
-        **{name: int(moved[place]) for name, place in names.items()},
-        "queue_max": float(after.link[:, MAX_QUEUE_BYTES].max() / session.rules.mtu),
-        "packet_hops": int(links[ACCEPTED]),
+        **throughput_columns(throughput, per_host),
+        "drops": int(links[LinkCount.DROPS]),
+        "trims": int(links[LinkCount.TRIMMED]),
+        "marks": int(links[LinkCount.MARKED]),
+        "retransmissions": int(moved[FlowCount.RESENT]),
+        "timeouts": int(moved[FlowCount.TIMEOUTS]),
+        "acks": int(moved[FlowCount.ACKS]),
+        "nacks": int(moved[FlowCount.NACKS]),
+        "pulls": int(moved[FlowCount.PULLS]),
+        "queue_max": float(after.link[:, LinkCount.MAX_QUEUE_BYTES].max() / session.rules.mtu),
+        "packet_hops": int(links[LinkCount.ACCEPTED]),
         "ticks": ticks,
         "seconds": ticks * float(session.tick_s),
     }
@@ -164,7 +139,7 @@ def _summary(
 
 def _times(session: SpraySession, after: Counters) -> Times:
     start = session.flows.start
-    both = finished_at(session, after.flow), after.flow[:, COMPLETE]
+    both = finished_at(session, after.flow), after.flow[:, FlowCount.COMPLETE]
     sender, receiver = (np.where(when >= 0, when - start, np.nan) for when in both)
     return Times(sender, receiver, sender / uncontended_ticks(session))
 
@@ -193,8 +168,7 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
         "source": flows.source, "destination": flows.destination, "bytes": flows.bytes, "start_us": us(flows.start),
         "fct_sender_us": us(np.where(session.acknowledges, times.sender, unknown)),
         "fct_receiver_us": us(times.receiver),
-        "slowdown": times.slowdown, "retransmissions": after.flow[:, RESENT], "timeouts": after.flow[:, TIMEOUTS],
-        "trims": after.flow[:, TRIMS], "marks": after.flow[:, MARKS],
+        "slowdown": times.slowdown, **{name: after.flow[:, column] for name, column in _LOSSES.items()},
     }  # fmt: skip
     if len(session.transports) > 1:
         columns = {"transport": np.array(session.names)[session.kind], **columns}
@@ -202,30 +176,62 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
     return [{"flow": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]
 
 
-def _transport_rows(session: SpraySession, moved: Ints, throughput: Floats, times: Times) -> list[dict[str, Any]]:
-    """Rows of transports.csv: throughput of the flows of each transport in the window, and their completion times.
+class Sample(NamedTuple):
+    """Totals before a tick: bytes received, packets retransmitted, packets dropped."""
 
-    moved: int64 [flows, FLOW_COUNTS], counters of the window. throughput: float64 [flows].
+    received: int
+    resent: int
+    drops: int
+
+
+class Samples:
+    """Advances a run and samples it in equal intervals, and at the start of each epoch.
+
+    counters: by tick, at the start of each epoch and at the ticks ``at``. The interval doubles as the run gets longer.
     """
-    received, milliseconds = moved[:, RECEIVED], float(session.tick_s) * 1e3
-    counted = {"retransmissions": RESENT, "timeouts": TIMEOUTS, "trims": TRIMS, "marks": MARKS}
-    rows = []
-    for number, name in enumerate(session.names):
-        mine = session.kind == number
-        took, slowdown = times.sender[mine], times.slowdown[mine]
-        complete = ~np.isnan(took)
-        rows.append({
-            "transport": name, "flows": int(mine.sum()), "flows_complete": int(complete.sum()),
-            "throughput_mean": float(throughput[mine].mean()) if mine.any() else float("nan"),
-            "share": float(received[mine].sum() / max(received.sum(), 1)),
-            **_of_complete("fct_ms", took[complete] * milliseconds), **_of_complete("slowdown", slowdown[complete]),
-            **{what: int(moved[mine, place].sum()) for what, place in counted.items()},
-        })  # fmt: skip
-    return rows
 
+    def __init__(self, run: SprayRun, timeline: Timeline, at: Collection[int]):
+        self.run = run
+        self.counters: dict[int, Counters] = {}
+        self._sample_ticks = {epoch.tick for epoch in timeline.epochs} | set(at)
+        self._samples: dict[int, Sample] = {}
+        self._width = max(1, run.session.rules.rtt0 // _INTERVALS_PER_RTT)
 
-def _of_complete(name: str, values: Floats) -> dict[str, float]:
-    """Mean and largest of some values; NaN if there are none."""
-    if not len(values):
-        return {f"{name}_mean": float("nan"), f"{name}_max": float("nan")}
-    return {f"{name}_mean": float(values.mean()), f"{name}_max": float(values.max())}
+    def advance_to_end(self, last: int, least: int) -> None:
+        """Advance the run until its last flow has ended and tick ``least`` is reached, but not beyond ``last``."""
+        tick = 0
+        self._sample(tick)
+        while tick < last and not (tick >= least and self.run.ended()):
+            later = [kept for kept in self._sample_ticks if kept > tick]
+            tick = min(last, tick - tick % self._width + self._width, *later)
+            self.run.advance(tick)
+            self._sample(tick)
+            even = [seen for seen in self._samples if seen % self._width == 0]
+            if len(even) > MAX_INTERVALS:
+                self._width *= 2
+                self._samples = {
+                    t: look for t, look in self._samples.items() if t in self._sample_ticks or t % self._width == 0
+                }
+
+    def _sample(self, tick: int) -> None:
+        counters = self.run.counters()
+        flow = counters.flow.sum(axis=0)
+        self._samples[tick] = Sample(
+            int(flow[FlowCount.RECEIVED]), int(flow[FlowCount.RESENT]), int(counters.link[:, LinkCount.DROPS].sum())
+        )
+        if tick in self._sample_ticks:
+            self.counters[tick] = counters
+
+    def rows(self, end: int) -> list[dict[str, Any]]:
+        """Rows of throughput_time.csv: mean received by a host, and drops, from each sample to the next.
+
+        end: the tick after which nothing arrived.
+        """
+        session, rows = self.run.session, []
+        rate, last = session.rules.rate * session.topology.hosts, self._samples[max(self._samples)]
+        samples = {tick: look for tick, look in sorted(self._samples.items()) if tick < end} | {end: last}
+        for (start, before), (until, after) in pairwise(samples.items()):
+            per_host = (after.received - before.received) / (rate * (until - start))
+            counted = {"drops": after.drops - before.drops, "retransmissions": after.resent - before.resent}
+            rows.append(interval(start, until, float(session.tick_s * 10**9), per_host, **counted))
+        return rows

@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_FLITS, DELIVERED_PACKETS, GRANTS, SENT_PACKETS, Run
+from flitlab.sim.engines.base import Run, Scalar
 
 
 class StallError(Exception):
@@ -19,7 +19,7 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: Ints, ticks: int) -> bo
 
     Parameters
     ----------
-    batches : int64 [batches, SCALARS]
+    batches : int64 [batches, scalars]
         Increments of the scalar counters over equal parts of the window.
     ticks : int
         Length of the window.
@@ -32,7 +32,9 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: Ints, ticks: int) -> bo
     if scenario.switching.may_deadlock and run.deadlocked():
         return True
     scalars = run.scalars()
-    created, sent, delivered = (int(scalars[index]) for index in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
+    created, sent, delivered = (
+        int(scalars[index]) for index in (Scalar.CREATED_PACKETS, Scalar.SENT_PACKETS, Scalar.DELIVERED_PACKETS)
+    )
     quiet, since = _stalled_ticks(batches, ticks)
     if quiet > deadlock_timeout(scenario, max(scenario.source.flits)) and created - since > delivered:
         where = f"({sent - delivered:,} in the network, {created - sent:,} at hosts)"
@@ -44,9 +46,9 @@ def is_deadlocked(run: Run, scenario: Scenario, batches: Ints, ticks: int) -> bo
 
 def _stalled_ticks(batches: Ints, ticks: int) -> tuple[int, int]:
     """Return the ticks at the end of the window in which nothing moved, and the packets created in them."""
-    moves = (batches[:, [SENT_PACKETS, GRANTS, DELIVERED_FLITS]] > 0).sum(axis=1)
+    moves = (batches[:, [Scalar.SENT_PACKETS, Scalar.GRANTS, Scalar.DELIVERED_FLITS]] > 0).sum(axis=1)
     count = len(moves) - 1 - int(np.flatnonzero(moves).max(initial=-1))
-    return ticks * count // len(moves), int(batches[len(moves) - count :, CREATED_PACKETS].sum())
+    return ticks * count // len(moves), int(batches[len(moves) - count :, Scalar.CREATED_PACKETS].sum())
 
 
 def deadlock_timeout(scenario: Scenario, flits: int) -> int:

@@ -9,8 +9,7 @@ import numpy as np
 from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.sim.engines.base import DELIVERED_FLITS, DROPPED_FLITS, DROPPED_PACKETS, SENT_PACKETS, Run, Snapshot
-from flitlab.sim.engines.base import DELIVERED_PACKETS as DELIVERED
+from flitlab.sim.engines.base import Run, Scalar, Snapshot
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.point import FIRST_BATCHES, Measure, details
 from flitlab.sim.measure.result import EpochTraffic, Result
@@ -44,8 +43,10 @@ def measure_with_timeline(run: Run, scenario: Scenario, load: float, how: Measur
     row: dict[str, Any] = measured("packets", window)
     row |= {"saturated": None, "saturated_by": "", "deadlocked": False, "warmup_ticks": first, "steady": False}
     row |= {
-        "lost_packets": int(total[DROPPED_PACKETS]), "lost_flits": int(total[DROPPED_FLITS]),
-        "packets_under_way": int(whole[SENT_PACKETS] - whole[DELIVERED] - whole[DROPPED_PACKETS]),
+        "lost_packets": int(total[Scalar.DROPPED_PACKETS]), "lost_flits": int(total[Scalar.DROPPED_FLITS]),
+        "packets_under_way": int(
+            whole[Scalar.SENT_PACKETS] - whole[Scalar.DELIVERED_PACKETS] - whole[Scalar.DROPPED_PACKETS]
+        ),
     }  # fmt: skip
     detail = details(before, after)
     detail["throughput_time"] = _time_rows(scenario, timeline, {tick: scalars[tick] for tick in sorted(edges)})
@@ -61,12 +62,15 @@ def measure_with_timeline(run: Run, scenario: Scenario, load: float, how: Measur
 def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints]) -> list[dict[str, Any]]:
     """Return the rows of throughput_time.csv.
 
-    scalars: by tick, the scalar counters at the ends of its intervals, int64 [SCALARS].
+    scalars: by tick, the scalar counters at the ends of its intervals, int64 [scalars].
     """
     nic = scenario.topology.hosts * scenario.topology.host_capacity
     rows = []
     for start, end in pairwise(scalars):
         moved = scalars[end] - scalars[start]
-        received, lost = float(moved[DELIVERED_FLITS] / (nic * (end - start))), int(moved[DROPPED_PACKETS])
+        received, lost = (
+            float(moved[Scalar.DELIVERED_FLITS] / (nic * (end - start))),
+            int(moved[Scalar.DROPPED_PACKETS]),
+        )
         rows.append(interval(start, end, timeline.tick_ns, received, lost_packets=lost))
     return rows

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.application.goal import label_of
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ApplicationRun, Execution, ProgramStatus
@@ -67,9 +67,9 @@ def unfinished(run: ApplicationRun, scenario: Scenario[Any, Workload]) -> str:
 def _described(program: Program, o: int) -> str:
     """Describe an operation: number, label and kind."""
     label = label_of(program, o)
-    what = {CALC: "calculates", SEND: "sends to", RECV: "receives from"}[int(program.kind[o])]
+    what = {Op.CALC: "calculates", Op.SEND: "sends to", Op.RECV: "receives from"}[int(program.kind[o])]
     text = f"{_named(program, o)}{f', label {label},' if label else ''} {what}"
-    if program.kind[o] == CALC:
+    if program.kind[o] == Op.CALC:
         return f"{text} for {program.amount[o]} ns"
     return f"{text} rank {program.peer[o]} ({program.amount[o]} bytes, tag {program.tag[o]})"
 
@@ -82,9 +82,9 @@ def _named(program: Program, o: int) -> str:
 def _state(scenario: Scenario[Any, Workload], execution: Execution, o: int) -> str:
     """Describe how far the message of an operation has come; '' for a calculation."""
     program, messages = scenario.work.program, scenario.work.messages
-    if program.kind[o] == CALC:
+    if program.kind[o] == Op.CALC:
         return ""
-    send, receive = (o, int(program.partner[o])) if program.kind[o] == SEND else (int(program.partner[o]), o)
+    send, receive = (o, int(program.partner[o])) if program.kind[o] == Op.SEND else (int(program.partner[o]), o)
     if execution.ready[send] < 0:
         return f": {_named(program, send)} sends it after operations that are incomplete"
     if execution.queued[send] < 0:

@@ -18,9 +18,9 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import CREATED_FLITS, DELIVERED_FLITS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.measure.batches import exceeds_noise, regroup
-from flitlab.sim.measure.saturation import LOSS, SHORT, STARVING
+from flitlab.sim.measure.saturation import SaturatedBy
 
 LOST, LOST_NOISE, LOST_TOTAL = 0.01, 0.3, 2.0
 """Steady loss: share of the created traffic, of the noise of a host, and of the noise of all hosts together."""
@@ -41,7 +41,7 @@ def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backl
     ----------
     load : float
         Its load.
-    batches : int64 [batches, SCALARS]
+    batches : int64 [batches, scalars]
         Increments of the scalar counters.
     created : int64 [hosts]
         Flits created in the window.
@@ -55,24 +55,24 @@ def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backl
     """
     lost = is_losing(scenario, load, batches)
     if lost:
-        return True, LOSS
+        return True, SaturatedBy.LOSS
     if has_starving_host(scenario, load, created, backlog):
-        return True, STARVING
-    return (False, "") if lost is False else (None, SHORT)
+        return True, SaturatedBy.STARVING
+    return (False, "") if lost is False else (None, SaturatedBy.SHORT)
 
 
 def is_losing(scenario: Scenario, load: float, batches: Ints) -> bool | None:
     """Whether less is delivered than created, in total; None if the difference is within the variation of arrivals.
 
-    batches: int64 [batches, SCALARS].
+    batches: int64 [batches, scalars].
     """
     groups = regroup(batches)
-    lost = (groups[:, CREATED_FLITS] - groups[:, DELIVERED_FLITS]).astype(float)
-    total = float(batches[:, CREATED_FLITS].sum())
+    lost = (groups[:, Scalar.CREATED_FLITS] - groups[:, Scalar.DELIVERED_FLITS]).astype(float)
+    total = float(batches[:, Scalar.CREATED_FLITS].sum())
     if not total:
         return False
-    share = float((batches[:, CREATED_FLITS] - batches[:, DELIVERED_FLITS]).sum()) / total
-    steadily, large = exceeds_noise(lost, LOST * groups[:, CREATED_FLITS].mean()), share > LARGE
+    share = float((batches[:, Scalar.CREATED_FLITS] - batches[:, Scalar.DELIVERED_FLITS]).sum()) / total
+    steadily, large = exceeds_noise(lost, LOST * groups[:, Scalar.CREATED_FLITS].mean()), share > LARGE
     if not steadily and not large:
         return False
     hosts = int((scenario.traffic.rate > 0).sum())

@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, LATENCY, Snapshot
+from flitlab.sim.engines.base import Scalar, Snapshot
 
 MIN_PACKETS = 100
 """The least packets of a channel for which its delivered share is computed."""
@@ -30,7 +30,7 @@ class ChannelTraffic(NamedTuple):
 class Window:
     """The counters of a run at the start and at the end of its window.
 
-    batches: int64 [batches, SCALARS], increments of the scalar counters over parts of the window.
+    batches: int64 [batches, scalars], increments of the scalar counters over parts of the window.
     """
 
     scenario: Scenario
@@ -50,7 +50,7 @@ class Window:
 
     @cached_property
     def total(self) -> Ints:
-        """Increments of the scalar counters over the window, int64 [SCALARS]; indices are those of
+        """Increments of the scalar counters over the window, int64 [scalars]; indices are those of
         ``flitlab.sim.engines.base``.
         """
         total: Ints = self.after.scalars - self.before.scalars
@@ -59,7 +59,7 @@ class Window:
     @property
     def delivered_flits(self) -> int:
         """Flits delivered in the window."""
-        return int(self.total[DELIVERED_FLITS])
+        return int(self.total[Scalar.DELIVERED_FLITS])
 
     @property
     def busiest(self) -> int:
@@ -70,7 +70,7 @@ class Window:
     @property
     def packets(self) -> int:
         """Packets delivered in the window."""
-        return int(self.total[DELIVERED_PACKETS])
+        return int(self.total[Scalar.DELIVERED_PACKETS])
 
     @cached_property
     def histogram(self) -> Ints:
@@ -119,7 +119,7 @@ class Window:
 
 
 def latency_half_width(batches: Ints) -> float:
-    """Return the half-width of the 95 % interval of the mean latency in ticks. batches: int64 [batches, SCALARS]."""
+    """Return the half-width of the 95 % interval of the mean latency in ticks. batches: int64 [batches, scalars]."""
     from flitlab.sim.measure.batches import mean_half_width  # takes a second, and the table of columns has to be quick
 
-    return mean_half_width(batches[:, [LATENCY, DELIVERED_PACKETS]])
+    return mean_half_width(batches[:, [Scalar.LATENCY, Scalar.DELIVERED_PACKETS]])

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures and a page from a run folder: ``frames`` reads, ``plots`` draws, ``figures`` and ``html`` write."""
+"""Figures and pages from a run folder: ``folder`` reads, ``figures`` and ``network`` draw, ``html`` writes."""

@@ -167,7 +167,7 @@ def compare(runs: Mapping[str, Run]) -> Comparison:
             "flit_ns": base,
             **{
                 key: {label: rate for part in parts for label, rate in part.manifest[key].items()}
-                for key in ("mean_rate", "background_rate")
+                for key in ("mean_rate", "background_rate", "flits_per_load")
             },
         },
     )
@@ -220,6 +220,7 @@ def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
             "background_rate": {
                 _name(name, label, run, several): run.background_rate(label) / slower for label in run.scenarios
             },
+            "flits_per_load": {_name(name, label, run, several): run.flits_per_load(label) for label in run.scenarios},
         },
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.application.messages import total_flits
-from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.application.workload import Workload
 from flitlab.models.registry import SpecError
 from flitlab.models.scenario import Scenario
@@ -53,9 +53,9 @@ def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool 
     workload = scenario.work
     program, messages, host = workload.program, workload.messages, workload.host
     network, tick = make_network(scenario, seed), float(messages.tick_ns) * NS
-    is_send = program.kind == SEND
+    is_send = program.kind == Op.SEND
     waits = is_send & (program.amount > messages.rendezvous)
-    hold = np.where(program.kind == CALC, program.amount * NS, messages.overhead * tick)
+    hold = np.where(program.kind == Op.CALC, program.amount * NS, messages.overhead * tick)
     flits = total_flits(np.where(is_send, program.amount, 0), messages).astype(np.int64)
     empty = int(total_flits(np.zeros(1, np.int64), messages)[0]) * messages.flit_bytes
     arrays = {
@@ -75,6 +75,7 @@ def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool 
     return {
         "hosts": scenario.topology.hosts, "links": links, "routes": routes, "later": later, "empty": empty,
         "tick": tick, "buffered": messages.buffered, "confirmed": messages.confirmed,
+        "await_receive": messages.await_receive,
         **{name: array.tolist() for name, array in arrays.items()},
     }  # fmt: skip
 

@@ -128,14 +128,17 @@ class Conductor:
             if self.stage[send] == DELIVERED:
                 self.begin_receive(o, now)
             elif self.requested[send]:
-                self.transfer(send, CONSENT, now)
+                self.transfer(send, CONSENT if plan["waits"][send] else DATA, now)
         elif what == BEGUN:
             self.release(o, 1, now)
         elif what == QUEUED:
             if plan["waits"][o]:
                 self.transfer(o, REQUEST, now)
             else:
-                self.transfer(o, DATA, now)
+                if plan["await_receive"] and not self.ready[plan["partner"][o]]:
+                    self.requested[o] = True
+                else:
+                    self.transfer(o, DATA, now)
                 if plan["buffered"] or self.is_local(o):
                     self.schedule(now, o, DONE)
         elif what == ARRIVED:

@@ -9,7 +9,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import TABLE, Traffic
+from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
 INF = float("inf")
 
@@ -20,7 +20,7 @@ def table(topology: Topology, matrix) -> Traffic:
     source, target = np.nonzero(matrix)
     start = np.searchsorted(source, np.arange(topology.hosts + 1))
     weight, rate = matrix[source, target], matrix.sum(axis=1)
-    return Traffic("table", topology, TABLE, rate, start=start, column=target, weight=weight)
+    return Traffic("table", topology, DestinationRule.TABLE, rate, start=start, column=target, weight=weight)
 
 
 def all_to_all(topology: Topology) -> Traffic:

@@ -13,7 +13,7 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.application.collectives.choose import COLLECTIVES
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from tests import long_after
 from tests.fluid.fluid_cases import complete, cycle
 from tests.fluid.test_collective_saved import drawn

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flitlab.fluid.collective.balanced import balanced_trees
-from flitlab.fluid.collective.forest import all_gather_trees, broadcast_trees
+from flitlab.fluid.collective.forest import all_gather_time, all_gather_trees, broadcast_trees
 from flitlab.fluid.collective.network import CollectiveNetwork
-from flitlab.fluid.collective.tree_times import all_gather_time
 from flitlab.models.collective.tree import Tree
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, complete

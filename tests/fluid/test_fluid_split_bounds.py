@@ -11,7 +11,7 @@ from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_upper
 from flitlab.fluid.problem import FluidError
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.tables import ADAPTIVE, RANDOM
+from flitlab.models.rules.tables import Selection
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, complete, cycle, hypercube, minimal, scenario, table, torus
 
@@ -50,8 +50,8 @@ def test_path_ceilings_are_omitted_with_the_reason():
     ports = minimal(topology).ports
     cases = {
         None: "no routing",
-        Routes("deflection", ports, RANDOM, 2, deflection=True): "deflection",
-        Routes("minimal", ports, ADAPTIVE, 2): "does not fix",
+        Routes("deflection", ports, Selection.RANDOM, 2, deflection=True): "deflection",
+        Routes("minimal", ports, Selection.ADAPTIVE, 2): "does not fix",
     }
     for routes, reason in cases.items():
         found = rows(scenario(topology, all_to_all(topology), routes), "mcf_paths", "split", "mcf")
@@ -66,11 +66,11 @@ def test_routes_that_loop_or_end_are_refused():
     ports = minimal(topology).ports.copy()
     ports[0, 1], ports[0, 2] = 2, 1  # 1 -> 2 -> 1
     with pytest.raises(FluidError, match="cycle"):
-        rows(scenario(topology, all_to_all(topology), Routes("looping", ports, RANDOM, 3)), "split")
+        rows(scenario(topology, all_to_all(topology), Routes("looping", ports, Selection.RANDOM, 3)), "split")
     ports = minimal(topology).ports.copy()
     ports[0, 2] = 0
     with pytest.raises(FluidError, match="no route"):
-        rows(scenario(topology, all_to_all(topology), Routes("ending", ports, RANDOM, 3)), "mcf_paths")
+        rows(scenario(topology, all_to_all(topology), Routes("ending", ports, Selection.RANDOM, 3)), "mcf_paths")
 
 
 def test_bounds_name_the_one_that_binds():

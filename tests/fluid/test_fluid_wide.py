@@ -8,8 +8,7 @@ import pytest
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.problem import FluidError
-from flitlab.fluid.saved import Saved
-from flitlab.fluid.verify import verify
+from flitlab.fluid.verify import saved_of, verify
 from flitlab.models.instance import Instance
 from flitlab.models.registry import FaultyError, make
 from flitlab.models.topology.graph import Topology
@@ -35,7 +34,7 @@ def wide(seed: int, switches: int, decades: float = 6, rarest: float = 2) -> Ins
 def rows(case: Instance, kind: str, method: str, loads=()):
     found = ceilings(case, [asked_as_far_as_known(kind, method=method)], loads, keep_flow=True)
     for row in found:
-        claim = Saved.of(case, row)
+        claim = saved_of(case, row)
         assert not np.isnan(claim.lower) and verify(case, claim).confirms(claim)
     return found
 

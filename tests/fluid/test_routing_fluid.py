@@ -12,8 +12,8 @@ from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_paths
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
-from flitlab.fluid.saved import BadCertificate, Saved
-from flitlab.fluid.verify import verify
+from flitlab.fluid.saved import BadCertificate
+from flitlab.fluid.verify import saved_of, verify
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, complete, hypercube, scenario, table
@@ -179,7 +179,7 @@ def test_ways_that_valiant_has_not_are_refused():
         verify_paths(one, two.paths)
     case = scenario(topology, traffic, valiant)
     (row,) = ceilings(case, [ceiling_spec("mcf_paths", gap=0.02)], keep_flow=True)
-    saved = Saved.of(case, row)
+    saved = saved_of(case, row)
     assert verify(case, saved).confirms(saved)
     paths = dict(zip(("first", "start", "channel", "flow"), two.paths, strict=True))
     with pytest.raises(BadCertificate, match="does not have"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput models: definitions, theorems, and a naive lexicographic LP that shares no code with the package."""
 
+import logging
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -16,10 +17,9 @@ from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.sharing import free, levels, maxmin
-from flitlab.fluid.sharing.flows import Flows, flows_of, unrolled
+from flitlab.fluid.sharing.filling import hoefler, jain
+from flitlab.fluid.sharing.flows import CompetingFlows, flows_of, unrolled
 from flitlab.fluid.sharing.free import free_max_min
-from flitlab.fluid.sharing.hoefler import hoefler
-from flitlab.fluid.sharing.jain import jain
 from flitlab.fluid.sharing.levels import max_min_levels
 from flitlab.fluid.sharing.maxmin import LevelLp, max_min, raised
 from flitlab.models.registry import make
@@ -28,7 +28,7 @@ from tests.fluid.fluid_cases import INF, all_to_all, cycle, minimal, scenario, s
 from tests.scenarios import asked_as_far_as_known
 
 
-def flows(paths: list[list[list[int]]], capacity, weight=None) -> Flows:
+def flows(paths: list[list[list[int]]], capacity, weight=None) -> CompetingFlows:
     """Flows given by the links of each of their paths."""
     number = [len(own) for own in paths]
     every = [path for own in paths for path in own]
@@ -37,14 +37,16 @@ def flows(paths: list[list[list[int]]], capacity, weight=None) -> Flows:
     channel = np.array([link for path in every for link in path], np.int32)
     weight = np.ones(len(paths)) if weight is None else np.asarray(weight, float)
     ends = np.arange(len(paths))
-    return Flows(ends, ends, weight, Paths(first, start, channel, np.zeros(len(every))), np.asarray(capacity, float))
+    return CompetingFlows(
+        ends, ends, weight, Paths(first, start, channel, np.zeros(len(every))), np.asarray(capacity, float)
+    )
 
 
-def rate(of: Flows, model) -> np.ndarray:
+def rate(of: CompetingFlows, model) -> np.ndarray:
     return of.rates(model(of)).rate
 
 
-def load(of: Flows, model) -> np.ndarray:
+def load(of: CompetingFlows, model) -> np.ndarray:
     return of.paths._replace(flow=model(of)).load(len(of.capacity)) / of.capacity
 
 
@@ -60,7 +62,7 @@ def small_flows(draw, paths_most=3):
     return flows(paths, capacity, weight)
 
 
-def lexicographic(of: Flows) -> np.ndarray:
+def lexicographic(of: CompetingFlows) -> np.ndarray:
     """Max-min fair rates by their definition: raise all flows, ask which alone could get more, fix the others."""
     count, links = len(of.weight), len(of.capacity)
     use = np.zeros((links, len(of.paths.flow)))
@@ -181,6 +183,16 @@ def test_one_path_filling_equals_the_lps_and_models_are_ordered(of):
     by_hoefler = rate(of, hoefler)
     assert (theta * of.weight <= by_hoefler * (1 + 1e-9)).all()
     assert (by_hoefler <= by_filling * (1 + 1e-9)).all()
+
+
+def test_a_long_solution_reports_how_many_flows_have_their_rate(monkeypatch, caplog):
+    monkeypatch.setattr(levels, "REPORT_SECONDS", 0.0)
+    caplog.set_level(logging.INFO, "flitlab.fluid")
+    max_min_levels(flows([[[0], [1]], [[2], [3]]], [1.0, 1.0, 4.0, 4.0]))
+    assert [record.getMessage() for record in caplog.records] == [
+        "max-min fairness: 1 of 2 flows have their rate",
+        "max-min fairness: 2 of 2 flows have their rate",
+    ]
 
 
 @settings(max_examples=60, deadline=None)

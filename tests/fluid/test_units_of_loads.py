@@ -9,8 +9,7 @@ import pytest
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.kinds.spec import kinds
-from flitlab.fluid.saved import Saved
-from flitlab.fluid.verify import provable, verify
+from flitlab.fluid.verify import provable, saved_of, verify
 from flitlab.models.registry import make
 from flitlab.models.traffic.table import table_traffic
 from tests.fluid.fluid_cases import INF, scenario
@@ -60,7 +59,7 @@ def test_a_multiple_of_the_demand_has_a_part_of_the_load(kind, host_capacity, ca
                 (scale * other.lower, scale * other.upper), rel=2e-6, nan_ok=True
             )
             if provable(row.ceiling):
-                saved = Saved.of(instance, row)
+                saved = saved_of(instance, row)
                 assert not saved.claims or verify(instance, saved).confirms(saved)
 
 
@@ -95,5 +94,5 @@ def test_beside_a_background_the_worst_case_is_a_load_too():
     instance = scenario(topology, replace(growing, background=fixed), routes)
     row = ceilings(instance, [ceiling_spec("worst_case")], keep_flow=True)[0]
     assert row.upper == pytest.approx(alone.upper - 0.25)
-    saved = Saved.of(instance, row)
+    saved = saved_of(instance, row)
     assert verify(instance, saved).confirms(saved)

@@ -10,10 +10,10 @@ from scipy.optimize import linear_sum_assignment, linprog
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.problem import Problem
-from flitlab.fluid.saved import BadCertificate, Saved
+from flitlab.fluid.saved import BadCertificate
 from flitlab.fluid.split import split_use
 from flitlab.fluid.transport import max_value_shipment
-from flitlab.fluid.verify import verify
+from flitlab.fluid.verify import saved_of, verify
 from flitlab.fluid.worst import worst_case
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
@@ -111,7 +111,7 @@ def check_witness(topology: Topology, routes, row) -> None:
 
 
 def check_proof(instance, row) -> None:
-    saved = Saved.of(instance, row)
+    saved = saved_of(instance, row)
     proven = verify(instance, saved)
     assert saved.claims and proven.confirms(saved)
     higher = replace(saved, lower=saved.lower * (1 + 1e-6), upper=saved.upper * (1 + 1e-6))
@@ -164,7 +164,7 @@ def test_unequal_capacities_and_host_channels():
     fast = replace(topology, capacity=np.full(12, 9.0))
     instance, row = row_of(fast, routes_of(fast, "minimal"))
     assert (row.lower, row.upper, row.note) == (1.0, 1.0, "host channels bind")
-    assert verify(instance, Saved.of(instance, row)).confirms(Saved.of(instance, row))
+    assert verify(instance, saved_of(instance, row)).confirms(saved_of(instance, row))
 
 
 def test_what_decides_on_the_way_has_no_fixed_split():
@@ -178,7 +178,7 @@ def test_what_decides_on_the_way_has_no_fixed_split():
 def test_tampered_proofs_prove_nothing():
     topology = network("rrg", n=6, degree=3, seed=1)
     instance, row = row_of(topology, routes_of(topology, "minimal"))
-    saved = Saved.of(instance, row)
+    saved = saved_of(instance, row)
     free = replace(saved, price=np.zeros_like(saved.price))
     assert "lower end" in verify(instance, free).unproven(free)
     for part, message in (
@@ -195,7 +195,7 @@ def test_tampered_proofs_prove_nothing():
 def test_no_change_of_a_proof_confirms_what_is_not_so(routing):
     topology = network("rrg", n=6, degree=3, seed=1)
     instance, row = row_of(topology, routes_of(topology, routing))
-    saved = Saved.of(instance, row)
+    saved = saved_of(instance, row)
     assert verify(instance, saved).confirms(saved)
     draw, understood = np.random.default_rng(1), 0
     for _ in range(100):

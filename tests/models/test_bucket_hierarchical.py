@@ -12,7 +12,7 @@ from flitlab.models.application.collectives import bucket, hierarchical
 from flitlab.models.application.collectives.choose import COLLECTIVES, collective, divisors, group_of
 from flitlab.models.application.collectives.communicator import Communicator, shares
 from flitlab.models.application.matching import check
-from flitlab.models.application.program import SEND
+from flitlab.models.application.program import Op
 from flitlab.models.registry import SpecError, make
 from tests.models.test_collectives import backwards, gathered, heard
 
@@ -196,7 +196,7 @@ def test_groups_of_ranks_do_the_same_side_by_side(name, algorithm):
         programs.append(builder.build())
         check(programs[-1])
     both, alone = programs
-    sends = [np.flatnonzero(program.kind == SEND) for program in programs]
+    sends = [np.flatnonzero(program.kind == Op.SEND) for program in programs]
     assert len(sends[0]) == 2 * len(sends[1])
     for ranks in groups:
         number = {int(rank): i for i, rank in enumerate(ranks)}

@@ -13,15 +13,13 @@ from flitlab.models.application.collectives import (
     all_gather,
     all_reduce,
     all_to_all,
-    barrier,
-    broadcast,
     reduce_scatter,
     tree,
 )
-from flitlab.models.application.collectives.choose import COLLECTIVES, all_to_all_v, collective
+from flitlab.models.application.collectives.choose import COLLECTIVES, all_to_all_v, collective, dissemination
 from flitlab.models.application.collectives.communicator import fold, shares
 from flitlab.models.application.matching import check
-from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.registry import SpecError
 from tests.program_time import finished
 
@@ -104,7 +102,7 @@ def log2_up(ranks):
 
 @pytest.mark.parametrize("ranks", SIZES)
 def test_barrier(ranks):
-    steps = rounds(barrier.dissemination, ranks, 0)
+    steps = rounds(dissemination, ranks, 0)
     assert len(steps) == log2_up(ranks)
     assert heard(steps, ranks) == [set(range(ranks))] * ranks
 
@@ -191,7 +189,7 @@ def test_trees(ranks):
 @pytest.mark.parametrize("name", ["van_de_geijn", "scatter_doubling"])
 def test_long_broadcast_is_scatter_and_all_gather(name, ranks):
     gather = {"van_de_geijn": all_gather.ring, "scatter_doubling": all_gather.recursive_doubling}[name]
-    steps = rounds(getattr(broadcast, name), ranks, 10 * ranks)
+    steps = rounds(getattr(tree, name), ranks, 10 * ranks)
     assert steps == rounds(tree.scatter, ranks, 10 * ranks) + rounds(gather, ranks, 10)
 
 
@@ -237,7 +235,7 @@ def test_all_to_all_v_sends_what_the_matrix_says():
         builder = Builder(6)
         all_to_all_v(builder, np.array([[5, 4, 3, 2, 1, 0]]), sizes, algorithm)
         program = builder.build()
-        sends = np.flatnonzero(program.kind == SEND)
+        sends = np.flatnonzero(program.kind == Op.SEND)
         got = {(5 - program.rank[o], 5 - program.peer[o]): program.amount[o] for o in sends}
         assert got == {(i, j): sizes[i, j] for i in range(6) for j in range(6) if i != j}
 
@@ -369,7 +367,7 @@ def test_a_round_waits_for_the_one_before_and_for_nothing_else(plan):
     for o in range(program.operations):
         for other in range(program.operations):
             if number[other] == number[o]:  # only what a round begins with goes before the rest of it
-                assert not before[o, other] or program.kind[other] == CALC
+                assert not before[o, other] or program.kind[other] == Op.CALC
                 continue
             same = program.rank[o] == program.rank[other] and number[other] < number[o]
             waits = number[o] == len(plan) or program.cpu[o] == program.cpu[other]
@@ -398,7 +396,7 @@ def test_dependencies_stay_few():
     assert program.operations == 16 * (2 * per_rank + 1)
     assert len(program.successor) == 16 * 2 * per_rank
     head = program.start[3] + per_rank
-    assert (program.kind[head], program.amount[head]) == (CALC, 0)
+    assert (program.kind[head], program.amount[head]) == (Op.CALC, 0)
     assert program.steps[program.step[head]] == program.steps[1]
 
 
@@ -408,7 +406,7 @@ def test_sends_come_before_receives_and_tags_are_lanes():
     with builder.on(3):
         builder.exchange([0, 1], [1, 0], [5, 6])
     program = builder.build()
-    assert program.kind.tolist() == [SEND, RECV, SEND, RECV]
+    assert program.kind.tolist() == [Op.SEND, Op.RECV, Op.SEND, Op.RECV]
     assert program.amount.tolist() == [5, 6, 6, 5]
     assert program.tag.tolist() == [3] * 4 == program.cpu.tolist()
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make, recorded_warnings
-from flitlab.models.topology.component import largest_component
+from flitlab.models.topology.families.file import largest_component
 from flitlab.models.topology.formats import read, read_gml, write_gml
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read as read_study
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read as read_study
 from tests.models.test_topology_files import topologies
 
 ZOO = """\

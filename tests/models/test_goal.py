@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from flitlab.models.application import goal
 from flitlab.models.application.goal import label_of, read_goal, write_goal
 from flitlab.models.application.matching import DTYPES, check
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.registry import SpecError, make
 from tests.programs import program, programs
 
@@ -83,7 +83,7 @@ def test_labels_are_found_again():
     Path("made.goal").write_text(BROADCAST.replace("l1: recv 1b from 1 tag 0", ""))
     assert label_of(made, 0) == ""
     Path("made.goal").unlink()
-    assert label_of(made, 0) == label_of(program([[(CALC, 5, -1, 0, 0, [])]]), 0) == ""
+    assert label_of(made, 0) == label_of(program([[(Op.CALC, 5, -1, 0, 0, [])]]), 0) == ""
 
 
 @settings(deadline=None)
@@ -110,15 +110,15 @@ def test_layout_does_not_matter(made, random):
 
 def test_published_example():
     made = read(BROADCAST)
-    one = [(SEND, 1, 1, 0, 0, []), (SEND, 1, 2, 0, 0, [])]
-    two = [(RECV, 1, 0, 0, 0, []), (SEND, 1, 3, 0, 0, [(0, 0)])]
-    assert same(made, program([one, two, [(RECV, 1, 0, 0, 0, [])], [(RECV, 1, 1, 0, 0, [])]]))
+    one = [(Op.SEND, 1, 1, 0, 0, []), (Op.SEND, 1, 2, 0, 0, [])]
+    two = [(Op.RECV, 1, 0, 0, 0, []), (Op.SEND, 1, 3, 0, 0, [(0, 0)])]
+    assert same(made, program([one, two, [(Op.RECV, 1, 0, 0, 0, [])], [(Op.RECV, 1, 1, 0, 0, [])]]))
     assert [(step.name, step.ranks) for step in made.steps] == [("made", 4)] and not made.notes
 
 
 def test_start_dependencies_processors_and_nics():
     made = read("num_ranks 1\nrank 0 { a: calc 7 cpu 2 nic 1\nb: calc 000008\n b irequires a }")
-    assert same(made, program([[(CALC, 7, -1, 0, 2, []), (CALC, 8, -1, 0, 0, [(0, 1)])]]))
+    assert same(made, program([[(Op.CALC, 7, -1, 0, 2, []), (Op.CALC, 8, -1, 0, 0, [(0, 1)])]]))
     assert made.notes == {"nics": "1 operations name another nic than 0; every host has one"}
 
 

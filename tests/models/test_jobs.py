@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flitlab.models.application.jobs import ARRIVAL, arrivals, arriving, together
 from flitlab.models.application.matching import DTYPES, check
 from flitlab.models.application.phases import separators
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.registry import SpecError, make
 from tests.programs import program, programs
 from tests.scenarios import build
@@ -36,7 +36,7 @@ def test_arrival_comes_first_and_changes_nothing_else(one, ns):
     assert arrivals(late).tolist() == late.start[:-1].tolist() and not len(arrivals(one))
     for rank in range(one.ranks):
         first = int(late.start[rank])
-        assert (late.kind[first], late.amount[first], late.need[first]) == (CALC, ns, 0)
+        assert (late.kind[first], late.amount[first], late.need[first]) == (Op.CALC, ns, 0)
         assert late.steps[late.step[first]].name == ARRIVAL
         assert described(late, rank, 1) == described(one, rank)
         begin, end = one.start[rank], one.start[rank + 1]
@@ -57,7 +57,7 @@ def test_together_has_every_program(parts):
     for k, part in enumerate(parts):
         for rank in range(part.ranks):
             mine = described(whole, first + rank)
-            moved = [(kind, amount, peer - first * (kind != CALC), *rest) for kind, amount, peer, *rest in mine]
+            moved = [(kind, amount, peer - first * (kind != Op.CALC), *rest) for kind, amount, peer, *rest in mine]
             assert moved == described(part, rank)
             names = {whole.steps[s].name for s in whole.step[whole.start[first + rank] : whole.start[first + rank + 1]]}
             assert all(name.startswith(f"job {k}: ") for name in names)
@@ -73,7 +73,7 @@ def test_a_step_of_one_job_separates_nothing_of_all():
 
 
 def idle(ranks: int) -> Program:
-    return program([[(CALC, 1, -1, 0, 0, [])] for _ in range(ranks)])
+    return program([[(Op.CALC, 1, -1, 0, 0, [])] for _ in range(ranks)])
 
 
 KINDS = ["linear", "round_robin", "random", "optimised", "ring", "groups"]
@@ -117,7 +117,7 @@ def test_groups_fill_those_first_that_are_free():
 def test_background_sends_at_its_rate(to):
     one = make("application", kind="background", gbps=8, size_bytes=1000, for_us=400, to=to, ranks=9).build(9)
     check(one)
-    send = np.flatnonzero(one.kind == SEND)
+    send = np.flatnonzero(one.kind == Op.SEND)
     # 400 us of 1 GB/s are 400 messages a rank; 6 standard deviations of a Poisson number
     assert abs(len(send) - 9 * 400) < 6 * np.sqrt(9 * 400)
     assert (one.rank[send] != one.peer[send]).all() and (one.amount[send] == 1000).all()
@@ -129,7 +129,7 @@ def test_background_sends_at_its_rate(to):
     # a processor of its own waits for the times, so they add up to less than what was asked for
     clock = np.bincount(one.rank, np.where(one.cpu == 1, one.amount, 0), 9)
     assert (clock < 400_000).all() and (clock > 300_000).all()
-    assert not one.need[one.kind == RECV].any()
+    assert not one.need[one.kind == Op.RECV].any()
     assert one.content_hash == make(
         "application", kind="background", gbps=8, size_bytes=1000, for_us=400, to=to, ranks=9
     ).build(9).content_hash  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flitlab.models.metrics.known_orders import largest_graph_order
+from flitlab.models.metrics.bounds import largest_graph_order
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 

@@ -5,8 +5,8 @@ import pytest
 
 from flitlab.models.arrays import is_in_range
 from flitlab.models.registry import SpecError, make
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 MESH = make("topology", kind="mesh", dims=[2, 2]).build()
 

@@ -38,6 +38,33 @@ def every_path(topology: Topology) -> dict[tuple[int, int], list[tuple[int, ...]
     }
 
 
+@given(small(), st.integers(1, 12), st.integers(0, 3), st.sampled_from([1, 3, 50]))
+@settings(max_examples=40, deadline=None)
+def test_k_shortest_paths_by_weight_are_those_of_least_weight(topology, k, seed, most):
+    weight = np.random.default_rng(seed).integers(1, most + 1, topology.channels)
+    for t in range(topology.switches):
+        found = k_shortest_to(topology, t, range(topology.switches), k, seed=seed, weight=weight)
+        for s, every in ((s, every) for (s, end), every in every_path(topology).items() if end == t):
+            paths = as_tuples(found.paths_of(s))
+            assert len(set(paths)) == len(paths)
+            assert set(paths) <= set(every)
+            lightest = sorted(weight[list(path)].sum() for path in every)[:k]
+            assert [weight[list(path)].sum() for path in paths] == lightest
+
+
+def test_weighted_ties_are_drawn_with_equal_probability():
+    """Two channels of weight 2 and 3 beside two of 1 and 4: four paths of weight 5, of which two are kept."""
+    ends = [(0, 1), (0, 1), (1, 2), (1, 2), (0, 3), (3, 2)]
+    topology, weight = Topology.from_arcs("drawn", 4, ends), np.array([2, 2, 1, 3, 3, 9])  # by source
+    counts = Counter(
+        path
+        for seed in range(2000)
+        for path in as_tuples(k_shortest_to(topology, 2, [0], 2, seed=seed, weight=weight).paths_of(0))
+    )
+    assert len(counts) == 4
+    assert chisquare(list(counts.values())).pvalue > 1e-4
+
+
 def as_tuples(paths) -> list[tuple[int, ...]]:
     return [tuple(path.tolist()) for path in paths]
 

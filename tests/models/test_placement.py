@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.application.placements.optimised import bytes_between
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -21,15 +21,15 @@ TORUS = {"kind": "torus", "dims": [4, 4]}
 
 
 def idle(ranks: int) -> Program:
-    return program([[(CALC, 1, -1, 0, 0, [])] for _ in range(ranks)])
+    return program([[(Op.CALC, 1, -1, 0, 0, [])] for _ in range(ranks)])
 
 
 def exchange(matrix: np.ndarray) -> Program:
     """Every rank sends the others what a matrix [ranks, ranks] says, in bytes."""
     ranks = []
     for here in range(len(matrix)):
-        sends = [(SEND, int(matrix[here, k]), k, 0, 0, []) for k in np.flatnonzero(matrix[here])]
-        receives = [(RECV, int(matrix[k, here]), k, 0, 0, []) for k in np.flatnonzero(matrix[:, here])]
+        sends = [(Op.SEND, int(matrix[here, k]), k, 0, 0, []) for k in np.flatnonzero(matrix[here])]
+        receives = [(Op.RECV, int(matrix[k, here]), k, 0, 0, []) for k in np.flatnonzero(matrix[:, here])]
         ranks.append(sends + receives)
     return program(ranks)
 
@@ -102,7 +102,7 @@ def test_missing_file():
 @given(programs(most_operations=20))
 def test_bytes_between_ranks(made):
     total = np.zeros((made.ranks, made.ranks))
-    for o in np.flatnonzero(made.kind == SEND):
+    for o in np.flatnonzero(made.kind == Op.SEND):
         if made.rank[o] != made.peer[o]:
             total[made.rank[o], made.peer[o]] += made.amount[o]
     assert np.array_equal(bytes_between(made).toarray(), total)

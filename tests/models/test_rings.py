@@ -17,7 +17,7 @@ from flitlab.models.collective.ring import find_ring, ring_of, ring_segment
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.manifest import manifest
 from tests.models.test_placement import idle
 from tests.scenarios import build, one_way_ring

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 from itertools import islice, pairwise
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -18,7 +19,7 @@ from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.route import at_destination, choose_route, next_hops, next_port
-from flitlab.models.rules.tables import ANY, GROUPS, HASH, LEGS, PATHS, RANDOM, RISING, VIA
+from flitlab.models.rules.tables import RouteForm, Selection, VcPolicy
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from tests import long_after
@@ -79,6 +80,18 @@ def test_lexicographic_ties_are_the_first_of_all_paths_in_order(topology):
     for s, t in [(0, 5), (1, 4), (5, 2)]:
         every = sorted(simple_paths(topology, s, t, 8), key=lambda path: (len(path), visited(topology, path), path))
         assert paths_of(topology, routes, s, t) == every[:5]
+
+
+@pytest.mark.parametrize("ties", ["drawn", "lexicographic"])
+@pytest.mark.parametrize("topology", PAIRS, ids=lambda t: t.kind)
+def test_max_hops_limits_the_paths_of_all_pairs_but_those_farther_apart(topology, ties):
+    """Of k that exceeds the number of short paths: all of networkx's paths up to the limit, or the shortest ones."""
+    for limit in (1, 2, 3):
+        routes = routes_of(topology, "ksp", k=40, max_hops=limit, ties=ties)
+        for s, t in [(0, 5), (1, 4), (5, 2), (7 % topology.switches, 3)]:
+            every = sorted(simple_paths(topology, s, t, 8), key=len)
+            short = [path for path in every if len(path) <= max(limit, len(every[0]))]
+            assert sorted(paths_of(topology, routes, s, t)) == sorted(short[:40])
 
 
 def test_lexicographic_ties_are_refused_where_the_search_is_too_long(monkeypatch):
@@ -238,13 +251,13 @@ def test_a_dragonfly_is_crossed_locally_globally_locally(shape, arrangement):
         certified = certify(topology, legs, vcs)
         assert certified.acyclic
         if shape["a"] == 1 and legs is routes:
-            assert certified.policy == ANY
+            assert certified.policy == VcPolicy.ANY
         elif vcs >= legs.hops_max:
-            assert certified.policy == RISING
+            assert certified.policy == VcPolicy.RISING
         else:
-            assert certified.policy == (LEGS if shape["a"] == 1 else GROUPS)
+            assert certified.policy == (VcPolicy.LEGS if shape["a"] == 1 else VcPolicy.GROUPS)
         with pytest.raises(SpecError, match=f"groups needs {vcs} VCs or more"):
-            certify(topology, replace(legs, vc_policy=GROUPS), vcs - 1)
+            certify(topology, replace(legs, vc_policy=VcPolicy.GROUPS), vcs - 1)
 
 
 @pytest.mark.parametrize(("arrangement", "shorter"), [("consecutive", 24), ("palmtree", 36), ("circulant", 54)])
@@ -260,7 +273,7 @@ def test_some_shortest_paths_of_a_dragonfly_cross_two_global_channels(arrangemen
 def test_valiant_visits_its_intermediate_switch(legs):
     topology = build("rrg", n=10, degree=3, seed=1).with_hosts([0, 1, 2, 1, 1, 0, 1, 1, 1, 2])
     routes = routes_of(topology, "valiant", legs=legs)
-    assert routes.form == VIA
+    assert routes.form == RouteForm.VIA
     leg = routes.leg
     count = np.zeros(10)
     for sequence in range(400):
@@ -281,13 +294,13 @@ def test_valiant_visits_its_intermediate_switch(legs):
 def test_paths_are_drawn_evenly_by_packet_and_fixed_by_flow():
     topology = build("rrg", n=12, degree=4, seed=3)
     routes = routes_of(topology, "ksp", k=4)
-    assert routes.form == PATHS
-    assert routes.select == RANDOM
+    assert routes.form == RouteForm.PATHS
+    assert routes.select == Selection.RANDOM
     ways = [walk(topology, routes, 1, 7, sequence)[0] for sequence in range(400)]
     count = np.bincount(np.array(ways) - min(ways), minlength=4)
     assert ((count - 100) ** 2 / 100).sum() < 16.3  # chi-square, 3 degrees, 0.1 %
     fixed = routes_of(topology, "ksp", k=4, per="flow")
-    assert fixed.select == HASH
+    assert fixed.select == Selection.HASH
     assert len({walk(topology, fixed, 1, 7, sequence)[0] for sequence in range(20)}) == 1
     assert len({walk(topology, fixed, 1, 7, 0, seed)[0] for seed in range(20)}) == 4
 
@@ -416,6 +429,9 @@ def test_examples_in_docstrings():
 
     grid, digits, random = build("torus", dims=[4, 4]), build("gdbg", n=16, degree=3), build("rrg", n=12, degree=3)
     targets = [grid, digits, random, build("dragonfly", a=2, h=1)]
+    hops = [(t, v, v + (1 if t > v else -1)) for t in range(3) for v in range(3) if t != v]
+    Path("next_hops.csv").write_text("target,switch,next\n" + "".join(f"{t},{v},{u}\n" for t, v, u in hops))
+    targets.append(line(3))
     for kind in names("routing"):
         lines = re.findall(r"Example: ``routing: (.*)``", spec_class("routing", kind).__doc__)
         assert lines, kind

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.application.matching import check as check_program
 from flitlab.models.application.order import check_order
-from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.collective.build import (
     all_gather_streams,
     all_reduce_streams,
@@ -68,9 +68,9 @@ def test_schedules_of_random_trees_deliver_everything(kind, ranks, chunks, data)
     check_order(program, 1 << 40)
     sizes = chunk_bytes(made, piece)
     assert sizes.sum() == piece * (1 if kind == "all_reduce" else ranks)
-    assert program.amount[program.kind == SEND].sum() == sizes[made.chunk].sum()
+    assert program.amount[program.kind == Op.SEND].sum() == sizes[made.chunk].sum()
     if kind == "all_gather":  # copies need no time
-        assert not (program.kind == CALC).any()
+        assert not (program.kind == Op.CALC).any()
 
 
 def test_a_chunk_that_nobody_has_is_told():
@@ -119,6 +119,6 @@ def test_a_window_holds_sends_back():
     """With three chunks along 0 - 1 and a window of one, every send waits for the one before it."""
     made = schedule("all_gather", 2, 3, [Tree(0, 1, ((0, 1),)), Tree(1, 1, ((1, 0),))])
     program = build_program(made, 30, 1)
-    sends, receives = np.flatnonzero(program.kind == SEND), np.flatnonzero(program.kind == RECV)
+    sends, receives = np.flatnonzero(program.kind == Op.SEND), np.flatnonzero(program.kind == Op.RECV)
     assert program.need[receives].tolist() == [0] * 6
     assert sorted(program.need[sends].tolist()) == [0, 0, 2, 2, 2, 2]  # the end of the one before, and its begin

@@ -6,7 +6,7 @@ import pytest
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import collective
-from flitlab.models.application.program import SEND
+from flitlab.models.application.program import Op
 from flitlab.models.collective.shape import group_sizes, torus_dims
 from flitlab.models.topology.graph import Topology
 from tests.scenarios import build
@@ -31,7 +31,7 @@ def test_torus(keys, dims):
         builder = Builder(topology.hosts)
         collective(builder, "all_gather", np.arange(topology.hosts)[None], 720, "bucket", dims=dims)
         program = builder.build()
-        sends = np.flatnonzero(program.kind == SEND)
+        sends = np.flatnonzero(program.kind == Op.SEND)
         ends = topology.host_switch[np.stack([program.rank[sends], program.peer[sends]], axis=1)]
         channels = set(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
         assert all(u == v or (u, v) in channels for u, v in ends.tolist())

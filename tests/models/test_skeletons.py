@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from flitlab.models.application.matching import check
-from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.program import Op
 from flitlab.models.application.skeletons import dt, mg
 from flitlab.models.application.skeletons.cg import transposed
 from flitlab.models.registry import SpecError, make, names, spec_class
@@ -24,7 +24,7 @@ def build(kind, hosts, **parameters):
 def sizes(program, step, iteration=0):
     """Bytes -> how many messages of an iteration of a step have them."""
     wanted = [k for k, s in enumerate(program.steps) if s.name == step and s.iteration == iteration]
-    sends = (program.kind == SEND) & np.isin(program.step, wanted)
+    sends = (program.kind == Op.SEND) & np.isin(program.step, wanted)
     found, count = np.unique(program.amount[sends], return_counts=True)
     return dict(zip(found.tolist(), count.tolist(), strict=True))
 
@@ -32,18 +32,18 @@ def sizes(program, step, iteration=0):
 def targets(program, rank, step, iteration=0):
     """Whom a rank sends to in an iteration of a step, in order."""
     wanted = [k for k, s in enumerate(program.steps) if s.name == step and s.iteration == iteration]
-    sends = (program.kind == SEND) & (program.rank == rank) & np.isin(program.step, wanted)
+    sends = (program.kind == Op.SEND) & (program.rank == rank) & np.isin(program.step, wanted)
     return program.peer[sends].tolist()
 
 
 def sent(program):
-    return int(program.amount[program.kind == SEND].sum())
+    return int(program.amount[program.kind == Op.SEND].sum())
 
 
 def calculated(program, iteration):
     """Nanoseconds of all ranks together."""
     wanted = [k for k, step in enumerate(program.steps) if step.iteration == iteration]
-    return int(program.amount[(program.kind == CALC) & np.isin(program.step, wanted)].sum())
+    return int(program.amount[(program.kind == Op.CALC) & np.isin(program.step, wanted)].sum())
 
 
 SMALL = [
@@ -133,12 +133,12 @@ def test_mg_sends_faces():
     assert finest[32_768] == 6 * 64 * 2
     found = sizes(build("mg", 256, iterations=1), "residual")
     assert (found[8_192], found[16_384]) == (2 * 256 * 2, 4 * 256 * 2)
-    level = mg.Level((4, 8, 8), 1)
+    level = mg.MultigridLevel((4, 8, 8), 1)
     assert level.active.tolist() == sorted(x + 4 * (y + 8 * z) for x in (1, 3) for y in (3, 7) for z in (3, 7))
     assert level.stride == [2, 4, 4] and level.local == [1, 1, 1]
     assert level.neighbour(level.active, 1, 1).tolist() == level.neighbour(level.active, 1, -1).tolist()
     for number in range(1, 9):
-        level = mg.Level((4, 8, 8), number)
+        level = mg.MultigridLevel((4, 8, 8), number)
         for axis in range(3):
             there = level.neighbour(level.active, axis, 1)
             assert level.neighbour(there, axis, -1).tolist() == level.active.tolist()
@@ -148,13 +148,15 @@ def test_mg_sends_faces():
 def test_ranks_without_points_get_them_on_the_way_up():
     """Every rank with points at a level gets a layer from one that had some at the coarser level."""
     for number in (2, 3):
-        before, level = mg.Level((4, 8, 8), number - 1), mg.Level((4, 8, 8), number)
+        before, level = mg.MultigridLevel((4, 8, 8), number - 1), mg.MultigridLevel((4, 8, 8), number)
         builder = mg.Builder(256)
         builder.begin("spread")
         level.spread(builder)
         program = builder.build()
         reached = set(before.active)
-        for source, target in zip(program.rank[program.kind == SEND], program.peer[program.kind == SEND], strict=True):
+        for source, target in zip(
+            program.rank[program.kind == Op.SEND], program.peer[program.kind == Op.SEND], strict=True
+        ):
             assert source in level.active and target in level.active
             reached.add(target)
         assert reached >= set(level.active)
@@ -216,7 +218,7 @@ def test_lu_wavefront_runs_through_all_planes():
     program = build("lu", 8, **{"class": "W"}, iterations=1, gflops=0.1)
     alpha, planes = 700, 31
     step = next(k for k, step in enumerate(program.steps) if step.name == "lower")
-    plane = int(program.amount[(program.step == step) & (program.kind == CALC)][0])
+    plane = int(program.amount[(program.step == step) & (program.kind == Op.CALC)][0])
     end = max(at for at, k in zip(finished(program, alpha), program.step, strict=True) if k == step)
     assert end == planes * plane + (4 + 2 - 2) * (plane + alpha)
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.draw import draw as random_bits
-from flitlab.models.rules.spray import layout as at
 from flitlab.models.rules.spray.credit import (
     claim,
     count_arrival,
@@ -21,15 +20,8 @@ from flitlab.models.rules.spray.credit import (
     on_pull,
     pull_target,
 )
-from flitlab.models.rules.spray.layout import Rules, make_receivers, make_senders
-from flitlab.models.rules.spray.ports import (
-    LEAST_LEVEL,
-    ROUND_ROBIN,
-    chosen_port,
-    make_salts,
-    make_switches,
-    spray_route,
-)
+from flitlab.models.rules.spray.layout import Feedback, Rules, make_receivers, make_senders
+from flitlab.models.rules.spray.ports import AtSwitch, chosen_port, make_salts, make_switches, spray_route
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
@@ -116,23 +108,23 @@ def test_bitmap_skips_what_is_penalised_and_forgives_one_each_time():
     rules, senders, _ = parties(session({"kind": "nscc", "spread": "bitmap", "paths": 4}))
     walk = [choose_entropy(rules, senders, 0) for _ in range(4)]
     bad = walk[0]
-    learn(rules, senders, 0, bad, at.TRIMMED, 0)
-    learn(rules, senders, 0, walk[1], at.GOOD, 0)
+    learn(rules, senders, 0, bad, Feedback.TRIMMED, 0)
+    learn(rules, senders, 0, walk[1], Feedback.GOOD, 0)
     assert senders.penalty[0].tolist() == [4 * (e == bad) for e in range(4)]
     used = [choose_entropy(rules, senders, 0) for _ in range(12)]
     assert bad not in used
     assert senders.penalty[0, bad] == 0
     for _ in range(9):
-        learn(rules, senders, 0, bad, at.MARKED, 0)
+        learn(rules, senders, 0, bad, Feedback.MARKED, 0)
     assert senders.penalty[0, bad] == 9
-    learn(rules, senders, 0, bad, at.TIMED_OUT, 0)
+    learn(rules, senders, 0, bad, Feedback.TIMED_OUT, 0)
     assert senders.penalty[0, bad] == 15
 
 
 def test_all_entropies_penalised_still_gives_one():
     rules, senders, _ = parties(session({"kind": "nscc", "spread": "bitmap", "paths": 2}))
     for entropy in (0, 1):
-        learn(rules, senders, 0, entropy, at.TRIMMED, 0)
+        learn(rules, senders, 0, entropy, Feedback.TRIMMED, 0)
     assert choose_entropy(rules, senders, 0) in (0, 1)
     assert senders.penalty[0].sum() == 7
 
@@ -143,15 +135,15 @@ def test_reps_freezes_at_a_timeout_where_switches_trim(trim):
     of = session({"kind": "nscc", "spread": "reps", "paths": 64}, Fabric(trim=trim))
     rules, senders, _ = parties(of)
     for entropy in (5, 6):
-        learn(rules, senders, 0, entropy, at.GOOD, 0)
-    learn(rules, senders, 0, 9, at.TIMED_OUT, 0)
+        learn(rules, senders, 0, entropy, Feedback.GOOD, 0)
+    learn(rules, senders, 0, 9, Feedback.TIMED_OUT, 0)
     taken = [choose_entropy(rules, senders, 0) for _ in range(6)]
     assert taken[:2] == [5, 6]
     assert (taken[2:] == [5, 6, 5, 6]) == trim
-    assert senders.seq[0, at.DRAWN] == (0 if trim else 4)
+    assert senders.seq[0].drawn == (0 if trim else 4)
 
 
-@pytest.mark.parametrize(("policy", "least"), [(ROUND_ROBIN, 128), (LEAST_LEVEL, 100)])
+@pytest.mark.parametrize(("policy", "least"), [(AtSwitch.ROUND_ROBIN, 128), (AtSwitch.ADAPTIVE, 100)])
 def test_switches_that_choose_leave_little_data_to_the_hash(policy, least):
     of = session()
     degrees = np.diff(of.topology.out_start)
@@ -174,40 +166,40 @@ def test_switches_that_choose_leave_little_data_to_the_hash(policy, least):
 def test_reps_takes_good_entropies_again_the_oldest_first_and_once_each():
     rules, senders, _ = parties(session({"kind": "nscc", "spread": "reps", "paths": 64}))
     for entropy in (5, 6, 7):
-        learn(rules, senders, 0, entropy, at.GOOD, 0)
-    learn(rules, senders, 0, 9, at.MARKED, 0)
+        learn(rules, senders, 0, entropy, Feedback.GOOD, 0)
+    learn(rules, senders, 0, 9, Feedback.MARKED, 0)
     assert [choose_entropy(rules, senders, 0) for _ in range(3)] == [5, 6, 7]
-    assert senders.seq[0, at.DRAWN] == 0
+    assert senders.seq[0].drawn == 0
     choose_entropy(rules, senders, 0)
-    assert senders.seq[0, at.DRAWN] == 1
+    assert senders.seq[0].drawn == 1
     for entropy in range(10):  # two more than there are cells
-        learn(rules, senders, 0, entropy, at.GOOD, 0)
+        learn(rules, senders, 0, entropy, Feedback.GOOD, 0)
     assert [choose_entropy(rules, senders, 0) for _ in range(8)] == list(range(2, 10))
 
 
 def test_reps_freezes_after_a_timeout_and_explores_after_it():
     rules, senders, _ = parties(session({"kind": "nscc", "spread": "reps", "paths": 64}))
     for entropy in (5, 6, 7):
-        learn(rules, senders, 0, entropy, at.GOOD, 0)
-    learn(rules, senders, 0, 0, at.TIMED_OUT, 100)
+        learn(rules, senders, 0, entropy, Feedback.GOOD, 0)
+    learn(rules, senders, 0, 0, Feedback.TIMED_OUT, 100)
     assert [choose_entropy(rules, senders, 0) for _ in range(7)] == [5, 6, 7, 5, 6, 7, 5]
-    learn(rules, senders, 0, 9, at.GOOD, 100 + rules.freeze)
-    drawn = senders.seq[0, at.DRAWN]
+    learn(rules, senders, 0, 9, Feedback.GOOD, 100 + rules.freeze)
+    drawn = senders.seq[0].drawn
     for _ in range(16):
         choose_entropy(rules, senders, 0)
-    assert senders.seq[0, at.DRAWN] == drawn + 16
+    assert senders.seq[0].drawn == drawn + 16
     assert choose_entropy(rules, senders, 0) == 9
 
 
 def test_mixed_takes_what_was_good_before_the_walk():
     rules, senders, _ = parties(session({"kind": "nscc", "spread": "mixed", "paths": 64}))
-    learn(rules, senders, 0, 42, at.GOOD, 0)
-    learn(rules, senders, 0, 43, at.MARKED, 0)
+    learn(rules, senders, 0, 42, Feedback.GOOD, 0)
+    learn(rules, senders, 0, 43, Feedback.MARKED, 0)
     assert choose_entropy(rules, senders, 0) == 42
     assert senders.penalty[0, 43] == 1
-    assert senders.seq[0, at.ROUND] == 0
+    assert senders.seq[0].rounds == 0
     choose_entropy(rules, senders, 0)
-    assert senders.seq[0, at.ROUND] == 1
+    assert senders.seq[0].rounds == 1
 
 
 @pytest.mark.parametrize("entropies", [16, 64])
@@ -251,7 +243,7 @@ def test_a_receiver_acknowledges_every_fourth_full_packet(nscc):
     rules, _, receivers = parties(nscc)
     acked = [n for n in range(41) if on_data(rules, receivers, 0, n, MTU, False, False, n)]
     assert acked == [0, *range(4, 41, 4)]
-    assert receivers.got[0, at.EXPECTED] == 41
+    assert receivers.got[0].expected == 41
 
 
 def test_a_receiver_acknowledges_marks_requests_and_duplicates_at_once(nscc):
@@ -260,7 +252,7 @@ def test_a_receiver_acknowledges_marks_requests_and_duplicates_at_once(nscc):
     assert on_data(rules, receivers, 0, 1, MTU, True, False, 0)
     assert on_data(rules, receivers, 0, 2, MTU, False, True, 0)
     assert on_data(rules, receivers, 0, 2, MTU, False, False, 0)
-    assert receivers.got[0, at.BYTES] == 3 * MTU
+    assert receivers.got[0].bytes == 3 * MTU
 
 
 def test_a_receiver_acknowledges_when_the_last_hole_is_filled_after_it_was_asked(nscc):
@@ -281,9 +273,9 @@ def test_acknowledgements_say_what_has_come(numbers):
         on_data(rules, receivers, 0, number, MTU, False, False, 0)
     known, got = set(numbers), receivers.got[0]
     expected = next(n for n in range(300) if n not in known)
-    assert got[at.EXPECTED] == expected
-    assert got[at.OUT_OF_ORDER] == sum(n > expected for n in known)
-    assert got[at.BYTES] == MTU * len(known)
+    assert got.expected == expected
+    assert got.out_of_order == sum(n > expected for n in known)
+    assert got.bytes == MTU * len(known)
     start = bits_from(receivers, 0, numbers[-1], False)
     assert start == max(numbers[-1] - 63, expected + 1)
     bits = bits_of(receivers, 0, start) % 2**64
@@ -313,7 +305,7 @@ def ack(rules, senders, receivers, number, now, marked=False, again=False):
     got = receivers.got[0]
     start = bits_from(receivers, 0, number, marked)
     return on_ack(
-        rules, senders, 0, got[at.EXPECTED], got[at.BYTES], number, again, 0, marked, start,
+        rules, senders, 0, got.expected, got.bytes, number, again, 0, marked, start,
         bits_of(receivers, 0, start), now,
     )  # fmt: skip
 
@@ -333,10 +325,10 @@ def test_trimmed_packets_are_sent_again_first_lowest_number_first_and_leave_the_
     for number in (7, 3, 5):
         assert on_nack(rules, senders, 0, number, False, False, 100)
     assert not on_nack(rules, senders, 0, 3, False, False, 100)
-    assert senders.seq[0, at.FLIGHT] == 7 * MTU
+    assert senders.seq[0].flight == 7 * MTU
     assert [row[0] for row in sent(rules, senders, 4, 200)] == [3, 5, 7, 10]
-    assert senders.seq[0, at.FLIGHT] == 11 * MTU
-    assert senders.seq[0, at.RESENT] == 3
+    assert senders.seq[0].flight == 11 * MTU
+    assert senders.seq[0].resent == 3
 
 
 @settings(max_examples=60, deadline=None)
@@ -346,7 +338,7 @@ def test_flight_is_what_the_receiver_is_not_known_to_have(seed):
     rules, senders, receivers = parties(OF_49)
     draw = Random(seed)
     order, now = [], 0
-    while not receivers.got[0, at.COMPLETE] >= 0 or senders.seq[0, at.FINISHED] < 0:
+    while not receivers.got[0].complete >= 0 or senders.seq[0].finished < 0:
         now += 1
         if may_send(rules, senders, 0) and (not order or draw.random() < 0.5):
             number, size, flags, *_ = send(rules, senders, 0, 0, now)
@@ -357,12 +349,12 @@ def test_flight_is_what_the_receiver_is_not_known_to_have(seed):
             on_nack(rules, senders, 0, number, flags & 2 != 0, False, now)
         elif on_data(rules, receivers, 0, number, size, False, True, now):
             ack(rules, senders, receivers, number, now, again=flags & 2 != 0)
-        if not order and not may_send(rules, senders, 0) and senders.seq[0, at.FINISHED] < 0:
+        if not order and not may_send(rules, senders, 0) and senders.seq[0].finished < 0:
             raise AssertionError("nothing is under way, and nothing may be sent")
-    assert senders.seq[0, at.FLIGHT] == 0
-    assert senders.seq[0, at.RESENDS_PENDING] == 0
+    assert senders.seq[0].flight == 0
+    assert senders.seq[0].resends_pending == 0
     assert not senders.in_flight.any()
-    assert senders.seq[0, at.KNOWN] == 49 * 64 + 200_000
+    assert senders.seq[0].known == 49 * 64 + 200_000
 
 
 OF_49 = session(sizes=(200_000,))
@@ -373,20 +365,20 @@ def test_the_round_trip_is_measured_where_it_is_certain(nscc):
     sent(rules, senders, 3)
     on_data(rules, receivers, 0, 0, MTU, False, True, 0)
     ack(rules, senders, receivers, 0, 150_000)
-    assert senders.seq[0, at.BASE] == 150_000
+    assert senders.seq[0].base_rtt == 150_000
     on_nack(rules, senders, 0, 1, False, False, 160_000)
     sent(rules, senders, 1, 170_000)
     on_data(rules, receivers, 0, 1, MTU, False, True, 0)
     ack(rules, senders, receivers, 1, 171_000)  # of the first time, though it was sent again
-    assert senders.seq[0, at.BASE] == 150_000
+    assert senders.seq[0].base_rtt == 150_000
 
 
 def test_a_timeout_puts_one_packet_into_the_queue_and_narrows_the_window(nscc):
     rules, senders, _ = parties(nscc)
     sent(rules, senders, 5)
     assert not on_timeout(rules, senders, 0, rules.timeout)
-    assert senders.seq[0, at.FLIGHT] == 4 * MTU
-    assert senders.win[0, at.WINDOW] == 262_926 - MTU
+    assert senders.seq[0].flight == 4 * MTU
+    assert senders.win[0].window == 262_926 - MTU
     assert sent(rules, senders, 1, rules.timeout)[0] == (0, MTU, 3)
 
 
@@ -396,9 +388,9 @@ def test_a_timeout_puts_one_packet_into_the_queue_and_narrows_the_window(nscc):
 def moved(marked, delay, average=0.0, news=MTU):
     """The window of a sender with ten packets, and what it gathered, after an acknowledgement."""
     rules, senders, _ = parties(OF_NUMBERS)
-    senders.win[0, :2] = 10 * MTU, average
+    senders.win[0].window, senders.win[0].average = 10 * MTU, average
     window_on_ack(rules, senders, 0, news, marked, int(rules.rtt0 + delay), 10)
-    return senders.win[0, at.WINDOW] / MTU, senders.win[0, 2]
+    return senders.win[0].window / MTU, senders.win[0].pending
 
 
 def test_the_four_cells_of_the_window():
@@ -420,32 +412,32 @@ def test_the_four_cells_of_the_window():
 
 def test_a_whole_window_without_delay_widens_it_fast():
     rules, senders, _ = parties(OF_NUMBERS)
-    senders.win[0, at.WINDOW] = 10 * MTU
+    senders.win[0].window = 10 * MTU
     for _ in range(35):
         window_on_ack(rules, senders, 0, MTU, False, rules.rtt0, 10)
-    assert senders.seq[0, at.IS_FAST] == 1
-    before = senders.win[0, at.WINDOW]
+    assert senders.seq[0].is_fast == 1
+    before = senders.win[0].window
     window_on_ack(rules, senders, 0, MTU, False, rules.rtt0, 10)
-    assert senders.win[0, at.WINDOW] - before == pytest.approx(rules.fast * MTU)
+    assert senders.win[0].window - before == pytest.approx(rules.fast * MTU)
 
 
 def test_a_trimmed_packet_narrows_the_window_by_itself():
     rules, senders, _ = parties(OF_NUMBERS)
     window_on_trim(rules, senders, 0, MTU, 10)
-    assert senders.win[0, at.WINDOW] == 262_926 - MTU
+    assert senders.win[0].window == 262_926 - MTU
 
 
 def test_quick_adaptation_sets_the_window_to_what_arrived():
     rules, senders, _ = parties(OF_NUMBERS)
-    senders.seq[0, at.FLIGHT] = 50 * MTU
+    senders.seq[0].flight = 50 * MTU
     window_on_trim(rules, senders, 0, MTU, 10)  # opens a period
     window_on_ack(rules, senders, 0, 2 * MTU, True, -1, 20)
     period = int(rules.rtt0 + rules.target)
     window_on_trim(rules, senders, 0, MTU, 11 + period)
-    assert senders.win[0, at.WINDOW] == 2 * MTU
-    assert senders.seq[0, at.IGNORE] == 50 * MTU
+    assert senders.win[0].window == 2 * MTU
+    assert senders.seq[0].ignore == 50 * MTU
     window_on_trim(rules, senders, 0, MTU, 12 + period)  # still ignored
-    assert senders.win[0, at.WINDOW] == 2 * MTU
+    assert senders.win[0].window == 2 * MTU
 
 
 # credit
@@ -456,8 +448,8 @@ def test_a_sender_asks_for_what_it_lacks_and_loses_its_first_credit_with_the_fir
     sent(rules, senders, 3)
     assert pull_target(rules, senders, 0, 0) == -(-MTU // 256)  # speculating: a packet at least
     on_pull(rules, senders, 0, 64)
-    assert senders.seq[0, at.CREDIT] == 64 * 256
-    want = 22 * MTU - 64 * 256 - (MTU - senders.seq[0, at.LAST_SIZE])
+    assert senders.seq[0].credit == 64 * 256
+    want = 22 * MTU - 64 * 256 - (MTU - senders.seq[0].last_size)
     assert pull_target(rules, senders, 0, 0) == 64 + -(-want // 256)
     assert [pull_target(rules, senders, 0, waiting) for waiting in (1, 2, 4)] == [
         64 + -(-(want // part) // 256) for part in (1, 2, 4)
@@ -476,7 +468,7 @@ def test_the_target_of_a_sender_with_credit_to_spare_does_not_advance():
     backlog = 100_000 + 25 * 64 - 20 * MTU
     assert targets == [-(-backlog // 256)] * 3  # as it had no credit left before the first pull
     assert pull_target(rules, senders, 0, 1) == -(-backlog // 256)
-    senders.seq[0, at.CREDIT] = 10**6
+    senders.seq[0].credit = 10**6
     assert pull_target(rules, senders, 0, 1) == 0
 
 
@@ -493,7 +485,7 @@ def test_a_pacer_serves_in_turn_at_its_rate():
     assert now - 1000 == 9 * round(64 * 256 / 0.99)
     rest = [next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) for _ in range(3)]
     assert rest == [0, 1, 2]
-    assert receivers.got[:, at.CREDIT_GRANTED].tolist() == [200] * 3
+    assert receivers.got.credit_granted.tolist() == [200] * 3
     slow = 0
     while pacers.due[127] >= 0 and next_pull(rules, receivers, pacers, 127, int(pacers.due[127])) >= 0:
         slow += 1
@@ -526,7 +518,7 @@ def test_a_connection_becomes_active_whenever_its_target_advances():
     for _ in range(10):
         serve()
     assert [flow for flow, _ in served] == [1, 0, 0, 0, 0] * 2
-    assert receivers.got[:, at.CREDIT_GRANTED].tolist() == [4 + 64 * 10, 4 + 64 * 3]
+    assert receivers.got.credit_granted.tolist() == [4 + 64 * 10, 4 + 64 * 3]
 
 
 def test_receivers_adjust_their_rate_by_a_timer_that_runs_from_the_beginning():
@@ -560,12 +552,14 @@ def test_receivers_adjust_their_rate_by_a_timer_that_runs_from_the_beginning():
             counted, adjustments = dict.fromkeys(counted, 0), adjustments + 1
             timer += period(adjustments)
         if draw.random() < 0.5:
-            what = draw.choices([at.GOOD, at.MARKED, at.TRIMMED, at.TIMED_OUT], [60, 30, 1, 9])[0]
+            what = draw.choices([Feedback.GOOD, Feedback.MARKED, Feedback.TRIMMED, Feedback.TIMED_OUT], [60, 30, 1, 9])[
+                0
+            ]
             count_arrival(rules, pacers, 127, what, now)
             counted["all"] += 1
-            counted["trimmed"] += what == at.TRIMMED
-            counted["untrimmed"] += what in (at.GOOD, at.MARKED)
-            counted["marked"] += what == at.MARKED
+            counted["trimmed"] += what == Feedback.TRIMMED
+            counted["untrimmed"] += what in (Feedback.GOOD, Feedback.MARKED)
+            counted["marked"] += what == Feedback.MARKED
         else:
             next_pull(rules, receivers, pacers, 127, now)
             rates.append((pacers.rate[127], rate))
@@ -576,7 +570,7 @@ def test_receivers_adjust_their_rate_by_a_timer_that_runs_from_the_beginning():
 
 def test_ndp_grants_a_packet_for_each_that_came():
     rules, senders, receivers = parties(session({"kind": "ndp"}, sizes=(10**6,)))
-    assert senders.seq[0, at.CREDIT] == 15 * MTU
+    assert senders.seq[0].credit == 15 * MTU
     pacers = make_pacers(128, 1)
     for _ in range(5):
         claim(rules, receivers, pacers, 127, 0, 0, False, 0)
@@ -584,7 +578,7 @@ def test_ndp_grants_a_packet_for_each_that_came():
     while (flow := next_pull(rules, receivers, pacers, 127, now)) >= 0:
         assert flow == 0
         pulls, now = pulls + 1, int(pacers.due[127])
-    assert (pulls, receivers.got[0, at.CREDIT_GRANTED], now) == (5, 5, 5 * (MTU + 64))
+    assert (pulls, receivers.got[0].credit_granted, now) == (5, 5, 5 * (MTU + 64))
 
 
 def test_a_server_with_weighted_turns_serves_ten_control_packets_for_each_data_packet():

@@ -127,6 +127,52 @@ def test_perm_superposes_permutations():
     assert (dense(build(on, kind="perm", x=1, seed=5)) == dense(build(on, kind="permutation", seed=5))).all()
 
 
+def derangements(n):
+    return [p for p in permutations(range(n)) if all(i != to for i, to in enumerate(p))]
+
+
+@pytest.mark.parametrize(
+    ("among", "every"),
+    [
+        ("cycle", [p for p in derangements(4) if p[p[0]] != 0]),
+        ("derangement", derangements(4)),
+        ("any", [p for p in permutations(range(4)) if p != (0, 1, 2, 3)]),
+    ],
+)
+def test_a_permutation_is_drawn_uniformly_among_those_asked_for(among, every):
+    """All 6 cycles, 9 derangements, or 24 permutations of four hosts come up equally often (chi-square, 0.1 %).
+
+    Of all permutations the identity, with which nobody sends, is an error.
+    """
+    on = Topology.from_links("four", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
+    counts = dict.fromkeys(every, 0)
+    for seed in range(1200):
+        try:
+            matrix = dense(build(on, kind="permutation", among=among, seed=seed))
+        except SpecError as error:
+            assert among == "any" and "no host sends" in str(error)
+            continue
+        drawn = tuple(int(row.argmax()) if row.any() else i for i, row in enumerate(matrix))
+        assert sorted(drawn) == [0, 1, 2, 3]
+        counts[drawn] += 1
+    expected = sum(counts.values()) / len(every)
+    assert len(counts) == len(every)
+    assert (
+        sum((count - expected) ** 2 / expected for count in counts.values()) < {6: 20.5, 9: 26.1, 23: 48.3}[len(every)]
+    )
+
+
+def test_perm_among_all_permutations_sends_nothing_from_a_host_to_itself():
+    on = topology(**NETWORKS["uneven"])
+    matrix = dense(build(on, kind="perm", x=3, among="any", seed=5))
+    assert (np.diag(matrix) == 0).all() and max(matrix.sum(axis=0).max(), matrix.sum(axis=1).max()) == pytest.approx(1)
+    one = [
+        dense(build(on, kind=kind, among="any", seed=5, **more))
+        for kind, more in (("perm", {"x": 1}), ("permutation", {}))
+    ]
+    assert (one[0] == one[1]).all() and (one[0].sum(axis=1) == 0).any()
+
+
 def test_random_has_distinct_receivers():
     on = topology(**NETWORKS["even"])
     for x in (1, 7, 63):

@@ -164,6 +164,42 @@ def test_whole_paths_are_the_shortest_ones(kind):
                 assert all(sum(weight[c] for c in path) == far for path in paths)
 
 
+def test_up_and_down_routes_are_the_lightest_that_go_down_as_soon_as_they_can():
+    for seed in range(8):
+        topology = network("links", seed)
+        weight = topology.columns["cost"].astype(int)
+        graph = as_graph(topology, weight)
+        routes = make("routing", kind="updown", roots=[0], weight="cost").build(topology)
+        level = nx.single_source_dijkstra_path_length(graph, 0)
+        below = nx.DiGraph((u, v, w) for u, v, w in graph.edges(data=True) if (level[v], v) > (level[u], u))
+        below.add_nodes_from(graph)
+        down = {v: dict(far) for v, far in nx.all_pairs_dijkstra_path_length(below)}
+        for t in range(topology.switches):
+            best = {}
+            for v in sorted(graph, key=lambda v: (level[v], v)):
+                up = [w["weight"] + best[u] for _, u, w in graph.out_edges(v, data=True) if u in best]
+                best[v] = down[v][t] if t in down[v] else min(up)
+                for c in allowed(topology, routes, t, v):
+                    after = int(topology.dst[c])
+                    rest = down[after][t] if t in down[v] else best[after]
+                    assert weight[c] + rest == best[v]
+                assert bool(allowed(topology, routes, t, v)) == (v != t)
+        assert certify(topology, routes, 1, False).acyclic
+
+
+def test_k_shortest_paths_go_by_the_weight_of_a_column():
+    topology = Topology.from_links(
+        "three", 3, [(0, 1), (0, 2), (1, 2)], columns={"cost": [1_000_000, 300, 300]}
+    ).with_hosts(1)
+    routes = make("routing", kind="ksp", k=1, weight="cost").build(topology)
+    assert routes.notes["weight"] == "cost"
+    assert routes.notes["hops_mean"] == pytest.approx(8 / 6)  # between 0 and 1 over 2
+    assert make("routing", kind="ksp", k=1).build(topology).notes["hops_mean"] == 1
+    with pytest.raises(SpecError, match="choices: drawn") as error:
+        make("routing", kind="ksp", k=1, weight="cost", ties="lexicographic").build(topology)
+    assert error.value.key == "ties"
+
+
 def walk(topology, v, ports):
     path = []
     for port in ports:

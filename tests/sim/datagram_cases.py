@@ -19,12 +19,12 @@ from flitlab.models.transport.paths import DISTINCT, WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session, make_session, tick_of
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
-from flitlab.sim.engines.datagram.base import ARRIVED, DROPPED, RECEIVED, RESENT, SENT, Counters, Trace
-from flitlab.sim.engines.datagram.both import BothDatagrams
-from flitlab.sim.engines.lockstep import compare_counters, compare_traces
 from flitlab.sim.engines.reference.datagram import ReferenceDatagrams
-from flitlab.sim.measure.datagram import Window, measure_flows
+from flitlab.sim.engines.transport.datagram import Counters, SubflowCount
+from flitlab.sim.engines.transport.run import Lockstep, Trace, compare_counters, compare_traces
+from flitlab.sim.measure.datagram import measure_flows
 from flitlab.sim.measure.result import FlowsResult
+from flitlab.sim.measure.transport import Window
 from tests.scenarios import build, line
 
 ECMP = {"kind": "ecmp", "ways": 8, "routed": "source"}
@@ -112,7 +112,7 @@ def _flows(rng: Random, topology: Topology, control: Transport, queues: Queues) 
 def start(engine: str, session: Session, trace: bool = False) -> Any:
     """A run of a session that no scenario stands for."""
     if engine == "both":
-        return BothDatagrams(start("compiled", session, trace=True), start("reference", session, trace=True))
+        return Lockstep(start("compiled", session, trace=True), start("reference", session, trace=True))
     return {"compiled": CompiledDatagrams, "reference": ReferenceDatagrams}[engine](session, trace)
 
 
@@ -152,15 +152,17 @@ def _assert_same_results(ours: FlowsResult, theirs: FlowsResult) -> None:
 
 def _assert_each_packet_counted_once(case: Session, counters: Counters, flying: np.ndarray, trace: Trace) -> None:
     counts = counters.subflow
-    np.testing.assert_array_equal(counts[:, SENT], counts[:, ARRIVED] + counts[:, DROPPED] + flying)
-    kept = np.unique(trace.subflow << 40 | trace.sequence) >> 40
-    np.testing.assert_array_equal(counts[:, ARRIVED], np.bincount(trace.subflow, minlength=case.subflows))
-    np.testing.assert_array_equal(counts[:, RECEIVED], np.bincount(kept, minlength=case.subflows))
+    np.testing.assert_array_equal(
+        counts[:, SubflowCount.SENT], counts[:, SubflowCount.ARRIVED] + counts[:, SubflowCount.DROPPED] + flying
+    )
+    kept = np.unique(trace.subflow << 40 | trace.number) >> 40
+    np.testing.assert_array_equal(counts[:, SubflowCount.ARRIVED], np.bincount(trace.subflow, minlength=case.subflows))
+    np.testing.assert_array_equal(counts[:, SubflowCount.RECEIVED], np.bincount(kept, minlength=case.subflows))
     sizes = case.flows.packets
-    received = np.add.reduceat(counts[:, RECEIVED], case.first[:-1])
+    received = np.add.reduceat(counts[:, SubflowCount.RECEIVED], case.first[:-1])
     np.testing.assert_array_equal((received == sizes) & (sizes > 0), counters.finished >= 0)
     if case.transport.law is None:
-        assert not counts[:, RESENT].any()
+        assert not counts[:, SubflowCount.RESENT].any()
 
 
 def _assert_possible(case: Session, result: FlowsResult) -> None:

@@ -4,7 +4,7 @@
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import yaml
@@ -13,6 +13,8 @@ from jsonschema import Draft202012Validator
 from flitlab.models.registry import CATEGORIES, names, spec_class
 from flitlab.sim.config.json_schema import json_schema
 from flitlab.sim.config.units import quantity_of
+
+read_yaml = partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 NUMBERS = ("1e-320", "1e-19", "1e308", '"1e999999999"', str(2**63), ".nan", "-0.0", '""')
 """Extreme values as YAML writes them."""
@@ -148,7 +150,7 @@ def _examples() -> Iterator[tuple[str, str]]:
         for kind in names(category) if category in CATEGORIES else ():
             text = " ".join((spec_class(category, kind).__doc__ or "").split())
             if (found := re.search(r"Example: ``(.*?)``", text)) is not None and "path:" not in found[1]:
-                config = yaml.safe_load(CARRIERS[section]) | yaml.safe_load(found[1])
+                config = read_yaml(CARRIERS[section]) | read_yaml(found[1])
                 config |= SUITED.get(f"{section}.{kind}", {})
                 if category == "transport" and kind in ("tcp", "mptcp"):
                     config["switching"] = {"mode": "datagram"}
@@ -221,9 +223,9 @@ def places(base: str) -> list[Path]:
     They are those that the schema knows, and numbers that the base has (of jobs the schema knows no keys).
     """
     if base in CLAIMS:
-        return list(_numbers(yaml.safe_load(CLAIMS[base])))
+        return list(_numbers(read_yaml(CLAIMS[base])))
     section, _, kind = base.partition(".")
-    root = yaml.safe_load(BASES[base])
+    root = read_yaml(BASES[base])
     found = dict.fromkeys([*numeric_keys(root), *_numbers(root)])
     return [path for path in found if not kind or path[0] == section]
 
@@ -243,7 +245,7 @@ MARK = "<<EXTREME>>"
 
 def mutant(base: str, path: Path, value: str) -> str:
     """The text of a base with another value at a path; mappings on the path are made."""
-    root = yaml.safe_load(CLAIMS[base] if base in CLAIMS else BASES[base])
+    root = read_yaml(CLAIMS[base] if base in CLAIMS else BASES[base])
     node = root
     for part, after in zip(path, (*path[1:], None), strict=True):
         if after is None:

@@ -182,7 +182,7 @@ def _ended(tried: Mutation) -> str:
     import flitlab
     from flitlab.models.registry import SpecError
     from flitlab.sim.cli import main
-    from flitlab.sim.exit import FAILED, OK
+    from flitlab.sim.exit import ExitCode
 
     if tried.command not in ("check", "judge"):
         with contextlib.suppress(flitlab.ConfigError, flitlab.RunError, SpecError):
@@ -191,10 +191,14 @@ def _ended(tried: Mutation) -> str:
     first = _code(main, [tried.command, "input.yaml", *([] if tried.command == "judge" else ["--jobs", "1"])])
     if isinstance(first, str):
         return first
-    if tried.command == "judge" or first != OK:
-        return f"check ends with {first}" if first == FAILED and tried.command == "check" else ""
+    if tried.command == "judge" or first != ExitCode.OK:
+        return f"check ends with {first}" if first == ExitCode.FAILED and tried.command == "check" else ""
     second = _code(main, ["quick", "input.yaml", "--jobs", "1"])
-    return second if isinstance(second, str) else ("" if second == OK else f"check ends with 0, quick with {second}")
+    return (
+        second
+        if isinstance(second, str)
+        else ("" if second == ExitCode.OK else f"check ends with 0, quick with {second}")
+    )
 
 
 def _code(main: Any, arguments: list[str]) -> int | str:

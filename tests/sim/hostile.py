@@ -24,13 +24,14 @@ import numpy as np
 from flitlab.models.application.placement import PlacementSpec
 from flitlab.models.application.spec import ApplicationSpec
 from flitlab.models.registry import make, register
+from flitlab.models.rules.tables import RouteForm, Selection, VcPolicy
 from flitlab.models.routing.routes import *
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.traffic.demand import DestinationRule, Traffic
 from flitlab.models.traffic.table import table_traffic
-from flitlab.models.traffic.traffic import FIXED, UNIFORM, Traffic, TrafficSpec
-from flitlab.models.traffic.traffic import TABLE as ROWS
+from flitlab.models.traffic.traffic import TrafficSpec
 from flitlab.models.transport.law import Law, Transport, TransportSpec, WindowedSpec, law
 
 

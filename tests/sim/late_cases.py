@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.application.program import CALC, RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
@@ -18,7 +18,7 @@ from flitlab.models.switching.spray import Spray
 from flitlab.models.transport.fabric import Fabric, SpraySession
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session
-from flitlab.sim.config.application import traffic_of
+from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.start import start
 from tests.programs import Operation, program
 from tests.scenarios import build, line
@@ -92,7 +92,7 @@ def _spray(rng: Random) -> Spray:
 def _program(rng: Random, wait_ns: int) -> Program:
     """Ranks that calculate for ``wait_ns`` and then send each other messages, in turn or at once."""
     count = rng.randint(2, 5)
-    ranks: list[list[Operation]] = [[(CALC, wait_ns, -1, 0, 0, [])] for _ in range(count)]
+    ranks: list[list[Operation]] = [[(Op.CALC, wait_ns, -1, 0, 0, [])] for _ in range(count)]
 
     def put(rank: int, kind: int, amount: int, peer: int) -> None:
         ranks[rank].append((kind, amount, peer, 0, 0, [(rng.randrange(len(ranks[rank])), 0)]))
@@ -100,8 +100,8 @@ def _program(rng: Random, wait_ns: int) -> Program:
     for _ in range(rng.randint(3, 12)):
         source, target = rng.sample(range(count), 2)
         size = rng.choice([0, 1, 1000, 7000, 40_000, 40_000])
-        put(source, SEND, size, target)
-        put(target, RECV, size, source)
+        put(source, Op.SEND, size, target)
+        put(target, Op.RECV, size, source)
     return program(ranks)
 
 

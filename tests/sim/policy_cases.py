@@ -7,11 +7,11 @@ from typing import Any
 from flitlab.fluid.weights import routes_for
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import POLICY_NAMES
-from flitlab.models.routing.routes import ADAPTIVE, HASH, LEAST_QUEUED, PATHS
+from flitlab.models.routing.routes import RouteForm, Selection
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import TRAFFIC, build, ideal, scenario
 
@@ -96,7 +96,7 @@ def check(case: Scenario, load: float, seed: int, ticks: int) -> int:
         run.advance(tick)
         run.snapshot()
     assert not run.deadlocked()
-    return int(run.scalars()[DELIVERED_PACKETS])
+    return int(run.scalars()[Scalar.DELIVERED_PACKETS])
 
 
 def told(case: Scenario) -> str:
@@ -120,9 +120,9 @@ def sorts(case: Scenario) -> list[str]:
 
 def _routing_sort(case: Scenario) -> str:
     routes = case.routes
-    rules = {ADAPTIVE: "adaptive", LEAST_QUEUED: "least queued", HASH: "by flow"}
+    rules = {Selection.ADAPTIVE: "adaptive", Selection.LEAST_QUEUED: "least queued", Selection.HASH: "by flow"}
     ways = "by weight" if routes.kind == "valiant" and routes.weighed else ""
     if routes.kind == "optimal":
-        ways = "paths" if routes.form == PATHS else "next hops"
+        ways = "paths" if routes.form == RouteForm.PATHS else "next hops"
         ways += f" of {routes.notes['entries']} entries" if routes.notes["entries"] else ""
     return " ".join(part for part in (routes.kind, ways, rules.get(routes.select, "")) if part)

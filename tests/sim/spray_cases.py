@@ -10,8 +10,9 @@ import numpy as np
 from flitlab.fluid.weights import routes_for
 from flitlab.models.registry import make
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.fabric import AT_SWITCH, Fabric, SpraySession, make_spray_session
+from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
 from tests.scenarios import build, line
 
@@ -70,7 +71,7 @@ def _fabric(rng: Random) -> Fabric:
     return Fabric(
         mtu_bytes=mtu, link_us=rng.choice([0.0, 0.2, 1.0, 10.0]), switch_ns=rng.choice([0.0, 0.0, 300.0]),
         queue_bytes=queue, ecn=rng.choice([None, None, (0.1, 0.5), (1, 3), (0, 2)]), trim=rng.random() < 0.8,
-        at_switch=rng.choice(["ecmp", "ecmp", "ecmp", *AT_SWITCH]),
+        at_switch=rng.choice(["ecmp", "ecmp", "ecmp", *(choice.name.lower() for choice in AtSwitch)]),
     )  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def _transport(rng: Random, kind: str) -> dict:
     if rng.random() < 0.5:
         keys["init_window"] = rng.choice([1, 3, 20, 200])
     if rng.random() < 0.5:
-        keys["timeout_us"] = rng.choice([0.3, 5.0, 20.0, 50.0])
+        keys["timeout_us"] = rng.choice([1.0, 5.0, 20.0, 50.0])
     if kind == "nscc" and rng.random() < 0.5:
         keys["sleek"] = True
     return keys

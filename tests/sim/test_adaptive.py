@@ -88,16 +88,15 @@ TREES = {  # and the largest load that the narrowest tier carries
 def test_adaptive_is_not_slower_than_random_on_trees(name, mode):
     make_topology, scale = TREES[name]
     topology = make_topology()
-    for load in (0.3 * scale, 0.6 * scale):
-        rows = {
-            select: measure(
-                "compiled", case(topology, mode, select, {"kind": "permutation", "seed": 3}), load, 1,
-                Measure(2000, 12_000, None),
-            ).row
-            for select in ("random", "adaptive")
-        }  # fmt: skip
-        for column in ("latency_mean", "latency_p999"):
-            assert rows["adaptive"][column] <= rows["random"][column], (load, column)
+    random, adaptive = (
+        measure(
+            "compiled", case(topology, mode, select, {"kind": "permutation", "seed": 3}), 0.6 * scale, 1,
+            Measure(2000, 8000, None),
+        ).row
+        for select in ("random", "adaptive")
+    )  # fmt: skip
+    for column in ("latency_mean", "latency_p999"):
+        assert adaptive[column] <= random[column], column
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -153,9 +152,9 @@ def test_a_tie_goes_to_all_channels_alike(engine_name, mode, routing):
         **{**ONE_TICK, **MODES[mode]},
     )  # fmt: skip
     run = start(engine_name, made if MODES[mode] else ideal(made), 0.02, 1)
-    run.advance(40_000)
+    run.advance(20_000)
     up = run.snapshot().channel_flits[topology.src == 0] / 2
-    assert up.sum() > 350 and (np.abs(up / up.sum() - 0.25) < 4 * np.sqrt(0.1875 / up.sum())).all()
+    assert up.sum() > 150 and (np.abs(up / up.sum() - 0.25) < 4 * np.sqrt(0.1875 / up.sum())).all()
 
 
 def test_deflected_packets_take_all_free_outputs_alike(engine_name):
@@ -192,7 +191,7 @@ def test_engines_agree_whenever_a_head_is_visited(keys, monkeypatch):
 
             monkeypatch.setattr(vct.VctSwitch, "allocate", visit_again)
         run = start("compiled" if visits == "compiled" else "reference", made, 0.8, 1, log=True)
-        run.advance(1500)
+        run.advance(600)
         logs.append(run.log())
     for other in logs[1:]:
         for ours, theirs in zip(logs[0], other, strict=True):

@@ -14,7 +14,7 @@ from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.cli import main
-from flitlab.sim.engines.base import DELIVERED_FLITS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.fluid.fluid_cases import scenario as fluid_scenario
 from tests.scenarios import build, scenario
@@ -174,7 +174,7 @@ def test_minimal_routing_saturates_where_it_says_and_valiant_far_above():
         run.advance(2000)
         first = run.scalars()
         run.advance(6000)
-        flits = (run.scalars() - first)[DELIVERED_FLITS]
+        flits = (run.scalars() - first)[Scalar.DELIVERED_FLITS]
         accepted[routing["kind"]] = flits / (4000 * topology.hosts)
     assert accepted["dragonfly"] == pytest.approx(1 / case.traffic.notes["load"], rel=0.01)
     assert accepted["valiant"] > 0.38

@@ -6,7 +6,7 @@ from itertools import combinations, islice
 import numba
 import pytest
 
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.table import kernel_key
@@ -14,6 +14,7 @@ from flitlab.sim.experiment import runner
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.compile_order import IDLE_LOAD, ordered_tasks, preparations
 from flitlab.sim.experiment.points import PointRuns
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.progress import Quiet
 from flitlab.sim.experiment.store import Memory
 from flitlab.sim.experiment.task import Outcome, solve_ceilings, solve_point
@@ -97,7 +98,7 @@ MODES = {
 def test_sets_of_kernels_are_told_apart_as_numba_tells_them(monkeypatch):
     """Numba compiles a kernel anew where the types of constants and state are others."""
     topology, found, called = build("imase", n=8, degree=3), [], []
-    for name in ("_advance", "_advance_joint"):
+    for name in ("_advance_with_independent_outputs", "_advance_with_dependent_outputs"):
         monkeypatch.setattr(vct, name, lambda *given, name=name: called.append(name) or given[-1])
     for mode, selects in MODES.items():
         for select in selects:
@@ -120,7 +121,7 @@ def test_results_are_the_same_bytes(runs, tmp_path):
     text = CONFIG[: CONFIG.index("routing:")] + "routing: {kind: minimal}\n" + CONFIG[CONFIG.index("switching:") :]
     given, tables = runs((text % SEARCH).replace("{sweep: [12, 8]}", "8")), []
     for jobs in (1, 2):
-        report = runner.run(read(tmp_path / "c.yaml"), tmp_path / str(jobs), jobs)
+        report = runner.run(read(tmp_path / "c.yaml"), tmp_path / str(jobs), RunOptions(jobs))
         assert report.exit_code == 0 and bool(list(preparations(*given))) == (jobs == 1)
         tables.append([{key: row[key] for key in row if key != "cpu_s"} for row in report.results])
     assert tables[0] == tables[1] and len(tables[0]) > 4

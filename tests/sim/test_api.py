@@ -12,8 +12,8 @@ import pytest
 
 from flitlab import Experiment, RunError
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.exit import FAILED
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.exit import ExitCode
 from tests import ROOT
 
 SCENARIO = {
@@ -40,7 +40,7 @@ def experiment(tmp_path_factory):
     ("statement", "modules"),
     [
         ("import flitlab", {"numpy", "yaml"}),
-        ("from flitlab import Experiment, ceiling", {"networkx", "asyncio", "flitlab.sim.report"}),
+        ("from flitlab import Experiment, ceiling", {"networkx", "asyncio", "flitlab.sim.report.figures.draw"}),
     ],
 )
 def test_importing_flitlab_imports_nothing_that_can_wait(statement, modules):
@@ -264,7 +264,7 @@ def test_points_that_fail_are_raised_after_the_others_ran(monkeypatch):
     def save(report, store):
         report.problems.append("a point failed")
         original(report, store)
-        report.exit_code = FAILED
+        report.exit_code = ExitCode.FAILED
 
     monkeypatch.setattr(runner, "_save", save)
     with pytest.raises(RunError, match="a point failed"):

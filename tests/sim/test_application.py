@@ -17,9 +17,10 @@ from flitlab.models.application.messages import Messages, flits_of, packets_of, 
 from flitlab.models.application.phases import phases, separators
 from flitlab.models.application.workload import Workload
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, Execution, ProgramStatus
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Cause, Execution, ProgramStatus
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.application import ProgramMeasure, run_to_end
 from flitlab.sim.measure.critical_path import critical_path, shares
@@ -260,7 +261,7 @@ def test_critical_path_by_hand():
     execution = Execution(
         1, ready=np.array([0, 10, 0, 22]), start=np.array([0, 10, 20, 22]), finish=np.array([10, 12, 22, 27]),
         queued=np.array([-1, 12, -1, -1]), delivered=np.array([-1, 20, -1, -1]),
-        cause=np.array([-1, 4 * 0 + FINISHED, 4 * 1 + MESSAGE, 4 * 2 + FINISHED]),
+        cause=np.array([-1, 4 * 0 + Cause.FINISHED, 4 * 1 + Cause.MESSAGE, 4 * 2 + Cause.FINISHED]),
     )  # fmt: skip
     messages = Messages(1024, 32, 0, 32, False, 1 << 40, 2, 1)
     path = critical_path(program, messages, execution, 1)
@@ -269,7 +270,7 @@ def test_critical_path_by_hand():
         ("compute", 3, 22, 27),
     ]  # fmt: skip
     assert shares(path, 27)["compute"] == pytest.approx(15 / 27)
-    execution.cause[3] = 4 * 2 + PROCESSOR
+    execution.cause[3] = 4 * 2 + Cause.PROCESSOR
     assert critical_path(program, messages, execution, 1)[-2].kind == "processor"
 
 
@@ -408,7 +409,7 @@ def folder(tmp_path_factory):
         "published: [{where: mean, scenario: {case: full}, over: mean, quantity: relative_performance, value: 1.0,"
         " compare: at_least}]\n"
     )
-    report = run(read(place / "c.yaml"), place / "run", 1)
+    report = run(read(place / "c.yaml"), place / "run")
     assert report.exit_code == 0, report.problems
     return place / "run"
 
@@ -447,7 +448,7 @@ def test_extrapolation(folder):
 def test_same_again(folder):
     """What is there is not run again, and the files are the same."""
     before = (folder / "results.csv").read_bytes()
-    assert run(read(folder.parent / "c.yaml"), folder, 2).exit_code == 0
+    assert run(read(folder.parent / "c.yaml"), folder, RunOptions(2)).exit_code == 0
     assert (folder / "results.csv").read_bytes() == before
 
 

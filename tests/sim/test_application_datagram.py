@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.application.matching import match
 from flitlab.models.application.messages import packets_of
-from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
@@ -17,10 +17,10 @@ from flitlab.models.switching.datagram import Datagram
 from flitlab.models.transport.failures import LinkFailures
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues
-from flitlab.sim.config.application import traffic_of
+from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.base import MessageDropped
-from flitlab.sim.engines.datagram.base import DROPPED, RECEIVED, SENT, TIMEOUTS
 from flitlab.sim.engines.start import start
+from flitlab.sim.engines.transport.datagram import SubflowCount
 from tests.scenarios import build, line
 from tests.sim.test_application_engines import DONE
 
@@ -53,15 +53,15 @@ def program(ranks: list[list[tuple]]) -> Program:
 
 
 def send(to: int, size: int, *needs: int) -> tuple:
-    return SEND, size, to, [(need, 0) for need in needs]
+    return Op.SEND, size, to, [(need, 0) for need in needs]
 
 
 def receive(source: int, size: int, *needs: int) -> tuple:
-    return RECV, size, source, [(need, 0) for need in needs]
+    return Op.RECV, size, source, [(need, 0) for need in needs]
 
 
 def calc(ns: int, *needs: int) -> tuple:
-    return CALC, ns, -1, [(need, 0) for need in needs]
+    return Op.CALC, ns, -1, [(need, 0) for need in needs]
 
 
 def scenario(
@@ -104,13 +104,13 @@ def programs(draw) -> Program:
 
     for _ in range(draw(st.integers(1, 14))):
         if draw(st.integers(0, 3)) == 0:
-            add(draw(st.integers(0, count - 1)), CALC, draw(st.integers(0, 3_000_000)), -1)
+            add(draw(st.integers(0, count - 1)), Op.CALC, draw(st.integers(0, 3_000_000)), -1)
             continue
         source, target = draw(st.integers(0, count - 1)), draw(st.integers(0, count - 1))
         size = draw(st.sampled_from([0, 1, 1000, 1001, 7000, 40_000]))
         size = 0 if source == target else size  # a rank that waited for its own consent would wait for ever
-        add(source, SEND, size, target)
-        add(target, RECV, size, source)
+        add(source, Op.SEND, size, target)
+        add(target, Op.RECV, size, source)
     ranks[0].append(send(1, 500))
     ranks[1].append(receive(0, 500))
     return program(ranks)
@@ -157,21 +157,21 @@ def test_engines_agree_on_every_packet_and_operation(work, control, data):
 def assert_sends_are_done_in_time(case: Scenario, execution) -> None:
     """Eager sends, between the tick after the message has joined the queue and its delivery."""
     work = case.work.program
-    apart = (work.kind == SEND) & (work.rank != work.peer) & (work.amount <= case.work.messages.rendezvous)
+    apart = (work.kind == Op.SEND) & (work.rank != work.peer) & (work.amount <= case.work.messages.rendezvous)
     assert (execution.finish[apart] > execution.queued[apart]).all()
     assert (execution.finish[apart] <= execution.delivered[apart]).all()
 
 
 def assert_every_message_once_and_in_order(case: Scenario, execution, counters) -> None:
     work, session = case.work.program, session_of(case)
-    sends = np.flatnonzero(work.kind == SEND)
+    sends = np.flatnonzero(work.kind == Op.SEND)
     assert (execution.delivered[sends] >= execution.queued[sends]).all()
     size, forth, back = work.amount[sends], session.program.forth[sends], session.program.back[sends]
     packets = np.array([packets_of(amount, case.switching.queues.packet_bytes) for amount in size.tolist()])
     expected = np.zeros(len(session.flows.source), np.int64)
     np.add.at(expected, forth[forth >= 0], (packets + (back >= 0))[forth >= 0])
     np.add.at(expected, back[back >= 0], 1)
-    received = np.add.reduceat(counters.subflow[:, RECEIVED], session.first[:-1])
+    received = np.add.reduceat(counters.subflow[:, SubflowCount.RECEIVED], session.first[:-1])
     np.testing.assert_array_equal(received, expected)
     eager = (back < 0) & (forth >= 0)
     for flow in np.unique(forth[eager]):
@@ -240,8 +240,8 @@ def test_a_lost_tail_is_sent_again_after_the_timeout():
     case = scenario(line(2, hosts=6), work, queues=queues, min_rto_ms=20.0)
     run = run_through(case)
     counts = run.counters().subflow
-    assert counts[:, TIMEOUTS].sum() > 0 and counts[:, DROPPED].sum() > 0
-    assert (counts[:, SENT] > counts[:, RECEIVED]).any()
+    assert counts[:, SubflowCount.TIMEOUTS].sum() > 0 and counts[:, SubflowCount.DROPPED].sum() > 0
+    assert (counts[:, SubflowCount.SENT] > counts[:, SubflowCount.RECEIVED]).any()
     assert_every_message_once_and_in_order(case, run.execution(), run.counters())
 
 

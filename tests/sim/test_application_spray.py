@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flitlab.fluid.makespan import makespan_bounds
-from flitlab.models.application.program import SEND
+from flitlab.models.application.program import Op
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.spray import Spray
 from flitlab.models.transport.fabric import Fabric
-from flitlab.sim.config.application import traffic_of
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.base import MessageDropped
-from flitlab.sim.engines.spray.base import COMPLETE, RECEIVED, TRIMMED
 from flitlab.sim.engines.start import start
+from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.application import ProgramMeasure, measure_program
 from flitlab.sim.measure.unfinished import UnfinishedError
@@ -116,7 +116,7 @@ def test_messages_of_one_pair_are_flows_of_their_own():
     run = run_through(case)
     delivered = run.execution().delivered
     assert delivered[1] < delivered[0] == alone(200_000, 3) + 1000 + HEADER
-    assert (run.counters().flow[:, COMPLETE] == delivered[:2]).all()
+    assert (run.counters().flow[:, FlowCount.COMPLETE] == delivered[:2]).all()
 
 
 def test_nothing_happens_in_an_hour_of_calculation():
@@ -181,10 +181,10 @@ def test_engines_agree_on_every_packet_and_operation(work, transport, data):
     execution, counters = run.execution(), run.counters()
     run.carried()
     session = run.session
-    assert (counters.flow[:, COMPLETE] >= 0).all()
+    assert (counters.flow[:, FlowCount.COMPLETE] >= 0).all()
     wire = (session.flows.packets - 1) * fabric.mtu_bytes + session.flows.last_size
-    assert (counters.flow[:, RECEIVED] == wire).all()
-    sends = np.flatnonzero(work.kind == SEND)
+    assert (counters.flow[:, FlowCount.RECEIVED] == wire).all()
+    sends = np.flatnonzero(work.kind == Op.SEND)
     assert (execution.delivered[sends] > execution.queued[sends]).all()
     assert execution.finish.max() >= makespan_bounds(case).ticks - 1e-6
 
@@ -212,7 +212,7 @@ def test_engines_agree_on_an_incast_that_trims():
     case = scenario(line(2, hosts=4), program([*ranks, last]), fabric=Fabric(queue_bytes=5 * MTU))
     run = run_through(case, "both")
     run.execution()
-    assert run.counters().link[:, TRIMMED].sum() > 20
+    assert run.counters().link[:, LinkCount.TRIMMED].sum() > 20
 
 
 JOBS = """\
@@ -239,7 +239,7 @@ def jobs(folder, second: str, engine: str = "reference") -> list[dict[str, str]]
     (folder / "a.csv").write_text("0\n2\n")
     (folder / "b.csv").write_text(second)
     (folder / "jobs.yaml").write_text(JOBS.replace("ENGINE", engine))
-    report = run(read(folder / "jobs.yaml", []), folder / "run", 1)
+    report = run(read(folder / "jobs.yaml", []), folder / "run")
     assert report.exit_code == 0, report.problems
     with (folder / "run" / "jobs.csv").open() as lines:
         return list(csv.DictReader(lines))

@@ -8,11 +8,11 @@ import pytest
 
 from flitlab.models.registry import make
 from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival, survivors
-from flitlab.models.rules.draw import ARRIVAL, ARRIVAL_TAIL, DESTINATION, draw, draw_with_block, paired, philox
+from flitlab.models.rules.draw import Stream, draw, draw_with_block, paired, philox
 from flitlab.models.rules.packets import length, make_packets
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
-from flitlab.sim.engines.base import CREATED_FLITS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.sources import COUNTER, FLITS, POSITION, count_created, start_cursor
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, line, scenario
@@ -70,7 +70,7 @@ def test_both_engines_offer_the_load(engine_name):
     case = scenario(build("mesh", dims=[2, 2]), source=Source("onoff", (1, 2), (1.0, 1.0)), buffer_flits=8)
     run = start(engine_name, case, 0.9, 2)
     run.advance(8000)
-    assert run.scalars()[CREATED_FLITS] / (4 * 8000) == pytest.approx(0.9, rel=0.01)
+    assert run.scalars()[Scalar.CREATED_FLITS] / (4 * 8000) == pytest.approx(0.9, rel=0.01)
 
 
 def test_a_load_that_hosts_cannot_create_is_refused(study):
@@ -120,9 +120,9 @@ def test_philox_known_answers(key, counter, words):
 def test_two_blocks_at_once_are_those_made_alone():
     for seed, host, counter in ((0, 0, 0), (-1, 2**31 - 1, 2**62), (2**40 + 3, 77, 2**32 + 5)):
         seed, host, counter = np.int64(seed), np.int64(host), np.int64(counter)
-        word, block = draw_with_block(seed, host, DESTINATION, counter, ARRIVAL, counter + 1)
-        assert word == draw(seed, DESTINATION, host, counter)
-        assert block == philox(seed, ARRIVAL, host, counter + 1)
+        word, block = draw_with_block(seed, host, Stream.DESTINATION, counter, Stream.ARRIVAL, counter + 1)
+        assert word == draw(seed, Stream.DESTINATION, host, counter)
+        assert block == philox(seed, Stream.ARRIVAL, host, counter + 1)
 
 
 @pytest.mark.parametrize("load", [1e-3, 0.1, 0.9])
@@ -142,7 +142,9 @@ def test_no_two_draws_are_of_one_counter():
         assert len(set(counters)) == len(pairs)
         assert int(paired(np.int64(9), np.int64(5), np.int64(bits))) == (9 << bits) + 5
     beyond = paired(np.int64(3), np.int64(1 << 16), np.int64(16))
-    assert draw(1, ARRIVAL_TAIL, 0, beyond) != draw(1, ARRIVAL_TAIL, 0, paired(np.int64(4), np.int64(0), np.int64(16)))
+    assert draw(1, Stream.ARRIVAL_TAIL, 0, beyond) != draw(
+        1, Stream.ARRIVAL_TAIL, 0, paired(np.int64(4), np.int64(0), np.int64(16))
+    )
 
 
 def test_rates_of_a_matrix_far_apart():

@@ -9,17 +9,17 @@ import pytest
 from scipy.optimize import linprog
 
 from flitlab.fluid.ceilings import ceilings
-from flitlab.fluid.certified_limit import certified_limit
 from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError, Problem
+from flitlab.fluid.split import certified_limit
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.packets import make_packets
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.validation import validate_traffic
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.saturation import carried
 from flitlab.sim.report.folder.run import Run
@@ -58,7 +58,7 @@ def test_the_demand_at_a_load_is_the_background_and_the_load_times_the_hotspot(k
 @pytest.mark.parametrize("name", ["reference", "compiled"])
 def test_only_the_hotspot_grows_in_both_engines(name):
     """Packets of the background, and those to the hot host from each other host, at two loads."""
-    on, ticks = build("torus", dims=[2, 2], hosts=2), 8_000
+    on, ticks = build("torus", dims=[2, 2], hosts=2), 4000
     whole = scenario(on, traffic=HOT, source=Source(), buffer_flits=32)
     received = {}
     for load in (0.2, 0.6):
@@ -205,11 +205,11 @@ def test_a_background_beyond_the_host_channels_is_refused():
     twice = replace(table_traffic("matrix", on, np.ones((4, 4)), hose=False))
     assert twice.rate.max() == 4
     with pytest.raises(SpecError, match="exceeds the rate of a host's channel"):
-        from flitlab.models.traffic import background
+        from flitlab.models.traffic import hotspot
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(background, "nested", lambda *_: twice)
-            background.with_background(make("traffic", kind="hotspot").build(on), {"kind": "matrix", "load": 0.5})
+            patch.setattr(hotspot, "nested", lambda *_: twice)
+            hotspot.with_background(make("traffic", kind="hotspot").build(on), {"kind": "matrix", "load": 0.5})
     with pytest.raises(ValueError, match=r"Scenario\.at"):
         make_packets(traffic(on), (1,), (1.0,))
 

@@ -14,8 +14,8 @@ from flitlab.fluid.kinds.spec import ceiling_spec, kinds
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.sim.cli import main
-from flitlab.sim.cli.parser import STARTERS
-from flitlab.sim.config.study import read
+from flitlab.sim.cli.new import STARTERS
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment import estimate
 from flitlab.sim.experiment.estimate import Cost, Prices, cost, load_of, memory, wall
 from flitlab.sim.measure.measure import measure

@@ -8,11 +8,11 @@ from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.ceilings import Optimum
+from flitlab.sim.report.figures.kinds.bottleneck import caption, numbered
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.network import network_use
-from flitlab.sim.report.network.bottleneck import caption, numbered
 from tests.fluid.fluid_cases import INF, all_to_all, scenario
 
 BARBELL = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3)]

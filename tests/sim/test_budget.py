@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from flitlab.sim.cli import main
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.draft import BUDGET
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.budget import Level, Loss, loss
 from flitlab.sim.experiment.task import measure_of
 from flitlab.sim.measure.measure import how, measure
@@ -318,7 +318,7 @@ def test_a_budget_beside_a_sweep_leaves_its_table_alone(study, tmp_path):
     from flitlab.sim.experiment.runner import run
 
     asked = study(sets=["budget.sensitivities=[]", "seeds=[1]", "budget.tolerance=0.3"])
-    report = run(asked, tmp_path / "run", 1)
+    report = run(asked, tmp_path / "run")
     assert [row["load"] for row in report.results] == [0.1]
     assert {row["ceiling"].partition(":")[0] for row in report.ceilings} == {"bounds", "mcf", "mcf_paths", "split"}
     assert len(report.tables["budget.csv"]) == 7 and report.problems == []

@@ -10,10 +10,10 @@ import flitlab.fluid.ceilings
 from flitlab.models.threads import threads
 from flitlab.sim.cli import main
 from flitlab.sim.cli.components import documentation, kinds
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.ceilings import CeilingRuns
-from flitlab.sim.experiment.pool import Processes, open_pool
+from flitlab.sim.experiment.pool import Processes, RunOptions, open_pool
 from flitlab.sim.experiment.progress import Quiet
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.experiment.store import Store
@@ -54,7 +54,7 @@ def finished(tmp_path_factory):
     """A run folder, and the report of the run."""
     folder = tmp_path_factory.mktemp("ceilings")
     (folder / "c.yaml").write_text(CONFIG.replace("9.0", "0.9"))
-    return folder / "out", run(read(folder / "c.yaml"), folder / "out", 1)
+    return folder / "out", run(read(folder / "c.yaml"), folder / "out")
 
 
 def test_a_row_has_the_keys_the_metrics_and_every_ceiling(finished):
@@ -113,7 +113,7 @@ published:
   - {where: d, scenario: {n: 10, seed: 2}, quantity: mcf.upper, value: 1}
   - {where: e, scenario: {n: 10, seed: 2}, quantity: mmf, value: 1}
 """
-    run(read(config(more=entries)), tmp_path / "out", 1)
+    run(read(config(more=entries)), tmp_path / "out")
     rows = table(tmp_path / "out")
     ten, eight = ([row for row in rows if row["topology.n"] == n] for n in ("10", "8"))
     found = {row["where"]: row["measured"] for row in table(tmp_path / "out", "published.csv")}
@@ -139,20 +139,20 @@ def test_a_failed_ceiling_is_one_point_and_the_others_go_on(config, tmp_path, mo
 
     monkeypatch.setattr(flitlab.fluid.ceilings, "ceilings", sometimes)
     study = read(config())
-    report = run(study, tmp_path / "out", 1)
+    report = run(study, tmp_path / "out")
     assert report.exit_code == 1 and len(report.problems) == 3 and "too hard" in report.problems[0]
     rows = table(tmp_path / "out")
     assert [row["status"] for row in rows] == ["partial"] * 3 + ["ok"] * 3
     assert rows[0]["mcf"] and not rows[0]["mcf_paths"] and rows[3]["mcf_paths"]
     monkeypatch.setattr(flitlab.fluid.ceilings, "ceilings", real)
     before = len(calls)
-    assert run(study, tmp_path / "out", 1).exit_code == 0  # what had failed is tried again, nothing else
+    assert run(study, tmp_path / "out").exit_code == 0  # what had failed is tried again, nothing else
     assert len(calls) == before and table(tmp_path / "out")[0]["mcf_paths"]
 
 
 @pytest.mark.long
 def test_any_number_of_processes_gives_the_same_bytes(finished, config, tmp_path):
-    run(read(config()), tmp_path / "two", 2)
+    run(read(config()), tmp_path / "two", RunOptions(2))
     assert (tmp_path / "two/metrics.csv").read_bytes() == (finished[0] / "metrics.csv").read_bytes()
 
 
@@ -182,7 +182,7 @@ def threads_now(*_):
 @pytest.mark.parametrize("jobs, calls, processes, each", [(1, 5, 1, 1), (4, 9, 4, 1), (4, 2, 2, 2), (3, 1, 1, 3)])
 def test_processes_and_their_threads_are_no_more_than_the_jobs(jobs, calls, processes, each, monkeypatch):
     monkeypatch.setattr(Processes, "reopen", lambda self: None)
-    pool, before = open_pool(jobs, (), calls), threads()
+    pool, before = open_pool(RunOptions(jobs), (), calls), threads()
     if processes == 1:
         assert pool.submit(threads_now).result().result == each and threads() == before
     else:
@@ -191,10 +191,10 @@ def test_processes_and_their_threads_are_no_more_than_the_jobs(jobs, calls, proc
 
 def test_the_resolved_configuration_gives_the_same_table(finished, tmp_path):
     folder, _ = finished
-    again = run(read(folder / "config.resolved.yaml"), tmp_path / "again", 1)
+    again = run(read(folder / "config.resolved.yaml"), tmp_path / "again")
     assert [row["mcf"] for row in again.metrics] == [float(row["mcf"]) for row in table(folder)]
     (tmp_path / "c.yaml").write_text(CONFIG.replace("loads: [0.4, 9.0]\n", "").replace("total, ", ""))
-    few = run(read(tmp_path / "c.yaml", ["topology={kind: imase, n: 4, degree: 2}"]), tmp_path / "few", 1)
+    few = run(read(tmp_path / "c.yaml", ["topology={kind: imase, n: 4, degree: 2}"]), tmp_path / "few")
     assert read(few.folder / "config.resolved.yaml").cases[0].loads == []
 
 
@@ -204,7 +204,7 @@ def test_throughput_under_failures(tmp_path):
         "topology: {kind: torus, dims: [4, 4], host_capacity: .inf, "
         "failures: {links: {sweep: [0.0, 0.1, 0.2]}, seed: {sweep: [1, 2]}}}\n"
     )
-    report = run(read(tmp_path / "c.yaml"), tmp_path / "out", 1)
+    report = run(read(tmp_path / "c.yaml"), tmp_path / "out")
     by_seed = [[row["mcf"] for row in report.metrics if row["topology.failures.seed"] == seed] for seed in (1, 2)]
     for values in by_seed:  # with one seed, more failures include the fewer
         assert values[0] > values[1] >= values[2]
@@ -235,7 +235,7 @@ def test_of_two_methods_the_first_is_in_the_table(config, tmp_path):
         "traffic: {kind: permutation}\n"
         "ceilings: [{kind: mcf, method: approx, gap: 0.1}, {kind: mcf, method: approx, gap: 0.01}]\n"
     )
-    report = run(read(config(text)), tmp_path / "out", 1)
+    report = run(read(config(text)), tmp_path / "out")
     wide, tight = report.ceilings
     assert wide["upper"] - wide["lower"] > tight["upper"] - tight["lower"]
     assert report.metrics[0]["mcf"] == wide["lower"]
@@ -280,7 +280,7 @@ def test_certificates_of_epochs_are_verified_as_such(config, tmp_path, capsys):
         "timeline: [{at_tick: 100, fail: {links: [[0, 1]]}, reroute_after: 10}]\n"
     )
     saved = str(tmp_path / "saved")
-    assert main(["ceilings", str(config(text)), "--json", "--save", saved]) == 0
+    assert main(["ceilings", str(config(text)), "--json", "--save", saved, "--jobs", "1"]) == 0
     rows = {row["ceiling"]: row for row in json.loads(capsys.readouterr().out)}
     assert main(["ceilings", "--verify", saved, "--json"]) == 0
     verified = {row["scenario"].partition(", ")[2]: row for row in json.loads(capsys.readouterr().out)}

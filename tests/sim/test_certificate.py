@@ -17,23 +17,7 @@ from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.route import LEG_SHIFT
-from flitlab.models.rules.tables import (
-    ANY,
-    DATELINE_ENTRY,
-    DIGITS,
-    ESCAPE,
-    GROUPS,
-    HOP,
-    LAYERED,
-    LEGS,
-    PATHS,
-    RESERVE,
-    RISING,
-    TABLE,
-    UGAL_GLOBAL,
-    UGAL_LOCAL,
-    VIA,
-)
+from flitlab.models.rules.tables import RouteForm, Selection, VcPolicy
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.rules.vc import (
     NOT_HELD,
@@ -45,7 +29,7 @@ from flitlab.models.rules.vc import (
     vc_score,
 )
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.base import DELIVERED_FLITS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, line, one_way_ring, routings, scenario, topologies
 
@@ -73,7 +57,7 @@ def every_route(topology: Topology, routes: Routes):
     n, ends = topology.switches, ends_of(topology).tolist()
     for s in ends:
         for t in ends:
-            if routes.form == PATHS:
+            if routes.form == RouteForm.PATHS:
                 table = routes.paths
                 for p in range(table.pair_start[s * n + t], table.pair_start[s * n + t + 1]):
                     v, channels = s, []
@@ -81,16 +65,16 @@ def every_route(topology: Topology, routes: Routes):
                         channels.append(int(topology.out_start[v]) + port)
                         v = int(topology.dst[channels[-1]])
                     yield (s, t), p, channels
-            elif routes.form == VIA:
+            elif routes.form == RouteForm.VIA:
                 for middle in ends:
                     for one in walks(topology, routes.ports, s, middle):
                         for two in walks(topology, routes.ports, middle, t):
                             yield (s, t), middle | len(one) << LEG_SHIFT, [*one, *two]
-                if routes.select in (UGAL_LOCAL, UGAL_GLOBAL):
+                if routes.select in (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL):
                     for channels in walks(topology, routes.ports, s, t):
                         yield (s, t), MINIMAL_ROUTE, channels
             elif s != t:
-                computed = routes.form == DIGITS
+                computed = routes.form == RouteForm.DIGITS
                 for channels in walks(topology, minimal_ports(topology)[0] if computed else routes.ports, s, t):
                     yield (s, t), None, channels
 
@@ -99,8 +83,10 @@ def dependency_graph(topology: Topology, routes: Routes, policy: int) -> set[tup
     """Edges between channel * width + class, from the routes."""
     edges, n = set(), topology.switches
     for (s, t), p, channels in every_route(topology, routes):
-        kind = int(routes.layer[p if routes.form == PATHS else s * n + t]) if policy == LAYERED else 0
-        width = routes.layers if policy == LAYERED else 1
+        kind = (
+            int(routes.layer[p if routes.form == RouteForm.PATHS else s * n + t]) if policy == VcPolicy.LAYERED else 0
+        )
+        width = routes.layers if policy == VcPolicy.LAYERED else 1
         edges |= {(a * width + kind, b * width + kind) for a, b in pairwise(channels)}
     return edges
 
@@ -127,19 +113,19 @@ def test_dependencies_are_those_of_the_routes(topology, routing):
     if routing["kind"] == "updown" and topology.directed:
         routing = {"kind": "minimal"}
     routes = routes_of(topology, **routing)
-    policy = LAYERED if routes.layers else ANY
+    policy = VcPolicy.LAYERED if routes.layers else VcPolicy.ANY
     edges = dependencies(topology, routes, 16, policy)
     reference = dependency_graph(topology, routes, policy)
-    if routes.form == VIA:  # what any leg may follow on any other
+    if routes.form == RouteForm.VIA:  # what any leg may follow on any other
         assert reference <= as_set(edges)
     else:
         assert as_set(edges) == reference
-    if routes.form == TABLE and policy == ANY:
+    if routes.form == RouteForm.TABLE and policy == VcPolicy.ANY:
         assert has_dependency_cycle(topology, routes.ports, ends_of(topology)) != acyclic(reference)
     certified = certify(topology, routes, 16, allow_deadlock=True)
-    if certified.policy in (ANY, LAYERED):
+    if certified.policy in (VcPolicy.ANY, VcPolicy.LAYERED):
         assert certified.acyclic == acyclic(reference)
-    if policy == LAYERED or routes.kind == "updown":
+    if policy == VcPolicy.LAYERED or routes.kind == "updown":
         assert certified.acyclic
     if routes.layers == 9:
         assert set(routes.layer.tolist()) <= set(range(9))
@@ -148,17 +134,19 @@ def test_dependencies_are_those_of_the_routes(topology, routing):
 def test_the_graph_of_valiant_has_only_what_its_routes_do():
     for topology in (build("rrg", n=8, degree=3), one_way_ring(4), line(4), build("fat_tree", k=2, hosts=1)):
         routes = routes_of(topology, "valiant")
-        assert as_set(dependencies(topology, routes, 4, ANY)) == dependency_graph(topology, routes, ANY)
+        assert as_set(dependencies(topology, routes, 4, VcPolicy.ANY)) == dependency_graph(
+            topology, routes, VcPolicy.ANY
+        )
 
 
 def test_each_leg_of_valiant_has_its_vcs_where_that_is_enough():
     mesh = build("mesh", dims=[3, 3])
     certified = certify(mesh, routes_of(mesh, "valiant", legs="dor"), 2)
-    assert certified.policy == LEGS
+    assert certified.policy == VcPolicy.LEGS
     assert "each leg" in certified.note
     with pytest.raises(SpecError, match="which has 8"):
         certify(mesh, routes_of(mesh, "valiant"), 7)
-    assert certify(mesh, routes_of(mesh, "valiant"), 8).policy == RISING
+    assert certify(mesh, routes_of(mesh, "valiant"), 8).policy == VcPolicy.RISING
     with pytest.raises(SpecError, match="legs may deadlock"):
         certify(mesh, routes_of(mesh, "valiant", vc_policy="legs"), 8)
 
@@ -192,8 +180,8 @@ def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(dat
     routes = routes_of(topology, **routing)
     certified = certify(topology, routes, vcs, allow_deadlock=True)
     if certified.acyclic and certified.policy not in (
-        ESCAPE,
-        RESERVE,
+        VcPolicy.ESCAPE,
+        VcPolicy.RESERVE,
     ):  # under these it asks for more than it waits for
         assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
 
@@ -213,8 +201,8 @@ def test_rising_vcs_lead_to_no_cycle_and_leave_room_for_what_is_to_come(kind, pa
     routes = routes_of(topology, **routing, vc_policy="rising")
     longest = routes.hops_max
     for vcs in (longest, longest + 1, 2 * longest + 1):
-        assert certify(topology, routes, vcs).policy == RISING
-        edges = held_and_wanted(topology, routes, RISING, vcs)
+        assert certify(topology, routes, vcs).policy == VcPolicy.RISING
+        edges = held_and_wanted(topology, routes, VcPolicy.RISING, vcs)
         assert edges
         assert all(a % vcs < b % vcs for a, b in edges)
         assert acyclic(edges)
@@ -231,7 +219,7 @@ def test_reserve_needs_a_vc_to_spare_and_whole_packets():
     routes = routes_of(topology, "minimal", vc_policy="reserve")
     longest = routes.hops_max
     certified = certify(topology, routes, longest + 1)
-    assert certified.policy == RESERVE and certified.acyclic
+    assert certified.policy == VcPolicy.RESERVE and certified.acyclic
     with pytest.raises(SpecError, match=f"more VCs than the longest route has channels, {longest}, and there are"):
         certify(topology, routes, longest, allow_deadlock=True)
     with pytest.raises(SpecError, match="reserve needs mode vct") as refused:
@@ -245,11 +233,11 @@ def test_under_reserve_a_vc_of_a_hop_holds_packets_of_that_hop_only():
     routes = routes_of(topology, "ecmp", vc_policy="reserve")
     longest = routes.hops_max
     vcs = longest + 2
-    tables, rings = routes.tables(topology, RESERVE), make_rings(topology)
-    resorts = reserved_vcs(tables, RESERVE)
+    tables, rings = routes.tables(topology, VcPolicy.RESERVE), make_rings(topology)
+    resorts = reserved_vcs(tables, VcPolicy.RESERVE)
     assert resorts == longest
     for hop in range(longest):
-        first, end = allowed_vcs(tables, 0, RESERVE, vcs, hop, rings, 0, 1, 0, 0, 0, NOT_HELD)
+        first, end = allowed_vcs(tables, 0, VcPolicy.RESERVE, vcs, hop, rings, 0, 1, 0, 0, 0, NOT_HELD)
         allowed = {vc for vc in range(first, end) if not is_reserved_for_others(resorts, first, vc)}
         assert allowed == {hop, longest, longest + 1}
         assert vc_score(resorts, longest, 4, 4) > vc_score(resorts, hop, 99, 4)
@@ -278,7 +266,7 @@ def test_channels_left_are_those_of_the_longest_way(topology, kind):
     if kind == "updown" and topology.directed:
         kind = "minimal"
     routes = routes_of(topology, kind)
-    rest = routes.tables(topology, RISING).rest
+    rest = routes.tables(topology, VcPolicy.RISING).rest
     for s, t in product(ends_of(topology).tolist(), repeat=2):
         assert rest[t, s] == max(map(len, walks(topology, routes.ports, s, t)))
 
@@ -288,9 +276,9 @@ def test_valiant_has_the_layers_of_minimal_for_each_leg():
     routes = routes_of(topology, "valiant", vc_policy="layered")
     vcs = 2 * routes.layers
     assert vcs < routes.hops_max
-    assert acyclic(held_and_wanted(topology, routes, LAYERED, vcs))
+    assert acyclic(held_and_wanted(topology, routes, VcPolicy.LAYERED, vcs))
     certified = certify(topology, routes, vcs)
-    assert certified.policy == LAYERED
+    assert certified.policy == VcPolicy.LAYERED
     assert f"layered in {routes.layers} for each leg" in certified.note
     with pytest.raises(SpecError, match=f"need {vcs} layers, {routes.layers} for each leg"):
         certify(topology, routes, vcs - 1)
@@ -350,9 +338,9 @@ def test_escape_channels_reach_everything_without_a_cycle(kind):
                 assert len(channels) <= routes.hops_max
             edges |= set(pairwise(channels))
     assert acyclic(edges)
-    assert as_set(dependencies(topology, routes, 3, ESCAPE)) <= edges
+    assert as_set(dependencies(topology, routes, 3, VcPolicy.ESCAPE)) <= edges
     certified = certify(topology, routes, 3)
-    assert certified.policy == ESCAPE
+    assert certified.policy == VcPolicy.ESCAPE
     with pytest.raises(SpecError, match="needs 2 VCs or more"):
         certify(topology, routes, 1)
 
@@ -360,7 +348,7 @@ def test_escape_channels_reach_everything_without_a_cycle(kind):
 def test_minimal_routing_of_a_fat_tree_needs_one_vc():
     topology = build("fat_tree", k=4, hosts=2)
     certified = certify(topology, routes_of(topology, "minimal"), 1)
-    assert certified.policy == ANY
+    assert certified.policy == VcPolicy.ANY
     assert certified.acyclic
 
 
@@ -375,7 +363,7 @@ def test_the_refusal_shows_a_cycle_of_the_graph(kind, routing):
         certify(topology, routes, 4)
     named = [tuple(map(int, pair)) for pair in re.findall(r"\((\d+)->(\d+), VC \*\)", str(refused.value))]
     assert named[0] == named[-1]
-    edges = dependency_graph(topology, routes, ANY)
+    edges = dependency_graph(topology, routes, VcPolicy.ANY)
     ends = {(int(topology.src[a]), int(topology.dst[a]), int(topology.src[b]), int(topology.dst[b])) for a, b in edges}
     if "more" not in str(refused.value):
         assert all((*a, *b) in ends for a, b in pairwise(named))
@@ -384,20 +372,22 @@ def test_the_refusal_shows_a_cycle_of_the_graph(kind, routing):
 @pytest.mark.parametrize(
     ("kind", "parameters", "routing", "policy"),
     [
-        ("torus", {"dims": [4, 4]}, {"kind": "dor"}, DATELINE_ENTRY),
-        ("mesh", {"dims": [4, 4]}, {"kind": "dor"}, ANY),
-        ("mesh", {"dims": [4, 4]}, {"kind": "valiant", "legs": "dor"}, LEGS),
+        ("torus", {"dims": [4, 4]}, {"kind": "dor"}, VcPolicy.DATELINE_ENTRY),
+        ("mesh", {"dims": [4, 4]}, {"kind": "dor"}, VcPolicy.ANY),
+        ("mesh", {"dims": [4, 4]}, {"kind": "valiant", "legs": "dor"}, VcPolicy.LEGS),
         ("torus", {"dims": [4, 4]}, {"kind": "minimal"}, None),
-        ("dragonfly", {"a": 4, "h": 2}, {"kind": "dragonfly"}, GROUPS),
-        ("dragonfly", {"a": 4, "h": 2}, {"kind": "ugal", "legs": "dragonfly"}, GROUPS),
-        ("dragonfly", {"a": 1, "h": 3}, {"kind": "dragonfly"}, ANY),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "dragonfly"}, VcPolicy.GROUPS),
+        ("dragonfly", {"a": 4, "h": 2}, {"kind": "ugal", "legs": "dragonfly"}, VcPolicy.GROUPS),
+        ("dragonfly", {"a": 1, "h": 3}, {"kind": "dragonfly"}, VcPolicy.ANY),
     ],
 )
 def test_the_default_policy_is_the_first_that_serves(kind, parameters, routing, policy):
     """With a VC for each channel of the longest route it is rising, unless any VC serves; policy: with one VC fewer."""
     topology = build(kind, **parameters)
     routes = routes_of(topology, **routing)
-    assert certify(topology, routes, routes.hops_max).policy == (ANY if policy == ANY else RISING)
+    assert certify(topology, routes, routes.hops_max).policy == (
+        VcPolicy.ANY if policy == VcPolicy.ANY else VcPolicy.RISING
+    )
     if policy is None:
         with pytest.raises(SpecError, match=f"rising needs a VC .* has {routes.hops_max}, and there are"):
             certify(topology, routes, routes.hops_max - 1)
@@ -405,7 +395,7 @@ def test_the_default_policy_is_the_first_that_serves(kind, parameters, routing, 
         assert certify(topology, routes, max(1, routes.hops_max - 1)).policy == policy
 
 
-@pytest.mark.parametrize(("ring", "policy"), [(0, ANY), (4, RISING)])
+@pytest.mark.parametrize(("ring", "policy"), [(0, VcPolicy.ANY), (4, VcPolicy.RISING)])
 def test_a_cycle_far_from_the_first_switches_is_found(ring, policy):
     both_ways = [(i, i + d) for i in range(70) for d in (-1, 1) if 0 <= i + d < 70]
     around = [(i, 69 + (i - 68) % ring) for i in range(69, 69 + ring)]
@@ -436,7 +426,7 @@ def test_vcs_beyond_one_a_hop_carry_more():
         case = scenario(topology, routing={"kind": "minimal", "vc_policy": "hop"}, vcs=vcs)
         run = start("compiled", case, 0.6, 1)
         run.advance(3000)
-        carried.append(int(run.scalars()[DELIVERED_FLITS]))
+        carried.append(int(run.scalars()[Scalar.DELIVERED_FLITS]))
     assert carried[1] > 1.1 * carried[0]
 
 
@@ -444,7 +434,7 @@ def test_vcs_beyond_one_a_hop_carry_more():
 def test_mddp_needs_four_hop_vcs(degree):
     topology = build("mddp", n=256, degree=degree, seed=1)
     certified = certify(topology, routes_of(topology, "minimal", vc_policy="hop"), 4)
-    assert certified.policy == HOP
+    assert certified.policy == VcPolicy.HOP
     assert certified.acyclic
 
 
@@ -453,7 +443,7 @@ def test_a_random_digraph_needs_five_and_says_so():
     with pytest.raises(SpecError, match="longest route, which has 5") as refused:
         certify(topology, routes_of(topology, "minimal"), 4)
     assert refused.value.key == "vcs"
-    assert certify(topology, routes_of(topology, "minimal"), 5).policy == RISING
+    assert certify(topology, routes_of(topology, "minimal"), 5).policy == VcPolicy.RISING
 
 
 def test_layers_are_as_few_as_others_find():
@@ -482,4 +472,4 @@ def test_layers_can_be_spread_over_more():
 def test_width_of_the_graph():
     topology = build("torus", dims=[4])
     assert width_of(routes_of(topology, "dor", vc_policy="dateline"), 4, 2) == 4
-    assert width_of(routes_of(topology, "dor"), 4, ANY) == 1
+    assert width_of(routes_of(topology, "dor"), 4, VcPolicy.ANY) == 1

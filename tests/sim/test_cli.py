@@ -20,9 +20,11 @@ from flitlab.models.registry import names, spec_class
 from flitlab.sim.cli import main
 from flitlab.sim.cli.components import keys_in, parameters
 from flitlab.sim.cli.topology import parse_spec
-from flitlab.sim.config.build import Builder
+from flitlab.sim.config.build import build
+from flitlab.sim.config.components import ComponentBuilder
+from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.keys import sections
+from flitlab.sim.config.schema import sections
 from tests import ROOT
 
 CONFIG = """\
@@ -273,10 +275,11 @@ def test_the_bare_name_of_a_topology_gives_a_line_that_works(kind, capsys):
     out, err = capsys.readouterr()
     said, _, line = err.strip().partition("simrun topology '")
     assert said == f"simrun topology: {kind}: no such file; did you mean the kind: " and not out
-    mistakes = []
-    spec = parse_spec(line[:-1], mistakes)
+    diagnostics = Diagnostics()
+    spec = parse_spec(line[:-1], diagnostics)
     assert spec.get("topology", "kind").value == kind
-    assert Builder().build(Draft(spec, "metrics", Path(), mistakes)) is not None and not mistakes
+    case = build(Draft(spec, "metrics", Path(), diagnostics), ComponentBuilder())
+    assert case is not None and not diagnostics.errors
 
 
 def test_what_is_no_topology_at_all(config, capsys):

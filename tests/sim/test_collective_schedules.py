@@ -20,7 +20,7 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.application import traffic_of
+from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.start import start
 from tests.models.test_schedules import streams_of
 

@@ -16,10 +16,10 @@ import pytest
 from flitlab.fluid.makespan import makespan_bounds
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import COLLECTIVES, collective, group_of
-from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
 from tests import long_after
 from tests.models.test_collectives import rounds
@@ -248,9 +248,9 @@ def test_broadcasts_of_matrices_reach_their_bound():
 def test_sends_of_a_round_take_turns_and_those_of_the_next_wait(engine_name, order):
     """Two messages posted together share the host; one that waits for them begins when both have left."""
     sizes = [320, 640]  # 40 and 80 flits
-    sends = [(SEND, sizes[k], 1 + k, 0, 0, []) for k in order]
-    rows = [[*sends, (SEND, 80, 3, 0, 0, [(0, False), (1, False)])]]
-    rows += [[(RECV, size, 0, 0, 0, [])] for size in (*sizes, 80)]
+    sends = [(Op.SEND, sizes[k], 1 + k, 0, 0, []) for k in order]
+    rows = [[*sends, (Op.SEND, 80, 3, 0, 0, [(0, False), (1, False)])]]
+    rows += [[(Op.RECV, size, 0, 0, 0, [])] for size in (*sizes, 80)]
     run = start(engine_name, flows(build("hyperx", dims=[4]), program(rows)), 1.0, 1)
     run.advance(1 << 20)
     execution = run.execution()

@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -287,7 +286,8 @@ def test_every_view_shows_the_same_interval(tmp_path, capsys):
     latency = column("latency_mean")
     drawn = curves(run.rows, load_of, latency, column("latency_ci95"))[0]
     assert drawn.half == pytest.approx([expected] * 2, rel=1e-5)
-    assert "108 ± 9.9" in results(run) and escape(MEANING) in results(run)
+    table = results(run)
+    assert all("108 ± 9.9" in row for row in table.rows) and MEANING in table.caption
     rows = [{key: float(row[key]) for key in ("load", "latency_mean", "latency_ci95")} for row in run.rows]
     rows = [{**row, "saturated": False, "status": "ok"} for row in rows]
     _print_points("x", rows)

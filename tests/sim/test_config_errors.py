@@ -6,8 +6,8 @@ import pytest
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import CATEGORIES, names
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 GOOD = """\
 topology: {kind: imase, n: 16, degree: 3, hosts_per_switch: 2}
@@ -69,8 +69,8 @@ def test_all_at_once(mistakes):
         ("topology: 3", "topology = 3: must be a mapping"),
         ("topology: {n: 3}", "topology.kind: is missing; choices: "),
         ("topology: null", "topology = null: is missing: experiment load_sweep needs it"),
-        ("topology.host_capacity: .inf", "topology.host_capacity = .inf: must be 1 in a simulation"),
-        ("topology.capacity: 2", "topology.capacity = 2: must be 1 for all channels"),
+        ("topology.host_capacity: .inf", "topology.host_capacity = .inf: must be finite in a simulation"),
+        ("topology.capacity: 0.00321", "topology.capacity = 0.00321: "),
         ("topology.hosts: [1]", "topology.hosts = [1]: 1 entries for 16 switches"),
         ("routing: null", "routing = null: is missing"),
         ("routing.vc_policy: hopp", "routing.vc_policy = hopp: is not one of the choices; choices: any, hop, "),
@@ -386,6 +386,13 @@ def test_a_matrix_that_asks_for_more_than_a_packet_a_tick(mistakes, tmp_path):
     text = GOOD.replace("kind: uniform", "kind: matrix, path: m.csv, normalise: none")
     problem = "c.yaml:4: loads = [0.5]: load 0.5 asks for more than one packet per tick and host"
     assert mistakes(text.replace("[0.1]", "[0.5]")) == [problem]
+
+
+def test_flows_too_small_for_their_load(mistakes):
+    sets = ["traffic.sizes={kind: fixed, bytes: 10}", "switching={mode: datagram}", "measure={seconds: 0.01}"]
+    problem = "load 0.5 in flows of 10 bytes opens more than one flow per host and packet time"
+    (found,) = mistakes(GOOD.replace("[0.1]", "[0.5]"), sets)
+    assert found == f"c.yaml:4: loads = [0.5]: {problem}; a flow has at least one packet, of 1000 bytes"
 
 
 def test_a_matrix_that_is_no_text(mistakes, tmp_path):

@@ -4,20 +4,21 @@
 import pytest
 
 from flitlab.models.switching.timed import ticks_of
+from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.expand import expand
-from flitlab.sim.config.load import load_text
 from flitlab.sim.config.overrides import apply_quick, apply_set
 from flitlab.sim.config.schema import Config
+from flitlab.sim.config.text import load_text
 
 
 def variants(text, sets=(), quick=False):
-    mistakes = []
-    root = load_text(text, "f", mistakes)
-    root = apply_quick(root, mistakes) if quick else root
+    diagnostics = Diagnostics()
+    root = load_text(text, "f", diagnostics)
+    root = apply_quick(root, diagnostics) if quick else root
     for change in sets:
-        root = apply_set(root, change, mistakes)
-    found = expand(root, "name", mistakes)
-    return found, [str(mistake) for mistake in mistakes]
+        root = apply_set(root, change, diagnostics)
+    found = expand(root, "name", diagnostics)
+    return found, [str(error) for error in diagnostics.errors]
 
 
 def test_product_in_the_order_of_the_file():
@@ -175,10 +176,10 @@ def test_nanoseconds_become_ticks_by_decimal_division_rounded_up(ns, flit_ns, ex
     ],
 )
 def test_a_sweep_over_a_range(sweep, values):
-    mistakes: list = []
-    root = load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", mistakes)
-    found = expand(root, "f", mistakes)
-    assert not mistakes
+    diagnostics = Diagnostics()
+    root = load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", diagnostics)
+    found = expand(root, "f", diagnostics)
+    assert not diagnostics.errors
     assert [variant.node.get("topology", "n").value for variant in found] == values
 
 
@@ -192,6 +193,6 @@ def test_a_sweep_over_a_range(sweep, values):
     ],
 )
 def test_a_range_that_is_none(sweep, problem):
-    mistakes: list = []
-    expand(load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", mistakes), "f", mistakes)
-    assert [mistake.problem for mistake in mistakes] == [problem]
+    diagnostics = Diagnostics()
+    expand(load_text(f"topology: {{n: {{sweep: {sweep}}}}}", "f", diagnostics), "f", diagnostics)
+    assert [error.problem for error in diagnostics.errors] == [problem]

@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yaml.scanner import Scanner
 
-from flitlab.sim.config import compose
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.load import load_file, load_text
-from tests import ROOT
+from flitlab.sim.config import text as yaml_text
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
+from flitlab.sim.config.text import load_file, load_text
+from tests import ROOT, long_after
 
 
 def plain(text):
-    return load_text(text, "f", []).plain()
+    return load_text(text, "f", Diagnostics()).plain()
 
 
 def mistakes(text):
-    found = []
-    load_text(text, "f", found)
-    return [str(mistake) for mistake in found]
+    diagnostics = Diagnostics()
+    load_text(text, "f", diagnostics)
+    return [str(error) for error in diagnostics.errors]
 
 
 def test_scalars_follow_the_yaml_1_2_core_schema():
@@ -29,7 +29,7 @@ def test_scalars_follow_the_yaml_1_2_core_schema():
 
 
 def test_every_value_knows_its_line():
-    node = load_text("a: 1\nb:\n  c: 2\n  d: [3,\n    4]\n", "f", [])
+    node = load_text("a: 1\nb:\n  c: 2\n  d: [3,\n    4]\n", "f", Diagnostics())
     assert [node.get(*path).line for path in (["a"], ["b"], ["b", "c"], ["b", "d", 1])] == [1, 2, 3, 5]
 
 
@@ -71,7 +71,7 @@ def test_files_that_cannot_be_read(tmp_path, content, expected):
     path = tmp_path / "x.yaml"
     path.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
-        load_file(path, [])
+        load_file(path, Diagnostics())
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -81,16 +81,16 @@ def test_aliases_that_explode_are_refused():
     for one, other in zip("abcdefg", "bcdefgh", strict=True):
         text += f"{other}: &{other} [{', '.join([f'*{one}'] * 10)}]\n"
     with pytest.raises(ConfigError, match="more than 200,000 values"):
-        load_text(text, "f", [])
+        load_text(text, "f", Diagnostics())
 
 
 def read(text):
     """Values with their lines, what is wrong with them, or why there are none."""
-    found = []
+    diagnostics = Diagnostics()
     try:
-        return places(load_text(text, "f", found)), list(map(str, found))
+        return places(load_text(text, "f", diagnostics)), list(map(str, diagnostics.errors))
     except ConfigError as error:
-        return str(error), list(map(str, found))
+        return str(error), list(map(str, diagnostics.errors))
 
 
 def places(node):
@@ -106,7 +106,7 @@ def by_both(text):
     """What is read with libyaml, where it is used at all, and without."""
     with_libyaml = read(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "CParser", None)
+        patch.setattr(yaml_text, "CParser", None)
         return with_libyaml, read(text)
 
 
@@ -127,7 +127,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", long_after(30, CONFIGURATIONS), ids=lambda path: path.stem)
 def test_both_parsers_read_the_same_from_files(path):
     ours, theirs = by_both(path.read_text())
     assert ours == theirs and not ours[1]
@@ -145,7 +145,7 @@ def test_both_parsers_read_the_same_from_anything(text):
     assert ours == theirs
 
 
-@pytest.mark.skipif(compose.CParser is None, reason="PyYAML was built without libyaml")
+@pytest.mark.skipif(yaml_text.CParser is None, reason="PyYAML was built without libyaml")
 def test_libyaml_reads_what_it_can(monkeypatch):
     monkeypatch.setattr(Scanner, "fetch_more_tokens", None)  # of PyYAML's own
     text = "# what?\na: {b: [1, 2], c: 'x'} # it is!\nd: |\n  e\n"
@@ -153,6 +153,6 @@ def test_libyaml_reads_what_it_can(monkeypatch):
 
 
 def test_the_limit_of_depth_has_a_line():
-    assert load_text("a:\n " + "[" * 99 + "1" + "]" * 99, "f", []).get("a").is_list
+    assert load_text("a:\n " + "[" * 99 + "1" + "]" * 99, "f", Diagnostics()).get("a").is_list
     with pytest.raises(ConfigError, match=r"^f:2: YAML syntax: is nested too deeply, in more than 100 mappings"):
-        load_text("a:\n " + "[" * 100 + "1" + "]" * 100, "f", [])
+        load_text("a:\n " + "[" * 100 + "1" + "]" * 100, "f", Diagnostics())

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from flitlab.models.registry import _registered, names, spec_class
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines import table
 
 GOOD = """\
@@ -224,7 +224,7 @@ def plugin(tmp_path):
     (tmp_path / "toy.py").write_text(PLUGIN)
     yield GOOD + "plugins: [toy.py]\n"
     _registered["switching"].pop("toy", None)
-    table._loaders.pop("toy", None)
+    table._entries.pop("toy", None)
 
 
 def test_a_discipline_of_a_plugin(plugin):

@@ -10,7 +10,7 @@ import pytest
 
 from flitlab.models.cputime import CpuTime
 from flitlab.sim.cli import main
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure import point
 from flitlab.sim.report import html
@@ -72,7 +72,7 @@ def test_the_time_of_a_point_is_without_compilation(tmp_path, monkeypatch):
     manifest = json.loads(Path("run/manifest.json").read_text())
     assert manifest["compile_s"] == pytest.approx(sum(compiled)) and manifest["cpu_s"] == pytest.approx(sum(taken))
     assert "compile_s" not in results("run")[0]
-    again = run(read("tiny.yaml"), Path("run"), 1)
+    again = run(read("tiny.yaml"), Path("run"))
     assert again.compiled_s == 0 and again.cpu["compile_s"] == pytest.approx(sum(compiled))
     html.write(Path("run"))
     assert f"<li>{sum(taken):,.1f} s of CPU time" in Path("run/report.html").read_text()

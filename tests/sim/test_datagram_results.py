@@ -21,7 +21,8 @@ from flitlab.models.transport.flows import long_lived
 from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.cli import main
-from flitlab.sim.experiment.flows import mcf_columns
+from flitlab.sim.measure.columns.registry import derived_columns
+from flitlab.sim.measure.rows import MeasuredPoint
 from flitlab.sim.report.figures.draw import figure_of
 from flitlab.sim.report.figures.flows import points_of
 from flitlab.sim.report.folder.run import Run
@@ -172,7 +173,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     topology = line(2, hosts=3)
     traffic = make("traffic", kind="all_to_all").build(topology)
     given = Datagram(make("transport", kind="tcp"), Queues(), make("routing", **ECMP))
-    case = SimpleNamespace(scenario=SimpleNamespace(switching=given, topology=topology, traffic=traffic, timeline=None))
+    scenario = SimpleNamespace(switching=given, topology=topology, traffic=traffic, timeline=None, counted="flows")
     source, target, demand = (part.tolist() for part in traffic.pairs())
     got = [0.3 if s // 3 == t // 3 else 1 / 9 / 2 for s, t in zip(source, target, strict=True)]
     flows = [
@@ -181,7 +182,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
         for part in ("", 0)
     ]
     row = {"host_throughput": sum(got) / 6}
-    found = mcf_columns(case, {"row": row, "detail": {"flows": flows}}, {"mcf": 0.5, "mcf.upper": 5 / 9})
+    found = derived_columns(MeasuredPoint(scenario, row, {"flows": flows}, {"mcf": 0.5, "mcf.upper": 5 / 9}))
     assert found["efficiency"] == pytest.approx(1 / 9 / 2 / demand[0] / (5 / 9)) and found["efficiency"] < 1
     assert found["host_throughput_mcf"] == pytest.approx(5 / 9) and row["host_throughput"] > 1.3 * 5 / 9
     rows = [{"scenario": "x", **{name: str(value) for name, value in (row | found).items()}}]
@@ -191,7 +192,7 @@ def test_a_mean_is_no_part_of_the_maximum_concurrent_flow_and_the_least_pair_is(
     rows[0]["mmf_drawn"] = "0.8"
     text = sentence(Run(rows, [], [], {}), [])
     assert "(max-min fair over the same paths: 80\xa0%)" in text
-    assert mcf_columns(case, {"row": row}, {}) == {}
+    assert derived_columns(MeasuredPoint(scenario, row, {}, {})) == {}
 
 
 @pytest.mark.long

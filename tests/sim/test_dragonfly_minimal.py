@@ -9,7 +9,7 @@ import pytest
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.registry import make, recorded_warnings
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from tests.fluid.fluid_cases import scenario as fluid_scenario
 
 SMALL = "{kind: dragonfly, a: 4, p: 2, h: 2}"
@@ -38,7 +38,7 @@ def largest_load(topology: Topology, ahead: int) -> float:
     return max(load.values())
 
 
-@pytest.mark.parametrize(("a", "h", "shortest"), [(4, 2, 6), (8, 4, 14)])
+@pytest.mark.parametrize(("a", "h", "shortest"), [(4, 2, 6), pytest.param(8, 4, 14, marks=pytest.mark.long)])
 def test_the_worst_shift_by_shortest_paths_and_by_local_global_local(a, h, shortest):
     """By local, global, local all a p hosts of a group share its one channel to the next group."""
     topology = built(a=a, h=h, p=h)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from tests.sim.extremes import BASES, CLAIMS, described, mutant, numeric_keys, places, values
 
 UNEXPECTED = re.compile(r"Traceback|could not be (built|checked)|Warning:|[a-z]Error\b")

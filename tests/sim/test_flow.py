@@ -13,7 +13,7 @@ from flitlab.fluid.graph import Demand
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import split_load
 from flitlab.models.application.messages import Messages
-from flitlab.models.application.program import RECV, SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
@@ -31,6 +31,7 @@ from flitlab.sim.engines.flow.model import (
 )
 from flitlab.sim.engines.reference.flow import FlowNetwork
 from flitlab.sim.engines.start import start
+from flitlab.sim.measure.critical_path import critical_path
 from tests.programs import messages, program, programs
 from tests.scenarios import TIMES, build, line, one_way_ring, scenario
 
@@ -58,8 +59,8 @@ def message_flows(ranks: int, sends) -> Program:
     """Messages (source, destination, bytes) that are all sent at tick 0."""
     rows: list[list] = [[] for _ in range(ranks)]
     for source, destination, size in sends:
-        rows[source].append((SEND, size, destination, 0, 0, []))
-        rows[destination].append((RECV, size, source, 0, 0, []))
+        rows[source].append((Op.SEND, size, destination, 0, 0, []))
+        rows[destination].append((Op.RECV, size, source, 0, 0, []))
     return program(rows)
 
 
@@ -70,8 +71,8 @@ def walks(rng: np.random.Generator, ranks: int, count: int, length: int, most_by
         here, needs = int(rng.integers(ranks)), []
         for _ in range(length):
             there, size = int((here + rng.integers(1, ranks)) % ranks), int(rng.integers(most_bytes))
-            rows[here].append((SEND, size, there, walk, 0, needs))
-            rows[there].append((RECV, size, here, walk, 0, []))
+            rows[here].append((Op.SEND, size, there, walk, 0, needs))
+            rows[there].append((Op.RECV, size, here, walk, 0, []))
             here, needs = there, [(len(rows[there]) - 1, False)]
     return program(rows)
 
@@ -82,7 +83,7 @@ def delivered(case: Scenario, engine_name: str = "compiled") -> np.ndarray:
     run.advance(END)
     assert run.done()
     execution = run.execution()
-    return execution.delivered[case.work.program.kind == SEND] / execution.resolution
+    return execution.delivered[case.work.program.kind == Op.SEND] / execution.resolution
 
 
 def latency(hops: int) -> int:
@@ -200,7 +201,10 @@ def networks(draw) -> Topology:
 def cases(draw) -> Scenario:
     """Random messages over a random network, with every kind of way."""
     topology, rng = draw(networks()), np.random.default_rng(draw(st.integers(0, 2**32)))
-    how = messages(rendezvous=draw(st.sampled_from([0, 500, 1 << 40])), overhead=draw(st.integers(0, 3)))
+    how = messages(
+        rendezvous=draw(st.sampled_from([0, 500, 1 << 40])), overhead=draw(st.integers(0, 3)),
+        **draw(st.sampled_from([{}, {"buffered": True}, {"buffered": True, "await_receive": True}])),
+    )  # fmt: skip
     what = walks(rng, topology.hosts, draw(st.integers(1, 40)), draw(st.integers(1, 6)), 4000)
     try:
         return flows(topology, what, how, draw(st.sampled_from(ROUTINGS)))
@@ -263,24 +267,43 @@ def test_engines_agree(case, now):
     assert run.done() and reference.done()
 
 
+def test_data_wait_for_the_receive_and_the_sender_does_not(engine_name):
+    """The receiver computes until 100; the second message to it, whose receive is ready, does not wait."""
+    rows = [
+        [(Op.SEND, 80, 1, 0, 0, []), (Op.SEND, 80, 1, 1, 0, [(0, False)])],
+        [(Op.CALC, 100, -1, 0, 0, []), (Op.RECV, 80, 0, 0, 0, [(0, False)]), (Op.RECV, 80, 0, 1, 0, [])],
+    ]  # fmt: skip
+    case = flows(line(2), program(rows), messages(buffered=True, await_receive=True, overhead=2))
+    run = start(engine_name, case, 1.0, 1)
+    run.advance(END)
+    got = run.execution()
+    assert (got.finish[:2] / got.resolution).tolist() == [2, 4]
+    assert (got.delivered[:2] / got.resolution).tolist() == [100 + latency(1) + 10 - 1, 4 + latency(1) + 10 - 1]
+    segments = critical_path(case.work.program, case.work.messages, got, 0)
+    assert [segment.kind for segment in segments][:2] == ["compute", "message"]
+
+
 @settings(SLOW, max_examples=100)
-@given(programs(most_bytes=300), st.integers(0, 2), st.integers(0, 1))
-def test_dependencies_hold_and_nothing_is_lost(what, overhead, early):
+@given(programs(most_bytes=300), st.integers(0, 2), st.integers(0, 1), st.booleans())
+def test_dependencies_hold_and_nothing_is_lost(what, overhead, early, awaits):
     """Of any program: all operations are done, none before those that it depends on, no message too early."""
     topology = build("hypercube", dim=2)
-    case = flows(topology, what, messages(overhead=overhead, rendezvous=1 << 40))
+    how = messages(overhead=overhead, rendezvous=1 << 40, buffered=awaits, await_receive=awaits)
+    case = flows(topology, what, how)
     run = start("both", case, 1.0, early)
     run.advance(END)
     execution = run.execution()
     assert run.done()
     before = np.repeat(np.arange(what.operations), np.diff(what.after))
     waiting, only_start = what.successor >> 1, what.successor & 1 == 1
-    begun = np.where(what.kind == RECV, execution.ready, execution.start)
+    begun = np.where(what.kind == Op.RECV, execution.ready, execution.start)
     assert (execution.ready[waiting] >= np.where(only_start, begun[before], execution.finish[before])).all()
-    send = np.flatnonzero(what.kind == SEND)
+    send = np.flatnonzero(what.kind == Op.SEND)
     apart = what.peer[send] != what.rank[send]
     least = np.where(apart, latency(0) * RESOLUTION, RESOLUTION)
     assert (execution.delivered[send] >= execution.queued[send] + least).all()
+    if awaits:
+        assert (execution.delivered[send] >= execution.ready[what.partner[send]] + least).all()
     assert (execution.start[what.partner[send]] >= execution.delivered[send]).all()
 
 
@@ -296,7 +319,7 @@ def test_all_flits_are_carried(engine_name, routing):
     network = make_network(case, 1)
     way = make_channel_shares(network, topology.switches)
     expected, balance = np.zeros(topology.channels), np.zeros(topology.switches)
-    for send in np.flatnonzero(what.kind == SEND):
+    for send in np.flatnonzero(what.kind == Op.SEND):
         source, destination = int(what.rank[send]), int(what.peer[send])
         size = int(what.amount[send])
         count, _ = compute_channel_shares(network, way, source, destination, send, 3, max(1, -(-size // 32)))
@@ -350,8 +373,8 @@ def shifts(ranks: int, rounds, size: int) -> Program:
         row: list = []
         for k, by in enumerate(rounds):
             needs = [(2 * k - 2, False), (2 * k - 1, False)] if k else []
-            row.append((SEND, size, (rank + by) % ranks, k, 0, needs))
-            row.append((RECV, size, (rank - by) % ranks, k, 0, needs))
+            row.append((Op.SEND, size, (rank + by) % ranks, k, 0, needs))
+            row.append((Op.RECV, size, (rank - by) % ranks, k, 0, needs))
         rows.append(row)
     return program(rows)
 

@@ -5,7 +5,7 @@ import pytest
 
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, ideal, scenario
 
@@ -49,7 +49,7 @@ GOLDEN = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_counters_are_those_of_this_version(name, engine_name):
-    assert SEMANTICS_VERSION == 7
+    assert SEMANTICS_VERSION == 8
     run = start(engine_name, CASES[name](), 0.5, 7)
     run.advance(1000)
-    assert run.scalars()[:EVENTS].tolist() == GOLDEN[name]
+    assert run.scalars()[: Scalar.EVENTS].tolist() == GOLDEN[name]

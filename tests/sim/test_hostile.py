@@ -8,8 +8,8 @@ import pytest
 
 from flitlab.models.registry import _registered
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from tests.sim.hostile import ALL, HEAD, run_alone, write
 
 pytestmark = pytest.mark.long
@@ -84,7 +84,7 @@ def spoiled(topology):
 MAKE = {
     "strided": strided, "columns first": lambda t: replace(routes(t), ports=np.asfortranarray(routes(t).ports)),
     "sealed": sealed, "shared": shared, "spoiled": spoiled,
-    "a class of its own": lambda t: Own("x", routes(t).ports, RANDOM, 4),
+    "a class of its own": lambda t: Own("x", routes(t).ports, Selection.RANDOM, 4),
     "numbers of numpy": lambda t: replace(routes(t), select=np.int8(0), hops_max=np.uint16(4), layers=np.int64(0)),
     "hops_max too large": lambda t: replace(routes(t), hops_max=8),
 }

@@ -6,9 +6,9 @@ import pytest
 
 from flitlab.models.registry import make
 from flitlab.models.traffic.source import Source
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import ProgramMeasure
 from flitlab.sim.measure.measure import measure
@@ -77,7 +77,7 @@ def test_the_backlog_finds_room():
     run.advance(2500)
     snapshot = run.snapshot()
     assert snapshot.present.pairs.total > 1500 * 3
-    assert snapshot.scalars[DELIVERED_PACKETS] > 1200
+    assert snapshot.scalars[Scalar.DELIVERED_PACKETS] > 1200
     assert not run.deadlocked()
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.runner import run
 
 NS = 6.4
@@ -41,7 +41,7 @@ def jobs_of(folder: Path, *jobs: str, base: str = BASE, sets: tuple[str, ...] = 
             (folder / f"{a}{b}.csv").write_text(f"{a}\n{b}\n")
     text = base + "application:\n" + "".join(f"  - {job}\n" for job in jobs)
     (folder / "jobs.yaml").write_text(text)
-    report = run(read(folder / "jobs.yaml", list(sets)), folder / "run", 1)
+    report = run(read(folder / "jobs.yaml", list(sets)), folder / "run")
     assert report.exit_code == code, report.problems
     with (folder / "run" / "jobs.csv").open() as lines:
         return {row["job"]: row for row in csv.DictReader(lines)}
@@ -126,7 +126,7 @@ def test_alone_is_what_the_same_program_takes_by_itself(tmp_path):
     (tmp_path / "a.csv").write_text("".join(f"{row['host']}\n" for row in ranks[:4]))
     text = MODES["vct"] + "application: {kind: all_to_all, ranks: 4, size_bytes: 4096}\n"
     (tmp_path / "a.yaml").write_text(text + "placement: {kind: file, path: a.csv}\n")
-    (row,) = run(read(tmp_path / "a.yaml"), tmp_path / "a", 1).results
+    (row,) = run(read(tmp_path / "a.yaml"), tmp_path / "a").results
     assert number(found["a"], "alone_ns") == row["makespan_ns"] and number(found["a"], "bound_ns") == row["bound_ns"]
     assert number(found["a"], "slowdown") > 1
 

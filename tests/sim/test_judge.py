@@ -9,10 +9,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from flitlab.fluid.saved import Saved
-from flitlab.fluid.verify import verify
+from flitlab.fluid.verify import read_saved, verify
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.judge.quantity import Scale, Unit, UnitError, at_least, at_most, quantity
 from flitlab.sim.judge.verdict import judge
@@ -169,7 +168,7 @@ def test_saved_certificates_are_verified(tmp_path, judged):
     found = judged(RING, "{load: 1.0}", "{throughput: 0.98}")
     main(["judge", str(tmp_path / "claim.yaml"), "--out", str(tmp_path / "out")])
     file = tmp_path / "out" / "witness-1.npz"
-    saved = Saved.read(file)
+    saved = read_saved(file)
     assert verify(found.claim.instance, saved).confirms(saved)
 
 

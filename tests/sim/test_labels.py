@@ -15,8 +15,8 @@ import yaml
 from flitlab import Experiment
 from flitlab.models.topology.names import split_path
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 SWITCHES = ["Zürich", "New York", "c0-0c0s1", "9", "$x_1"]
 HOSTS = ["Zürich/0", "Zürich/1", "c0-0c0s1", "9", "$x_1"]
@@ -197,14 +197,14 @@ def test_budgets_and_ceilings_have_labels(folder, capsys):
     (folder / "net.gml").write_text(one_way, "utf-8")
     changes = {"ceilings": ["mcf", "worst_case"], "budget": {"tolerance": 0.2, "sensitivities": []}}
     written(folder, changes)
-    assert main(["ceilings", "c.yaml", "--json"]) == 0
+    assert main(["ceilings", "c.yaml", "--json", "--jobs", "1"]) == 0
     notes = {row["ceiling"]: row["note"] for row in json.loads(capsys.readouterr().out)}
     (u, v) = re.search("the channel from switch (.+) to switch (.+) is full first", notes["worst_case"]).groups()
     assert (SWITCHES.index(v) - SWITCHES.index(u)) % 5 == 1
-    assert main(["ceilings", "c.yaml", "--save", "proof"]) == 0
+    assert main(["ceilings", "c.yaml", "--save", "proof", "--jobs", "1"]) == 0
     (saved,) = (folder / "proof").glob("**/*worst_case*.csv")
     assert {row[end] for row in rows(saved) for end in ("src", "dst")} <= set(SWITCHES)
-    assert main(["budget", "c.yaml", "--out", "b"]) == 0
+    assert main(["budget", "c.yaml", "--out", "b", "--jobs", "1"]) == 0
     found = rows("b/budget_channels.csv")
     assert {row["from"] for row in found} == {row["to"] for row in found} == set(SWITCHES)
     assert re.search("5 channels limit every routing.*c0-0c0s1 -> 9 20.0%", capsys.readouterr().out)

@@ -12,8 +12,7 @@ from flitlab.models.traffic.source import Source
 from flitlab.sim.measure.batches import exceeds_noise, mean_half_width, ratio_half_width, regroup
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.measure import measure
-from flitlab.sim.measure.point import Measure
-from flitlab.sim.measure.warmup import is_steady, mser5
+from flitlab.sim.measure.point import Measure, is_steady, mser5
 from tests.scenarios import build, carrying, line, scenario
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from flitlab.sim.cli import main
 from flitlab.sim.config import components
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import run
 
 PLUGIN = """
@@ -54,7 +55,7 @@ def table(folder):
 @pytest.mark.long
 def test_rows_are_the_same_in_any_number_of_processes(config, tmp_path):
     study = read(config())
-    alone, together = (run(study, tmp_path / str(jobs), jobs) for jobs in (1, 2))
+    alone, together = (run(study, tmp_path / str(jobs), RunOptions(jobs)) for jobs in (1, 2))
     assert alone.exit_code == together.exit_code == 0
     assert (tmp_path / "1/metrics.csv").read_bytes() == (tmp_path / "2/metrics.csv").read_bytes()
     rows = table(tmp_path / "1")
@@ -67,13 +68,13 @@ def test_rows_are_the_same_in_any_number_of_processes(config, tmp_path):
 
 def test_a_second_run_measures_only_what_is_missing(config, tmp_path, monkeypatch):
     study = read(config())
-    run(study, tmp_path / "out", 1)
+    run(study, tmp_path / "out")
     points = sorted((tmp_path / "out/points").iterdir())
     assert len(points) == 3
     points[0].unlink()
     kept = {path: path.stat().st_mtime_ns for path in points[1:]}
     before = (tmp_path / "out/metrics.csv").read_bytes()
-    run(study, tmp_path / "out", 1)
+    run(study, tmp_path / "out")
     assert (tmp_path / "out/metrics.csv").read_bytes() == before
     assert points[0].exists()
     assert {path: path.stat().st_mtime_ns for path in points[1:]} == kept
@@ -81,7 +82,7 @@ def test_a_second_run_measures_only_what_is_missing(config, tmp_path, monkeypatc
 
 @pytest.mark.long
 def test_one_topology_that_cannot_be_measured_leaves_the_others(config, tmp_path):
-    report = run(read(config(CONFIG.replace("to: 12", "to: 13"))), tmp_path / "out", 2)
+    report = run(read(config(CONFIG.replace("to: 12", "to: 13"))), tmp_path / "out", RunOptions(2))
     assert report.exit_code == 1
     assert report.problems == ["n=13: thirteen is unlucky; thirteen is unlucky"]
     rows = table(tmp_path / "out")
@@ -132,5 +133,5 @@ def test_metrics_on_the_command_line(config, capsys):
 
 def test_equal_graphs_keep_their_kinds(config, tmp_path):
     text = "experiment: metrics\ntopology: {sweep: [{kind: hypercube, dim: 3}, {kind: torus, dims: [2, 2, 2]}]}\n"
-    assert run(read(config(text)), tmp_path / "out", 1).exit_code == 0
+    assert run(read(config(text)), tmp_path / "out").exit_code == 0
     assert [row["kind"] for row in table(tmp_path / "out")] == ["hypercube", "torus"]

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.limits import machine_bytes
-from flitlab.sim.config.study import read
+from flitlab.sim.config.checks import machine_bytes
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment import pool as pool_module
 from flitlab.sim.experiment import store as store_module
 from flitlab.sim.experiment.pool import DIED, InProcess, Processes, SharedProcesses, Task, run_all
@@ -88,7 +88,7 @@ def test_calls_survive_the_death_of_a_process(tmp_path):
 
 def test_processes_that_last_serve_one_run_after_another(monkeypatch):
     opened = []
-    monkeypatch.setattr(pool_module, "open_pool", lambda jobs: opened.append(jobs) or InProcess())
+    monkeypatch.setattr(pool_module, "open_pool", lambda options: opened.append(options.jobs) or InProcess())
     lasting, found = SharedProcesses(2), []
 
     def serve(call):
@@ -314,7 +314,7 @@ HUGE = [
 
 @pytest.mark.parametrize(("change", "problem"), HUGE)
 def test_what_fits_no_machine_is_refused_before_it_is_made(config, monkeypatch, change, problem):
-    monkeypatch.setattr("flitlab.sim.config.limits.machine_bytes", lambda: 16 * 10**9)
+    monkeypatch.setattr("flitlab.sim.config.checks.machine_bytes", lambda: 16 * 10**9)
     with pytest.raises(ConfigError) as caught:
         read(config, [change])
     assert any(problem in str(mistake) for mistake in caught.value.errors)
@@ -322,7 +322,7 @@ def test_what_fits_no_machine_is_refused_before_it_is_made(config, monkeypatch, 
 
 def test_an_estimate_says_how_much_and_of_what(config, monkeypatch):
     assert machine_bytes() > 10**8
-    monkeypatch.setattr("flitlab.sim.config.limits.machine_bytes", lambda: 10**6)
+    monkeypatch.setattr("flitlab.sim.config.checks.machine_bytes", lambda: 10**6)
     with pytest.raises(ConfigError) as caught:
         read(config, ["switching={vcs: 64, buffer_flits: 4096}"])
     assert str(caught.value) == (

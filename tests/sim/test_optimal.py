@@ -21,11 +21,11 @@ from flitlab.models.routing.planned import equal_thresholds, thresholds
 from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.validation import validate_routes
 from flitlab.models.rules.route import choose_route, next_port, path_share
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.ugal import cheaper_path
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.api import Experiment
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, scenario
 
@@ -294,7 +294,7 @@ def test_thresholds_of_next_hops_that_are_none_are_refused(never_listed):
     with pytest.raises(FaultyError, match=f"thresholds of switch {v} for switch {t} are"):
         validate_routes(DENSE, replace(routes, port_threshold=threshold))
     with pytest.raises(FaultyError, match="select RANDOM or HASH"):
-        validate_routes(DENSE, replace(routes, select=ADAPTIVE))
+        validate_routes(DENSE, replace(routes, select=Selection.ADAPTIVE))
 
 
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])

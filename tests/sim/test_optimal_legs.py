@@ -13,10 +13,10 @@ from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.route import choose_route, intermediate_of, next_port
-from flitlab.models.rules.tables import RISING
+from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.topology.distances import distances
 from flitlab.sim.api import Experiment
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, scenario
 from tests.sim.test_optimal import demand_of, hop_loads
@@ -125,7 +125,7 @@ def test_where_equal_shares_are_best_there_are_no_weights():
 @pytest.mark.parametrize(("mode", "per"), [("vct", "packet"), ("vct", "flow"), ("wormhole", "packet")])
 def test_engines_agree(mode, per):
     case = scenario(UNEVEN, routing={"kind": "valiant", "legs": "optimal", "per": per}, mode=mode, vcs=9)
-    assert case.switching.vc_policy == RISING
+    assert case.switching.vc_policy == VcPolicy.RISING
     run = start("both", case, 0.3, 1)
     run.advance(500)
     assert run.snapshot().hops.sum() > 50

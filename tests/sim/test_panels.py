@@ -15,10 +15,10 @@ from flitlab.sim.report.figures import draw as figures
 from flitlab.sim.report.figures.kinds.performance import ACROSS, performance
 from flitlab.sim.report.figures.kinds.saturation import bars_of, saturation
 from flitlab.sim.report.figures.kinds.timeline import timeline
+from flitlab.sim.report.figures.load_curves import round_up
 from flitlab.sim.report.figures.marks import Name
 from flitlab.sim.report.figures.panels import MOST_CURVES, MOST_PANELS, layout
 from flitlab.sim.report.figures.registry import figures as registered
-from flitlab.sim.report.figures.scale import round_up
 from flitlab.sim.report.figures.style import in_style
 from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves

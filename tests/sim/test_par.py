@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.route import LEG_SHIFT, at_destination, next_port, route_from
-from flitlab.models.rules.tables import GROUPS, HOP, RISING, UGAL_LOCAL
+from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, revises_route
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings
 from flitlab.models.traffic.source import Source
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS_MAX, LATENCY
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import assert_order_is_immaterial, build, scenario
 
@@ -101,7 +101,8 @@ def dependencies(topology, r, policy: int, vcs: int) -> nx.DiGraph:
 
 
 @pytest.mark.parametrize(
-    ("policy", "code", "vcs"), [("groups", GROUPS, 5), ("groups", GROUPS, 8), ("rising", RISING, 7)]
+    ("policy", "code", "vcs"),
+    [("groups", VcPolicy.GROUPS, 5), ("groups", VcPolicy.GROUPS, 8), ("rising", VcPolicy.RISING, 7)],
 )
 def test_nobody_waits_in_a_circle(policy, code, vcs):
     topology, routes = small(vc_policy=policy)
@@ -113,16 +114,16 @@ def test_nobody_waits_in_a_circle(policy, code, vcs):
 def test_the_vcs_of_ugal_would_not_do():
     """Local channels of the source group would wait for each other: one before the decision, one after it."""
     topology, routes = small()
-    r = routes.tables(topology, GROUPS)._replace(rule=UGAL_LOCAL)
-    assert not nx.is_directed_acyclic_graph(dependencies(topology, r, GROUPS, 4))
+    r = routes.tables(topology, VcPolicy.GROUPS)._replace(rule=Selection.UGAL_LOCAL)
+    assert not nx.is_directed_acyclic_graph(dependencies(topology, r, VcPolicy.GROUPS, 4))
 
 
 def test_policies():
     topology, routes = small()
     assert routes.hops_max == 7 and not routes.oblivious
-    assert certify(topology, routes, 5).policy == certify(topology, routes, 6).policy == GROUPS
-    assert certify(topology, routes, 7).policy == RISING
-    assert certify(topology, replace(routes, vc_policy=HOP), 7).acyclic
+    assert certify(topology, routes, 5).policy == certify(topology, routes, 6).policy == VcPolicy.GROUPS
+    assert certify(topology, routes, 7).policy == VcPolicy.RISING
+    assert certify(topology, replace(routes, vc_policy=VcPolicy.HOP), 7).acyclic
     with pytest.raises(SpecError, match="which has 7, and there are 4; vc_policy groups needs 5"):
         certify(topology, routes, 4)
     for policy in ("any", "legs", "layered", "reserve"):
@@ -166,7 +167,7 @@ def test_routers_without_hosts_are_refused():
 
 def test_who_decides_again():
     topology, routes = small()
-    r = routes.tables(topology, GROUPS)
+    r = routes.tables(topology, VcPolicy.GROUPS)
     assert revises_route(r, MINIMAL_ROUTE, 1, 0, 1, 5)
     assert not revises_route(r, MINIMAL_ROUTE, 0, 0, 0, 5)  # that was the first decision
     assert not revises_route(r, MINIMAL_ROUTE, 2, 0, 1, 5)
@@ -189,8 +190,8 @@ def measure(routing: dict, load: float, vcs: int, traffic: dict | None = None) -
     first = run.scalars()
     run.advance(10_000)
     counted = run.scalars() - first
-    through = counted[DELIVERED_FLITS] / (6000 * topology.hosts)
-    return through, counted[LATENCY] / counted[DELIVERED_PACKETS], run.scalars()[HOPS_MAX]
+    through = counted[Scalar.DELIVERED_FLITS] / (6000 * topology.hosts)
+    return through, counted[Scalar.LATENCY] / counted[Scalar.DELIVERED_PACKETS], run.scalars()[Scalar.HOPS_MAX]
 
 
 def test_it_sees_the_global_channel_that_ugal_does_not():
@@ -231,5 +232,5 @@ def test_threads_change_nothing():
         run = start("compiled", case, 0.4, 9, threads=threads)
         run.advance(1500)
         found.append(run.snapshot())
-    np.testing.assert_array_equal(found[0].scalars[:HOPS_MAX], found[1].scalars[:HOPS_MAX])
+    np.testing.assert_array_equal(found[0].scalars[: Scalar.HOPS_MAX], found[1].scalars[: Scalar.HOPS_MAX])
     np.testing.assert_array_equal(found[0].histogram, found[1].histogram)

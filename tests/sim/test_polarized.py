@@ -12,12 +12,12 @@ from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.routing.certificate import certify
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import choose_route, next_hops
-from flitlab.models.rules.tables import HOP, POLARIZED, RISING
+from flitlab.models.rules.tables import RouteForm, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings
 from flitlab.models.switching.ideal import Ideal
 from flitlab.models.topology.distances import diameter, distances
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import TRAFFIC, build, line, one_way_ring, scenario, sources, topologies
 
@@ -34,7 +34,7 @@ def test_every_walk_arrives_and_rises(topology, extra):
     """All states (switch, channels taken) that packets of all pairs can come to, by all ports that they are allowed."""
     hops = diameter(topology) + extra
     routes = make("routing", kind="polarized", hops=hops).build(topology)
-    r, far, rings = routes.tables(topology, RISING), distances(topology).astype(int), make_rings(topology)
+    r, far, rings = routes.tables(topology, VcPolicy.RISING), distances(topology).astype(int), make_rings(topology)
     for s in range(topology.switches):
         for t in range(topology.switches):
             way = choose_route(r, 1, s, t, topology.switches, 0, s, t)
@@ -46,7 +46,7 @@ def test_every_walk_arrives_and_rises(topology, extra):
                     for w, port in allowed(r, topology, way, hop, v, t):
                         check_step(far, s, t, v, w, hops - hop)
                         channel = topology.out_start[v] + port
-                        low, high = allowed_vcs(r, way, RISING, hops, hop, rings, s, t, channel, v, port, held)
+                        low, high = allowed_vcs(r, way, VcPolicy.RISING, hops, hop, rings, s, t, channel, v, port, held)
                         assert held < low < high <= hops
                         reached |= {(w, vc) for vc in range(low, high)}
                 states = reached
@@ -129,18 +129,22 @@ def test_it_goes_around_what_is_full():
                         traffic={"kind": "shift", "by": 4})  # fmt: skip
         run = start("compiled", case, 0.4, 1)
         run.advance(4000)
-        delivered[kind] = run.snapshot().scalars[DELIVERED_PACKETS]
+        delivered[kind] = run.snapshot().scalars[Scalar.DELIVERED_PACKETS]
     assert delivered["polarized"] > 1.25 * delivered["minimal"]
 
 
 def test_what_it_is_certified_by():
     topology = build("rrg", n=10, degree=3, seed=2)
     routes = make("routing", kind="polarized").build(topology)
-    assert (routes.form, routes.vc_policy, routes.hops_max) == (POLARIZED, RISING, 2 * diameter(topology))
+    assert (routes.form, routes.vc_policy, routes.hops_max) == (
+        RouteForm.POLARIZED,
+        VcPolicy.RISING,
+        2 * diameter(topology),
+    )
     assert certify(topology, routes, routes.hops_max).acyclic
     assert make("routing", kind="polarized", hops=30).build(topology).hops_max == 9  # none comes back
     by_hop = make("routing", kind="polarized", vc_policy="hop").build(topology)
-    assert certify(topology, by_hop, routes.hops_max).policy == HOP
+    assert certify(topology, by_hop, routes.hops_max).policy == VcPolicy.HOP
     with pytest.raises(SpecError, match="longest route, which has"):
         certify(topology, routes, routes.hops_max - 1)
 

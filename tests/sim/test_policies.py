@@ -7,7 +7,7 @@ import pytest
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.start import start
 from tests import long_after
-from tests.scenarios import build, line, one_way_ring, reference, scenario
+from tests.scenarios import build, line, one_way_ring, scenario
 from tests.sim.policy_cases import case_of_number, check
 
 
@@ -15,18 +15,6 @@ from tests.sim.policy_cases import case_of_number, check
 def test_engines_agree(number):
     case, load = case_of_number(number)
     check(case, load, number, 240)
-
-
-@pytest.mark.parametrize("number", [2, 5, 11])
-def test_order_of_creation_is_immaterial(number):
-    case, load = case_of_number(number)
-    logs = []
-    for shuffle in (0, 7):
-        run = reference(case, load, 3, log=True, shuffle=shuffle)
-        run.advance(200)
-        logs.append(run.log())
-    for one, two in zip(*logs, strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 def test_rising_computed_from_numbers_is_that_of_the_table(engine_name):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from flitlab.models.application import matching, scratch
 from flitlab.models.application.matching import DTYPES, ProgramError, check, match
 from flitlab.models.application.order import busiest, check_order, earliest
-from flitlab.models.application.program import CALC, RECV, SEND, Program, Step
+from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.application.stored import read_program, write_program
 from flitlab.models.registry import SpecError, make
 from flitlab.sim.cli import main
@@ -31,14 +31,14 @@ EAGER = 1 << 40
 
 def brute_force_match(made: Program) -> np.ndarray:
     partner = np.full(made.operations, -1)
-    ends = defaultdict(lambda: {SEND: [], RECV: []})
+    ends = defaultdict(lambda: {Op.SEND: [], Op.RECV: []})
     for o in range(made.operations):
         here, there = int(made.rank[o]), int(made.peer[o])
-        if made.kind[o] != CALC:
-            pair = (here, there) if made.kind[o] == SEND else (there, here)
+        if made.kind[o] != Op.CALC:
+            pair = (here, there) if made.kind[o] == Op.SEND else (there, here)
             ends[(*pair, int(made.tag[o]))][int(made.kind[o])].append(o)
     for both in ends.values():
-        partner[both[SEND]], partner[both[RECV]] = both[RECV], both[SEND]
+        partner[both[Op.SEND]], partner[both[Op.RECV]] = both[Op.RECV], both[Op.SEND]
     return partner
 
 
@@ -55,29 +55,29 @@ def test_matching_is_that_of_lists(made, block):
 @settings(deadline=None)
 @given(programs(), st.data())
 def test_what_is_left_over_is_named(made, data):
-    messages = np.flatnonzero(made.kind != CALC)
+    messages = np.flatnonzero(made.kind != Op.CALC)
     if not len(messages):
         return
     gone = data.draw(st.sampled_from(messages.tolist()))
-    pair = (made.rank[gone], made.peer[gone]) if made.kind[gone] == SEND else (made.peer[gone], made.rank[gone])
+    pair = (made.rank[gone], made.peer[gone]) if made.kind[gone] == Op.SEND else (made.peer[gone], made.rank[gone])
     kind = made.kind.copy()
-    kind[gone] = CALC
+    kind[gone] = Op.CALC
     with pytest.raises(ProgramError) as caught:
         match(made.start, kind, made.peer, made.tag)
     sent, tag = f"rank {pair[0]} sends (\\d+) to rank {pair[1]}", made.tag[gone]
     counts = re.search(f"{sent} with tag {tag}, which receives (\\d+)", str(caught.value))
-    assert int(counts[1]) - int(counts[2]) == (-1 if made.kind[gone] == SEND else 1)
+    assert int(counts[1]) - int(counts[2]) == (-1 if made.kind[gone] == Op.SEND else 1)
     (left,) = caught.value.operations
-    assert (made.kind[left], made.tag[left]) == (RECV if made.kind[gone] == SEND else SEND, tag)
+    assert (made.kind[left], made.tag[left]) == (Op.RECV if made.kind[gone] == Op.SEND else Op.SEND, tag)
 
 
 def test_rank_that_does_not_exist():
     with pytest.raises(ProgramError, match=r"operation 1 of rank 0 sends to rank 2; ranks are 0\.\.1"):
-        program([[(CALC, 5, -1, 0, 0, []), (SEND, 5, 2, 0, 0, [])], []])
+        program([[(Op.CALC, 5, -1, 0, 0, []), (Op.SEND, 5, 2, 0, 0, [])], []])
 
 
 def tampered(**arrays) -> Program:
-    made = program([[(CALC, 5, -1, 0, 0, []), (SEND, 9, 1, 0, 0, [(0, 0)])], [(RECV, 9, 0, 0, 0, [])]])
+    made = program([[(Op.CALC, 5, -1, 0, 0, []), (Op.SEND, 9, 1, 0, 0, [(0, 0)])], [(Op.RECV, 9, 0, 0, 0, [])]])
     check(made)
     return replace(made, **{name: np.array(value, DTYPES[name]) for name, value in arrays.items()})
 
@@ -118,11 +118,11 @@ def graph_of(made: Program, rendezvous: int, hold, latency, request, consent, le
     for o in range(made.operations):
         other, late = int(made.partner[o]), made.amount[o] > rendezvous
         edge((o, "ready"), (o, "done"), hold[o])
-        if made.kind[o] == SEND and late:
+        if made.kind[o] == Op.SEND and late:
             edge((o, "ready"), (o, "done"), hold[o] + request[o] + consent[o] + latency[o])
             edge((other, "ready"), (o, "done"), consent[o] + latency[o])
             edge((o, "done"), (other, "done"), hold[other])
-        elif made.kind[o] == SEND:
+        elif made.kind[o] == Op.SEND:
             edge((o, "ready"), (o, "done"), hold[o] + leaving[o])
             edge((o, "done"), (other, "done"), latency[o] - leaving[o] + hold[other])
         for waiting in made.successor[made.after[o] : made.after[o + 1]].tolist():
@@ -158,7 +158,7 @@ def test_times_and_cycles_are_those_of_networkx(made, rendezvous, seed):
         tail[event] = max((tail[p] + d["weight"] for p, _, d in reverse.in_edges(event, data=True)), default=0.0)
     for o in range(made.operations):
         assert times.finish[o] == longest[o, "done"] and times.tail[o] == tail[o, "done"]
-        begin = longest[o, "done"] - costs[0][o] if made.kind[o] == RECV else longest[o, "ready"]
+        begin = longest[o, "done"] - costs[0][o] if made.kind[o] == Op.RECV else longest[o, "ready"]
         assert times.start[o] == begin
     if made.operations:
         assert times.finish[times.path[-1]] == times.makespan
@@ -166,8 +166,8 @@ def test_times_and_cycles_are_those_of_networkx(made, rendezvous, seed):
 
 
 def test_waiting_cycle_is_told():
-    one = [(SEND, 900, 1, 7, 0, []), (RECV, 900, 1, 7, 0, [(0, 0)])]
-    other = [(SEND, 900, 0, 7, 0, []), (RECV, 900, 0, 7, 0, [(0, 0)])]
+    one = [(Op.SEND, 900, 1, 7, 0, []), (Op.RECV, 900, 1, 7, 0, [(0, 0)])]
+    other = [(Op.SEND, 900, 0, 7, 0, []), (Op.RECV, 900, 0, 7, 0, [(0, 0)])]
     made = program([one, other])
     check_order(made, 900)
     with pytest.raises(ProgramError) as caught:
@@ -180,7 +180,7 @@ def test_waiting_cycle_is_told():
 
 
 def test_processor_that_does_all_bounds_the_makespan():
-    made = program([[(CALC, 10, -1, 0, 0, []), (CALC, 20, -1, 0, 0, []), (CALC, 5, -1, 0, 1, [(1, 0)])]])
+    made = program([[(Op.CALC, 10, -1, 0, 0, []), (Op.CALC, 20, -1, 0, 0, []), (Op.CALC, 5, -1, 0, 1, [(1, 0)])]])
     hold = made.amount.astype(float)
     times = earliest(made, EAGER, hold, hold, hold, hold)
     assert times.makespan == 25
@@ -261,7 +261,7 @@ def test_other_processes_open_the_folder_themselves(tmp_path):
     assert folder.name.encode() in sent and b"successor" not in sent
     assert pickle.loads(sent).content_hash == stored.content_hash
     assert pickle.loads(pickle.dumps(other)).notes == {"of": "another"}
-    write_program(program([[(CALC, 1, -1, 0, 0, [])]]), folder)
+    write_program(program([[(Op.CALC, 1, -1, 0, 0, [])]]), folder)
     with pytest.raises(SpecError, match="has changed since the run began"):
         pickle.loads(sent)
 

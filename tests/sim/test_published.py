@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.config.reporting import PublishedConfig
-from flitlab.sim.config.study import read
-from flitlab.sim.experiment.published import compare
+from flitlab.sim.experiment.published import Verdict, compare
 
 ROWS = [
     {"topology.kind": "rrg", "topology.n": 10, "aspl": 2.2, "bound": 2.0, "ok": True, "diameter": 3},
@@ -18,7 +18,7 @@ ROWS = [
 ]
 
 
-def measured(rows=ROWS, **entry):
+def measured(rows=ROWS, full_size=None, **entry):
     """The row of published.csv of one entry."""
     cases = [
         SimpleNamespace(label=f"{i}", keys={key: row[key] for key in ("topology.kind", "topology.n")})
@@ -26,7 +26,7 @@ def measured(rows=ROWS, **entry):
     ]
     rows = [{"scenario": f"{i}", **row} for i, row in enumerate(rows)]
     entry = PublishedConfig(where="x", **{"value": 1, **entry})
-    (found,) = compare(SimpleNamespace(published=[entry], cases=cases), rows, [])
+    (found,) = compare(SimpleNamespace(published=[entry], cases=cases), rows, [], {"x": full_size})
     return found
 
 
@@ -158,3 +158,14 @@ def test_mistakes(entry, mistake, tmp_path):
     with pytest.raises(ConfigError) as caught:
         read(tmp_path / "c.yaml")
     assert f"published[0]{mistake}" in str(caught.value.errors[0])
+
+
+@pytest.mark.parametrize("full_size", [None, *Verdict])
+@pytest.mark.parametrize("entry", [{"value": 2.6}, {"value": 3}, {"value": 2, "compare": "at_least"}])
+def test_a_quick_version_does_not_contradict_the_verdict_at_full_size(full_size, entry):
+    """Mean 2.6 against 2.6, 3 and at least 2: verdicts of opposite outcome are not comparable, all others stay."""
+    entry = {"scenario": {"kind": "rrg"}, "quantity": "aspl", "over": "mean", **entry}
+    alone, beside = measured(**entry)["verdict"], measured(full_size=full_size, **entry)["verdict"]
+    opposite = full_size is not None and (alone.agrees, alone.differs) == (full_size.differs, full_size.agrees)
+    assert beside == (Verdict.NOT_COMPARABLE if opposite else alone)
+    assert alone.agrees != alone.differs

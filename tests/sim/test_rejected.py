@@ -4,8 +4,8 @@
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 MESH = "topology: {kind: mesh, dims: [2, 2]}\n"
 

@@ -8,8 +8,9 @@ import pytest
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.experiment import relative
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.report.figures.metrics.series import chart
 from flitlab.sim.report.figures.metrics.specification import plots_of
@@ -31,7 +32,7 @@ def theta(topology):
 
 
 def test_the_mean_of_the_ratios_and_its_interval(study, tmp_path):
-    report = run(study(), tmp_path / "out", 1)
+    report = run(study(), tmp_path / "out")
     (row,) = report.metrics
     cube = {"kind": "hypercube", "dim": 3, "host_capacity": float("inf")}
     given = theta(make("topology", **cube).build())
@@ -52,12 +53,12 @@ def test_where_the_equipment_leaves_no_choice_the_ratio_is_one(study, tmp_path):
     text = CONFIG.replace("{kind: hypercube, dim: 3,", "{kind: file, path: k5.txt, format: edgelist, directed: false,")
     edges = "".join(f"{a} {b}\n" for a in range(5) for b in range(a))
     (tmp_path / "k5.txt").write_text(edges)
-    (row,) = run(study(text.replace("longest_matching", "all_to_all")), tmp_path / "out", 1).metrics
+    (row,) = run(study(text.replace("longest_matching", "all_to_all")), tmp_path / "out").metrics
     assert row["relative"] == pytest.approx(1, abs=1e-6) and row["relative_ci95"] == pytest.approx(0, abs=1e-6)
 
 
 def test_resumed_draw_by_draw(study, tmp_path, monkeypatch):
-    first = run(study(), tmp_path / "out", 1).metrics
+    first = run(study(), tmp_path / "out").metrics
     files = sorted((tmp_path / "out/draws").iterdir())
     assert len(files) == 3
     files[1].unlink()
@@ -68,8 +69,8 @@ def test_resumed_draw_by_draw(study, tmp_path, monkeypatch):
         return real(network, spec)
 
     monkeypatch.setattr(relative, "theta_of", counted)
-    assert run(study(), tmp_path / "out", 1).metrics == first and len(seeds) == 1
-    assert run(study(sets=["relative.draws=4"]), tmp_path / "out", 1).exit_code == 0 and seeds[1:] == [4]
+    assert run(study(), tmp_path / "out").metrics == first and len(seeds) == 1
+    assert run(study(sets=["relative.draws=4"]), tmp_path / "out").exit_code == 0 and seeds[1:] == [4]
 
 
 def test_a_draw_that_fails_leaves_the_ratio_out_and_is_tried_again(study, tmp_path, monkeypatch):
@@ -80,16 +81,16 @@ def test_a_draw_that_fails_leaves_the_ratio_out_and_is_tried_again(study, tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(relative, "theta_of", sometimes)
-        report = run(study(), tmp_path / "out", 1)
+        report = run(study(), tmp_path / "out")
     assert report.exit_code == 1 and "random graph 2: too hard" in report.problems[0]
     assert "relative" not in report.metrics[0] and report.metrics[0]["mcf"] == pytest.approx(1)
-    assert run(study(), tmp_path / "out", 1).exit_code == 0
+    assert run(study(), tmp_path / "out").exit_code == 0
 
 
 @pytest.mark.long
 def test_any_number_of_processes_gives_the_same_bytes(study, tmp_path):
     for jobs in (1, 2):
-        run(study(), tmp_path / str(jobs), jobs)
+        run(study(), tmp_path / str(jobs), RunOptions(jobs))
     assert (tmp_path / "1/metrics.csv").read_bytes() == (tmp_path / "2/metrics.csv").read_bytes()
 
 
@@ -117,7 +118,7 @@ def test_other_ceilings_than_the_concurrent_flow_can_be_compared(study, tmp_path
     """Over the ways of a routing on both sides; the random graphs are those of the other ceiling."""
     text = CONFIG.replace("draws: 3}", "draws: 3, by: mcf_paths}").replace("kind: mcf,", "kind: mcf_paths,")
     text += "routing: {kind: ksp, k: 2}\n"
-    row = run(study(text), tmp_path / "paths", 1).metrics[0]
+    row = run(study(text), tmp_path / "paths").metrics[0]
     topology = make("topology", kind="hypercube", dim=3, host_capacity=float("inf")).build()
     ratios = []
     for seed in (1, 2, 3):
@@ -125,7 +126,7 @@ def test_other_ceilings_than_the_concurrent_flow_can_be_compared(study, tmp_path
         random = random.with_hosts(1, float("inf"))
         ratios.append(over_two_paths(topology) / over_two_paths(random))
     assert row["relative"] == pytest.approx(sum(ratios) / 3, rel=1e-5)
-    fair = run(study(text.replace("mcf_paths", "mmf").replace(", method: exact", "")), tmp_path / "mmf", 1).metrics[0]
+    fair = run(study(text.replace("mcf_paths", "mmf").replace(", method: exact", "")), tmp_path / "mmf").metrics[0]
     assert fair["theta"] == fair["mmf"] > 0 and fair["relative"] > 0
     with pytest.raises(ConfigError, match="the paths of a routing"):
         study(text.replace("routing: {kind: ksp, k: 2}\n", ""))

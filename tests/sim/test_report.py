@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from flitlab.models.registry import make
 from flitlab.sim.cli import main
+from flitlab.sim.config.reporting import OutputsConfig
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report import html
@@ -135,6 +136,10 @@ def test_draw_writes_png_and_svg_of_each_kind(run):
     assert all(path.parent == run / "figures" and path.stat().st_size > 5000 for path in written)
 
 
+def test_the_figures_of_a_run_are_those_whose_files_say_so():
+    assert OutputsConfig().figures == sorted(name for name, kind in registered().items() if kind.usual)
+
+
 def test_same_bytes_twice(run):
     first = [path.read_bytes() for path in figures.draw(run, ["latency_load"])]
     assert first == [path.read_bytes() for path in figures.draw(run, ["latency_load"])]
@@ -147,8 +152,12 @@ def test_unknown_kind_lists_the_right_ones(run):
 
 
 @pytest.mark.parametrize(
-    "kind", [name for name, kind in registered().items() if "packets" in kind.of and name != "throughput_time"]
-)
+    "kind",
+    [
+        name for name, kind in registered().items()
+        if "packets" in kind.of and not kind.is_whole and name != "throughput_time"
+    ],
+)  # fmt: skip
 def test_one_curve_per_scenario_and_a_key(run, kind):
     drawn = figure(run, kind)
     assert len(lines(drawn, "curve")) == 2 * (3 if kind == "percentiles" else 1)

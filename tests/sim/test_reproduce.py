@@ -14,13 +14,13 @@ from markdown_it import MarkdownIt
 
 from flitlab.sim.cli import main
 from flitlab.sim.config.reporting import PublishedConfig
+from flitlab.sim.experiment.pool import Shard
 from flitlab.sim.experiment.published import Claim, Verdict
 from flitlab.sim.experiment.scoreboard import run as row_run
 from flitlab.sim.experiment.scoreboard.file import NoRowsError, RowFile, row_files, selected
 from flitlab.sim.experiment.scoreboard.record import RECORD, DamagedRecord, Ran, decides, load_record, save_record
 from flitlab.sim.experiment.scoreboard.rows import Row, Score, Value, rows_of
 from flitlab.sim.experiment.scoreboard.run import shard_of
-from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.report import reproduction
 from tests import ROOT
 
@@ -101,6 +101,26 @@ def test_all_rows_run_and_a_failing_one_does_not_keep_the_others(rows, capsys):
     assert "## abc-f2" in page() and "**differs: unexplained** | 1 |" in page() and "1. Counted &lt;wrong>" in page()
     assert re.search(r"!\[.+\]\(../figures/reproduction/abc-f1.png\)", page())
     assert Path("out/figures/reproduction/abc-f1.png").exists() and "unknown topology" in page("reproduction/xyz")
+
+
+def test_a_quick_version_prints_no_verdict_that_the_full_size_contradicts(tmp_path, capsys):
+    """Kautz graphs of degree 2 (quick) have 6 switches and of degree 3 have 12: published are 6, 12 and 7."""
+    rows = tmp_path / "configs/paper"
+    rows.mkdir(parents=True)
+    for n, published in enumerate((6, 12, 7), 1):
+        (rows / f"abc-f{n}.yaml").write_text(row(n, 3, published))
+    assert reproduce(rows, "--full", out=str(tmp_path / "docs")) == 0
+    assert [value.verdict for row in rows_of(row_files(rows), record(tmp_path / "docs")) for value in row.values] == [
+        Verdict.UNEXPLAINED, Verdict.AGREES, Verdict.UNEXPLAINED
+    ]  # fmt: skip
+    assert reproduce(rows) == 0
+    expected = [Verdict.NOT_COMPARABLE, Verdict.NOT_COMPARABLE, Verdict.UNEXPLAINED]
+    assert [value.verdict for row in rows_of(row_files(rows), record()) for value in row.values] == expected
+    for n, one in enumerate(expected, 1):
+        capsys.readouterr()
+        assert main([str(rows / f"abc-f{n}.yaml"), "--quick", "--out", f"run{n}", "--jobs", "1"]) == 0
+        assert one in capsys.readouterr().out
+        assert json.loads(Path(f"run{n}/manifest.json").read_text())["published"][0]["verdict"] == one
 
 
 def test_all_that_a_file_says_is_on_the_page(rows):

@@ -10,8 +10,9 @@ import yaml
 from flitlab.models.registry import names
 from flitlab.sim.api import Experiment
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import Study, labels_of, read, swept
+from flitlab.sim.config.case import Study, labels_of, swept
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

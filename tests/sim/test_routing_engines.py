@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from flitlab.models.routing import minimal
 from flitlab.models.routing.certificate import certify
-from flitlab.models.rules.tables import DIGITS, ESCAPE_VC, TABLE
+from flitlab.models.rules.tables import ESCAPE_VC, RouteForm
 from flitlab.models.rules.vc import vc_score
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.models.test_routing import walk
 from tests.scenarios import TIMES, build, reference, scenario, vct_scenarios, wormhole_scenarios
@@ -39,7 +39,7 @@ def test_packets_take_their_routes_in_closed_form_time(engine_name, mode, routin
     assert len(log.identity) > 60
     created, hosts = arrivals(case, 0.002, 5), topology.hosts
     alone = 0
-    for identity, delivered, hops in zip(*log, strict=True):
+    for identity, delivered, hops in zip(*log[:3], strict=True):
         sequence, source = divmod(int(identity), hosts)
         tick, destination = created[source][sequence]
         _, channels = walk(topology, case.routes, source, destination, sequence, seed=5)
@@ -90,9 +90,9 @@ def test_policies_without_cycles_save_a_ring(engine_name, mode):
         )  # fmt: skip
         run = start(engine_name, case, 1.0, 1)
         run.advance(1500)
-        half = run.scalars()[DELIVERED_PACKETS]
+        half = run.scalars()[Scalar.DELIVERED_PACKETS]
         run.advance(3000)
-        delivered[policy] = (run.scalars()[DELIVERED_PACKETS] - half, run.deadlocked())
+        delivered[policy] = (run.scalars()[Scalar.DELIVERED_PACKETS] - half, run.deadlocked())
     assert delivered.pop("any") == (0, True)
     for policy, (packets, stuck) in delivered.items():
         assert packets > 100, policy
@@ -120,7 +120,7 @@ def test_minimal_gives_the_same_packets_where_a_table_would_be_too_large(monkeyp
     table = scenario(topology, routing={"kind": "minimal", "select": select})
     monkeypatch.setattr(minimal, "MOST_IN_TABLE", 19)
     computed = scenario(topology, routing={"kind": "minimal", "select": select})
-    assert (table.routes.form, computed.routes.form) == (TABLE, DIGITS)
+    assert (table.routes.form, computed.routes.form) == (RouteForm.TABLE, RouteForm.DIGITS)
     assert table.routes.hops_max == computed.routes.hops_max
     assert table.switching == computed.switching
     for one, two in zip(log_of("compiled", table), log_of("compiled", computed), strict=True):
@@ -131,7 +131,7 @@ def test_minimal_has_a_table_of_what_cannot_be_computed(monkeypatch):
     monkeypatch.setattr(minimal, "MOST_IN_TABLE", 7)
     escape = {"select": "adaptive", "vc_policy": "escape"}
     for topology, more in ((build("rrg", n=8, degree=3), {}), (build("hypercube", dim=3), escape)):
-        assert scenario(topology, routing={"kind": "minimal"} | more, vcs=4).routes.form == TABLE
+        assert scenario(topology, routing={"kind": "minimal"} | more, vcs=4).routes.form == RouteForm.TABLE
 
 
 @pytest.mark.long
@@ -153,7 +153,7 @@ def test_escape_channels_keep_long_packets_moving(mode, flits):
             run, last = start("compiled", case, 1.0, vcs), 0
             for tick in range(1000, 10001, 1000):
                 run.advance(tick)
-                delivered = run.scalars()[DELIVERED_PACKETS]
+                delivered = run.scalars()[Scalar.DELIVERED_PACKETS]
                 assert delivered > last
                 last = delivered
             assert not run.deadlocked()

@@ -20,7 +20,7 @@ from flitlab.fluid.ceilings import Ceiling
 from flitlab.fluid.certificate import Certificate
 from flitlab.fluid.crosscheck import FlowCount
 from flitlab.models.pairs import PairCounts
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.experiment import runner, task
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -61,7 +61,9 @@ class Fakes:
         flits = np.full((n, n), self.delivered) * (1 - np.eye(n, dtype=int))
         some = FlowCount(PairCounts.of_table(n, flits), np.zeros(hosts, int), np.zeros(hosts, int))
         none = FlowCount(PairCounts.none(n), np.zeros(hosts, int), np.zeros(hosts, int))
-        return SimpleNamespace(row=row, detail={}, delivered=some, present=none, window=100, capacity=None)
+        return SimpleNamespace(
+            row=row, detail={}, delivered=some, present=none, window=100, capacity=None, parts=(), limited=False
+        )
 
     def compute(self, scenario, specs, loads, **more):
         kinds = [spec.kind for spec in specs]
@@ -88,7 +90,7 @@ def run(tmp_path, fakes):
 
     def go(text=CONFIG, folder="run", sets=()):
         (tmp_path / "c.yaml").write_text(text)
-        return runner.run(read(tmp_path / "c.yaml", sets), tmp_path / folder, jobs=1)
+        return runner.run(read(tmp_path / "c.yaml", sets), tmp_path / folder)
 
     return go
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment import points as points_module
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.experiment.saturation import LOWER_DRAWS, UPPER_DRAWS, bisect, curve, highest_load, search
 from flitlab.sim.measure.measure import measure
@@ -306,7 +307,16 @@ def networks(monkeypatch):
         measured = row(load, seed, point, min_flow_ratio=min(1, point / load), jain=0.9, ticks=400, **probed)
         del measured["load"], measured["seed"]
         return Outcome(
-            SimpleNamespace(row=measured, detail={}, delivered=none, present=none, window=400, capacity=None)
+            SimpleNamespace(
+                row=measured,
+                detail={},
+                delivered=none,
+                present=none,
+                window=400,
+                capacity=None,
+                parts=(),
+                limited=False,
+            )
         )
 
     monkeypatch.setattr(points_module, "solve_point", solve)
@@ -350,7 +360,7 @@ def test_fresh_draws_are_run_until_verdicts_differ(verdicts, runs, together):
 
 
 def test_a_search_of_every_scenario_and_seed(study, networks, tmp_path):
-    report = run(study(), tmp_path / "out", 1)
+    report = run(study(), tmp_path / "out")
     assert report.exit_code == 0
     minimal, deflection = table(tmp_path / "out")
     assert float(minimal["saturation"]) == pytest.approx(0.3115, rel=0.005)
@@ -376,41 +386,41 @@ def test_a_search_of_every_scenario_and_seed(study, networks, tmp_path):
 
 
 def test_a_search_resumes_point_by_point(study, networks, tmp_path):
-    run(study(), tmp_path / "out", 1)
+    run(study(), tmp_path / "out")
     names = ("results.csv", "saturation.csv", "saturation_seeds.csv")
     before = {name: (tmp_path / "out" / name).read_bytes() for name in names}
     networks.clear()
     files = sorted((tmp_path / "out" / "points").iterdir())
     files[3].unlink(), files[8].unlink()
-    run(study(), tmp_path / "out", 1)
+    run(study(), tmp_path / "out")
     assert len(networks) == 2
     assert {name: (tmp_path / "out" / name).read_bytes() for name in names} == before
 
 
 def test_a_finer_search_goes_on_from_a_coarse_one(study, networks, tmp_path):
-    run(study(), tmp_path / "out", 1)
+    run(study(), tmp_path / "out")
     coarse = len(networks)
     networks.clear()
-    run(study(sets=["loads.saturation.tolerance=0.005"]), tmp_path / "out", 1)
+    run(study(sets=["loads.saturation.tolerance=0.005"]), tmp_path / "out")
     assert 0 < len(networks) < coarse
 
 
 def test_the_experiment_is_a_search_besides_the_loads_that_are_given(study, networks, tmp_path):
     text = CONFIG.replace("loads: {saturation: {tolerance: 0.02}}", "experiment: saturation\nloads: [0.1, 0.35]")
-    report = run(study(text), tmp_path / "out", 1)
+    report = run(study(text), tmp_path / "out")
     assert {0.1, 0.35} <= {row["load"] for row in report.results}
     rows = [row for row in report.results if row["load"] in (0.1, 0.35)]
     assert rows and all(row.get("resolution") is None for row in rows)
-    alone = run(study(text.replace("loads: [0.1, 0.35]\n", "")), tmp_path / "alone", 1)
+    alone = run(study(text.replace("loads: [0.1, 0.35]\n", "")), tmp_path / "alone")
     assert table(tmp_path / "out") == table(tmp_path / "alone") and len(alone.results) == len(report.results) - 8
     none = CONFIG.replace("loads: {saturation: {tolerance: 0.02}}", "experiment: saturation")
     assert study(none).cases[0].placing.tolerance == 0.01
-    again = run(study((tmp_path / "out" / "config.resolved.yaml").read_text()), tmp_path / "again", 1)
+    again = run(study((tmp_path / "out" / "config.resolved.yaml").read_text()), tmp_path / "again")
     assert [row["accepted"] for row in again.results] == [row["accepted"] for row in report.results]
 
 
 def test_an_adaptive_curve_has_the_same_loads_for_every_seed(study, networks, tmp_path):
-    report = run(study(sets=["loads={adaptive: {points: 9}}"]), tmp_path / "out", 1)
+    report = run(study(sets=["loads={adaptive: {points: 9}}"]), tmp_path / "out")
     loads = {
         seed: {r["load"] for r in report.results if r["seed"] == seed and r["routing"] == "minimal"} for seed in (1, 2)
     }
@@ -428,7 +438,7 @@ def test_a_point_that_fails_ends_its_search_only(study, networks, tmp_path, monk
         return Outcome(problem="no luck") if seed == 2 else real(file, engine, load, seed, *rest)
 
     monkeypatch.setattr(points_module, "solve_point", fails)
-    report = run(study(), tmp_path / "out", 1)
+    report = run(study(), tmp_path / "out")
     assert report.exit_code == 1 and len(report.problems) == 2
     assert {row["seed"] for row in report.tables["saturation_seeds.csv"]} == {1}
 
@@ -450,7 +460,7 @@ def test_loads_at_which_draws_differ_are_inside_the_bracket_and_in_the_note(stud
 
     monkeypatch.setattr(points_module, "solve_point", collapses)
     sets = ["seeds=[1]", "routing={kind: minimal}"]
-    run(study(sets=sets), tmp_path / "out", 1)
+    run(study(sets=sets), tmp_path / "out")
     (one,) = table(tmp_path / "out")
     rows = table(tmp_path / "out", "results.csv")
     assert len({row["load"] for row in rows}) == len(rows)
@@ -461,7 +471,7 @@ def test_loads_at_which_draws_differ_are_inside_the_bracket_and_in_the_note(stud
         f"bistable: at loads from {min(differ):.4g} to {max(differ):.4g}, throughput collapses in some runs only"
     )
     networks.clear()
-    run(study(sets=sets), tmp_path / "out", 1)
+    run(study(sets=sets), tmp_path / "out")
     assert not networks
 
 
@@ -476,17 +486,17 @@ def test_a_search_that_is_interrupted_has_no_efficiency(study, networks, tmp_pat
         return Outcome(problem="no luck") if len(calls) == 5 else real(*arguments)
 
     monkeypatch.setattr(points_module, "solve_point", fails)
-    run(study(sets=["seeds=[1]", "routing={kind: minimal}"]), tmp_path / "out", 1)
+    run(study(sets=["seeds=[1]", "routing={kind: minimal}"]), tmp_path / "out")
     (one,) = table(tmp_path / "out")
     assert one["saturation"] == one["efficiency"] == one["ci95"] == "" and "has not ended" in one["note"]
     assert 0 < float(one["lower"]) < 0.311 < float(one["upper"])
     assert {row["searched"] for row in table(tmp_path / "out", "results.csv")} == {"False"}
-    run(study(sets=["seeds=[1]", "routing={kind: minimal}"]), tmp_path / "out", 1)
+    run(study(sets=["seeds=[1]", "routing={kind: minimal}"]), tmp_path / "out")
     assert float(table(tmp_path / "out")[0]["efficiency"]) > 0
 
 
 def test_sweeps_have_a_saturation_table_too(study, networks, tmp_path):
-    run(study(sets=["loads={from: 0.1, to: 0.7, step: 0.1}"]), tmp_path / "out", 1)
+    run(study(sets=["loads={from: 0.1, to: 0.7, step: 0.1}"]), tmp_path / "out")
     minimal, deflection = table(tmp_path / "out")
     assert float(minimal["saturation"]) == pytest.approx(0.3115)
     assert float(minimal["lower"]) == pytest.approx(0.3) and float(minimal["upper"]) == pytest.approx(0.4)
@@ -497,7 +507,7 @@ def test_sweeps_have_a_saturation_table_too(study, networks, tmp_path):
 def test_any_number_of_processes_finds_the_same(study, tmp_path):
     for jobs in (1, 2):
         sets = ["engine=reference", "loads.saturation.tolerance=0.3", "measure.ticks=200"]
-        run(study(sets=sets), tmp_path / str(jobs), jobs)
+        run(study(sets=sets), tmp_path / str(jobs), RunOptions(jobs))
     for name in ("saturation.csv", "saturation_seeds.csv", "ceilings.csv"):
         one, two = (table(tmp_path / folder, name) for folder in "12")
         assert [{k: v for k, v in row.items() if k != "seconds"} for row in one] == [
@@ -512,7 +522,7 @@ def test_precision_that_was_not_reached_is_said(study, tmp_path):
         "measure={warmup: 50, ticks: 400, ci: 0.5, max_ticks: 400}",
         "engine=reference",
     ]
-    report = run(study(sets=sets), tmp_path / "out", 1)
+    report = run(study(sets=sets), tmp_path / "out")
     for found in report.results:
         assert found["precise"] == (found["latency_ci95"] <= 0.5 * found["latency_mean"])
     assert {row["precise"] for row in table(tmp_path / "out", "results.csv")} <= {"True", "False"}

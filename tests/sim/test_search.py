@@ -8,9 +8,10 @@ import pytest
 
 from flitlab.fluid.reach import reaches
 from flitlab.models.registry import make
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.experiment import search
 from flitlab.sim.experiment.network import build, is_drawn, redrawn
+from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import run
 
 CONFIG = """\
@@ -59,7 +60,7 @@ def table(folder):
 
 
 def test_the_value_found_is_what_trying_all_draws_says(study, tmp_path):
-    report = run(study(), tmp_path / "out", 1)
+    report = run(study(), tmp_path / "out")
     found = report.metrics[0]["found"]
 
     def theta_reached(hosts, draw):
@@ -76,7 +77,7 @@ def test_the_value_found_is_what_trying_all_draws_says(study, tmp_path):
 
 
 def test_resumed_network_by_network(study, tmp_path, monkeypatch):
-    first = run(study(), tmp_path / "out", 1)
+    first = run(study(), tmp_path / "out")
     before = (tmp_path / "out/probes.csv").read_bytes()
     files = sorted((tmp_path / "out/probes").iterdir())
     files[0].unlink()
@@ -87,7 +88,7 @@ def test_resumed_network_by_network(study, tmp_path, monkeypatch):
         return real(*arguments)
 
     monkeypatch.setattr(search, "reaches_theta", counted)
-    again = run(study(), tmp_path / "out", 1)
+    again = run(study(), tmp_path / "out")
     assert len(calls) == 1 and again.metrics == first.metrics
     assert _without_seconds(tmp_path / "out/probes.csv") == _without_seconds(before)
 
@@ -100,23 +101,23 @@ def _without_seconds(given):
 @pytest.mark.long
 def test_any_number_of_processes_tries_the_same(study, tmp_path):
     for jobs in (1, 2):
-        run(study(), tmp_path / str(jobs), jobs)
+        run(study(), tmp_path / str(jobs), RunOptions(jobs))
     assert _without_seconds(tmp_path / "1/probes.csv") == _without_seconds(tmp_path / "2/probes.csv")
 
 
 def test_a_share_of_the_draws_may_be_enough(study, tmp_path):
-    strict = run(study(), tmp_path / "strict", 1).metrics[0]["found"]
-    lax = run(study(sets=["search.share=0.5"]), tmp_path / "lax", 1).metrics[0]["found"]
+    strict = run(study(), tmp_path / "strict").metrics[0]["found"]
+    lax = run(study(sets=["search.share=0.5"]), tmp_path / "lax").metrics[0]["found"]
     assert lax > strict
 
 
 def test_bounds_and_what_cannot_be_built_are_said(study, tmp_path):
     text = CONFIG.replace("until: 1.0", "until: 0.01")
-    (row,) = run(study(text), tmp_path / "free", 1).metrics
+    (row,) = run(study(text), tmp_path / "free").metrics
     assert f"{row['found'] + 1} cannot be built" in row["search_note"]
-    (row,) = run(study(text.replace("vary", "to: 9, vary")), tmp_path / "to", 1).metrics
+    (row,) = run(study(text.replace("vary", "to: 9, vary")), tmp_path / "to").metrics
     assert (row["found"], row["search_note"]) == (9, "the last value that was allowed")
-    (row,) = run(study(text.replace("until: 0.01", "until: 99")), tmp_path / "none", 1).metrics
+    (row,) = run(study(text.replace("until: 0.01", "until: 99")), tmp_path / "none").metrics
     assert row["found"] is None and row["search_note"] == "no value reaches it"
 
 
@@ -125,7 +126,7 @@ def test_one_draw_is_enough_where_nothing_is_drawn(study, tmp_path):
         "experiment: search\ntopology: {kind: torus, dims: [4, 4], host_capacity: .inf}\n"
         "traffic: {kind: all_to_all}\nsearch: {vary: 'topology.dims[0]', until: 1.0, to: 12}\n"
     )
-    (row,) = run(study(text), tmp_path / "out", 1).metrics
+    (row,) = run(study(text), tmp_path / "out").metrics
     assert {probe["draw"] for probe in table(tmp_path / "out")} == {"0"}
     network = {"topology": {"kind": "torus", "dims": [row["found"], 4], "host_capacity": float("inf")}}
     network["traffic"] = {"kind": "all_to_all"}
@@ -139,7 +140,7 @@ def test_a_network_that_cannot_be_solved_ends_its_search_only(study, tmp_path, m
         return search.Outcome(problem="too hard")
 
     monkeypatch.setattr(search, "reaches_theta", fails)
-    report = run(study(), tmp_path / "out", 1)
+    report = run(study(), tmp_path / "out")
     assert report.exit_code == 1 and "hosts_total 8: too hard" in report.problems[0]
 
 

@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.experiment.pool import Shard
 from flitlab.sim.experiment.runner import run_shard
-from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import Store, StoreError
 
-CONFIG = """\
+NO_FIGURES = "outputs: {figures: [], html: false}\n"
+
+CONFIG = (
+    """\
 schema: 1
 name: tiny
 topology: {kind: imase, n: 6, degree: 2}
@@ -26,11 +29,14 @@ seeds: [1, 2]
 measure: {warmup: 20, ticks: 60, ci: null}
 ceilings: [bounds, split]
 engine: reference
-outputs: {figures: [], html: false}
 """
+    + NO_FIGURES
+)
 OTHERS = {
     "stop": CONFIG.replace("ci: null", "ci: null, stop_when_saturated: true").replace("0.6]", "0.9, 1.0]"),
-    "saturation": CONFIG.replace("loads: [0.1, 0.3, 0.6]", "loads: {saturation: {tolerance: 0.3}}"),
+    "saturation": CONFIG.replace("loads: [0.1, 0.3, 0.6]", "loads: {saturation: {tolerance: 0.3}}").replace(
+        "engine: reference", "engine: compiled"
+    ),
     "ceilings": "experiment: ceilings\ntopology: {kind: imase, n: {sweep: [5, 6, 7]}, degree: 2}\n"
     "traffic: {kind: uniform}\nceilings: [bounds]\n",
     "metrics": "experiment: metrics\ntopology: {kind: imase, n: {sweep: [5, 6, 7]}, degree: 2}\n",
@@ -94,7 +100,7 @@ def test_folders_of_their_own_are_gathered(config, capsys):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_experiment_can_be_sharded(config, name):
-    Path(config).write_text(OTHERS[name])
+    Path(config).write_text(OTHERS[name] + ("" if "outputs:" in OTHERS[name] else NO_FIGURES))
     assert main([config, "--out", "whole", "--jobs", "1"]) == 0
     for index in (2, 1):
         assert worker(f"{index}/2", "parts") == 0
@@ -108,7 +114,7 @@ def test_shards_write_into_one_folder_at_the_same_time(config):
     reports = {}
 
     def work(index):
-        reports[index] = run_shard(study, Path("parts"), 1, Shard(index, 3))
+        reports[index] = run_shard(study, Path("parts"), Shard(index, 3))
 
     threads = [threading.Thread(target=work, args=(index,)) for index in (1, 2, 3)]
     for thread in threads:

@@ -15,7 +15,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli import main
-from flitlab.sim.config.application import traffic_of
+from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.simgrid.compare import SimGridMissing, by_flow, by_simgrid, python_with_simgrid
 from flitlab.sim.simgrid.plan import plan_of
 from tests.scenarios import build, one_way_ring

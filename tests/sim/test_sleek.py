@@ -8,11 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from flitlab.models.registry import make
-from flitlab.models.rules.spray import layout as at
 from flitlab.models.rules.spray.layout import make_senders
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_timeout, send
 from flitlab.models.transport.fabric import Fabric
-from flitlab.sim.engines.spray import base
+from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
 from tests.sim.test_spray import completed, session
 
 MTU, MSS, SLOW = 4150, 4086, 4
@@ -32,8 +31,8 @@ def test_the_loss_of_the_last_packet_is_found_by_a_probe():
     packets = 12
     of = over_slow_links(packets, room=9, sleek=True)
     found, counters = completed(of)
-    assert counters.link[:, base.DROPS].sum() == counters.flow[0, base.RESENT] == 1
-    assert counters.flow[0, base.TIMEOUTS] == 0
+    assert counters.link[:, LinkCount.DROPS].sum() == counters.flow[0, FlowCount.RESENT] == 1
+    assert counters.flow[0, FlowCount.TIMEOUTS] == 0
     link, control = of.ticks(1e-6), 64
     there, back = (2 * (size + SLOW * size) + 4 * link for size in (MTU, control))
     trip, probe = there + back, 2 * back
@@ -41,9 +40,9 @@ def test_the_loss_of_the_last_packet_is_found_by_a_probe():
     waits = of.rules.rtt0 + int(
         of.rules.target
     )  # the network's round trip, of links as fast as hosts, is less than any
-    assert counters.flow[0, base.FINISHED] == known + waits + probe + trip
+    assert counters.flow[0, FlowCount.FINISHED] == known + waits + probe + trip
     later, counters = completed(over_slow_links(packets, room=9))
-    assert counters.flow[0, base.TIMEOUTS] == 1
+    assert counters.flow[0, FlowCount.TIMEOUTS] == 1
     assert later[0] > found[0]
 
 
@@ -67,29 +66,29 @@ def acknowledge(rules, senders, number, missing, now):
 def test_packets_count_as_lost_when_one_and_a_half_windows_came_beyond_them(sleek):
     rules, senders = begun(sleek=sleek)
     seq = senders.seq[0]
-    sent, senders.win[0, at.WINDOW] = int(seq[at.NEXT]), 10.0 * MTU
+    sent, senders.win[0].window = int(seq.next), 10.0 * MTU
     now = rules.rtt0 + 1
     few = int(1.5 * 10 * MTU / MSS)  # packets of the window, by their payload
     acknowledge(rules, senders, few + 2, 3, now)
-    assert seq[at.RESENDS_PENDING] == 0
-    senders.win[0, at.WINDOW] = 10.0 * MTU
+    assert seq.resends_pending == 0
+    senders.win[0].window = 10.0 * MTU
     acknowledge(rules, senders, few + 4, 3, now)
-    assert seq[at.RECOVER] == (sent if sleek else -1)
-    window = int(senders.win[0, at.WINDOW] / MSS)
-    assert seq[at.RESENDS_PENDING] == (window if sleek else 0)  # nobody said which of them came
+    assert seq.recover == (sent if sleek else -1)
+    window = int(senders.win[0].window / MSS)
+    assert seq.resends_pending == (window if sleek else 0)  # nobody said which of them came
     assert may_send(rules, senders, 0) == sleek
     if sleek:
-        senders.win[0, at.WINDOW] = MTU
+        senders.win[0].window = MTU
         assert send(rules, senders, 0, 0, now)[0] == 0  # the window does not matter
-        before = int(seq[at.RESENDS_PENDING])
+        before = int(seq.resends_pending)
         acknowledge(rules, senders, few + 5, 3, now)
-        assert seq[at.RESENDS_PENDING] == before  # each packet once in a recovery
-        senders.win[0, at.WINDOW] = 10.0 * MTU
+        assert seq.resends_pending == before  # each packet once in a recovery
+        senders.win[0].window = 10.0 * MTU
         on_timeout(rules, senders, 0, now + rules.timeout)
-        assert senders.win[0, at.WINDOW] == 10.0 * MTU
+        assert senders.win[0].window == 10.0 * MTU
         on_ack(rules, senders, 0, sent, sent * MTU, sent - 1, False, 0, False, sent, 0, now)
-        assert seq[at.RECOVER] == -1
-        assert seq[at.PROBE_AT] == -1
+        assert seq.recover == -1
+        assert seq.probe_at == -1
 
 
 def test_only_nscc_has_it():

@@ -8,15 +8,14 @@ import pytest
 
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
-from flitlab.models.rules.spray.layout import FLIGHT
 from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.reference.spray import ReferenceSpray
-from flitlab.sim.engines.spray import base
-from flitlab.sim.measure.datagram import Window
+from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
 from flitlab.sim.measure.spray import measure_sprayed, uncontended_ticks
+from flitlab.sim.measure.transport import Window
 
 TREE = make("topology", kind="fat_tree", k=8).build()
 SMALL = make("topology", kind="fat_tree", k=4).build()
@@ -36,10 +35,10 @@ def completed(of, seconds=0.02):
     run.advance(of.ticks(seconds))
     counters = run.counters()
     assert run.ended()
-    assert (run.senders.seq[:, FLIGHT] == 0).all()
+    assert (run.senders.seq.flight == 0).all()
     wire = of.flows.bytes + of.flows.packets * of.rules.header
-    assert (counters.flow[:, base.RECEIVED] == wire).all()
-    return (counters.flow[:, base.FINISHED] - of.flows.start) * float(of.tick_s) * 1e6, counters
+    assert (counters.flow[:, FlowCount.RECEIVED] == wire).all()
+    return (counters.flow[:, FlowCount.FINISHED] - of.flows.start) * float(of.tick_s) * 1e6, counters
 
 
 @pytest.mark.parametrize(
@@ -62,11 +61,11 @@ def test_a_flow_alone_takes_the_time_of_the_closed_form(size, target, mbps, publ
     ticks = (packets + hops - 2) * full + last if packets > 2 else hops * last
     ticks += hops * link + hops * (control + link)
     found, counters = completed(of)
-    assert counters.flow[0, base.FINISHED] - 7 == ticks == uncontended_ticks(of)[0]
+    assert counters.flow[0, FlowCount.FINISHED] - 7 == ticks == uncontended_ticks(of)[0]
     assert found[0] == pytest.approx(published, abs=5e-4)  # to the digits that are published
     if size == 2_000_000 and mbps == 100_000:
-        assert counters.flow[0, base.ACKS] == 124
-        assert not counters.flow[0, [base.MARKS, base.TRIMS, base.RESENT]].any()
+        assert counters.flow[0, FlowCount.ACKS] == 124
+        assert not counters.flow[0, [FlowCount.MARKS, FlowCount.TRIMS, FlowCount.RESENT]].any()
 
 
 def test_a_flow_alone_under_credit_pays_the_pacer_one_part_in_a_hundred():
@@ -85,8 +84,8 @@ def test_an_incast_takes_no_less_than_its_bytes_and_not_much_more(kind, spread):
     wire, tau, hops = 12 * (100_000 + 25 * 64), 0.332, 6
     bound = (hops - 1) * (tau + 1) + wire * 8e-5 + 1 + hops * (64 * 8e-5 + 1)
     assert bound <= found.max() <= 1.35 * bound
-    assert counters.flow[:, base.TRIMS].sum() == counters.link[:, base.TRIMMED].sum()
-    assert counters.flow[:, base.MARKS].sum() == counters.link[:, base.MARKED].sum()
+    assert counters.flow[:, FlowCount.TRIMS].sum() == counters.link[:, LinkCount.TRIMMED].sum()
+    assert counters.flow[:, FlowCount.MARKS].sum() == counters.link[:, LinkCount.MARKED].sum()
 
 
 @pytest.mark.parametrize("kind", ["nscc", "rccc", "nscc_rccc"])
@@ -97,7 +96,7 @@ def test_no_flow_of_a_permutation_beats_the_same_flow_alone(kind):
     alone = uncontended_ticks(of) * float(of.tick_s) * 1e6
     assert (found >= alone - 1e-9).all()
     assert found.mean() < 1.6 * alone.mean()
-    assert counters.link[:, base.DROPS].sum() == 0
+    assert counters.link[:, LinkCount.DROPS].sum() == 0
 
 
 @pytest.mark.parametrize("policy", ["round_robin", "adaptive", "flowlet", "ecmp_adaptive"])
@@ -123,8 +122,8 @@ def test_a_short_last_packet_overtakes_the_others_on_another_route():
     for seed in range(8):
         rules = of.rules._replace(seed=seed)
         one = replace(of, rules=rules, transports=(rules,))
-        found.add(int(completed(one)[1].flow[0, base.FINISHED]))
-        assert uncontended_ticks(one)[0] == completed(one)[1].flow[0, base.FINISHED]
+        found.add(int(completed(one)[1].flow[0, FlowCount.FINISHED]))
+        assert uncontended_ticks(one)[0] == completed(one)[1].flow[0, FlowCount.FINISHED]
     least = 6 * (4150 + 12_500) + 4150 + 6 * (64 + 12_500)
     assert found == {least, least + 164}
 
@@ -133,9 +132,9 @@ def test_without_trimming_what_is_dropped_is_sent_again_after_the_timeout():
     flows = [(host, 0, 100_000, 0) for host in range(4, 16)]
     fabric = Fabric(trim=False, queue_bytes=20 * 4150)
     found, counters = completed(session(flows, {"kind": "nscc"}, fabric, topology=SMALL), 1.0)
-    assert counters.link[:, base.DROPS].sum() > 0
-    assert counters.flow[:, base.TIMEOUTS].sum() >= counters.link[:, base.DROPS].sum() > 0
-    assert counters.flow[:, base.TRIMS].sum() == 0
+    assert counters.link[:, LinkCount.DROPS].sum() > 0
+    assert counters.flow[:, FlowCount.TIMEOUTS].sum() >= counters.link[:, LinkCount.DROPS].sum() > 0
+    assert counters.flow[:, FlowCount.TRIMS].sum() == 0
     assert found.min() > 0
 
 
@@ -146,7 +145,7 @@ def test_a_constant_rate_leaves_no_gap_and_hears_no_answer():
     ticks = run.trace().tick
     assert run.ended()
     assert set(np.diff(ticks)[:-1].tolist()) == {2 * 4150}
-    assert run.counters().flow[0, [base.ACKS, base.FINISHED]].tolist() == [0, -1]
+    assert run.counters().flow[0, [FlowCount.ACKS, FlowCount.FINISHED]].tolist() == [0, -1]
 
 
 @pytest.mark.parametrize("routing", [{"kind": "ksp", "k": 4}, {"kind": "ecmp", "ways": 4, "routed": "source"}])

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from flitlab.models.registry import make
-from flitlab.models.rules.spray.layout import make_senders
+from flitlab.models.rules.spray.layout import Spread, make_senders
+from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.spray.spread import choose_entropy, first_entropy
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.fabric import AT_SWITCH, Fabric, SpraySession, make_spray_session
+from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.spraying import SPREADS
 from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.compiled.spray import CompiledSpray
-from flitlab.sim.engines.spray.base import finished_at
+from flitlab.sim.engines.transport.spray import finished_at
 from tests.scenarios import build
 from tests.sim.spray_cases import session_of_number
 
@@ -29,6 +29,8 @@ MTU, ANSWER, LINK = 4150, 64, 12_500  # bytes, bytes, ticks of 1 us at 100 Gb/s
 
 ENDLESS = {"kind": "constant", "init_window": 400}
 """A window that is larger than any flow here, so that it never waits."""
+
+SPREADS = [spread.name.lower() for spread in Spread]
 
 
 def session(topology, flows, transport=None, routing=None, fabric=None, seed=1) -> SpraySession:
@@ -201,10 +203,9 @@ def test_a_lone_flow_of_few_packets_has_a_slowdown_of_one_where_paths_are_severa
 def test_a_lone_flow_of_many_packets_has_a_slowdown_of_one_where_paths_are_alike():
     topology = build("fat_tree", hosts=2, k=4)
     for spread in SPREADS:
-        for at_switch in AT_SWITCH:
-            of = session(
-                topology, [(0, 13, 300_000, 0)], {"kind": "nscc", "spread": spread}, fabric=Fabric(at_switch=at_switch)
-            )
+        for choice in AtSwitch:
+            fabric = Fabric(at_switch=choice.name.lower())
+            of = session(topology, [(0, 13, 300_000, 0)], {"kind": "nscc", "spread": spread}, fabric=fabric)
             assert run(of).tolist() == uncontended_ticks(of).tolist()
 
 

@@ -11,7 +11,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.compiled.spray import CompiledSpray
-from flitlab.sim.engines.spray import base
+from flitlab.sim.engines.transport.spray import FlowCount
 
 MTU, CONTROL, LINK = 4150, 64, 12_500  # bytes, bytes, ticks of 1 us at 100 Gb/s
 
@@ -25,7 +25,7 @@ def run(topology, routing, transport, fabric, pairs, ends, seed=1):
     engine, found = CompiledSpray(of), []
     for end in ends:
         engine.advance(end)
-        found.append(engine.counters().flow[:, base.RECEIVED].copy())
+        found.append(engine.counters().flow[:, FlowCount.RECEIVED].copy())
     return found
 
 

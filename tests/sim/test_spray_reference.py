@@ -15,7 +15,7 @@ from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_ses
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.reference.spray import ReferenceSpray
-from flitlab.sim.engines.spray import base
+from flitlab.sim.engines.transport.spray import FlowCount
 
 TREE = make("topology", kind="fat_tree", k=8).build()
 ROUTES = make("routing", kind="ecmp", ways=64).build(TREE)
@@ -34,7 +34,7 @@ def completion_times(of: SpraySession, engine: type = CompiledSpray) -> np.ndarr
     while not run.ended():
         until += of.ticks(1e-4)
         run.advance(until)
-    return (run.counters().flow[:, base.FINISHED] - of.flows.start) * float(of.tick_s) * 1e6
+    return (run.counters().flow[:, FlowCount.FINISHED] - of.flows.start) * float(of.tick_s) * 1e6
 
 
 def random_flows(flows: int, size: int, span: int, seed: int) -> list[tuple[int, int, int, float]]:

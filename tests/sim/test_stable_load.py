@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 
 from flitlab.models.traffic.source import Source
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import (
-    CREATED_PACKETS,
-    DELIVERED_PACKETS,
-    MAX_OUTSTANDING,
-    SCALARS,
-    Outstanding,
-    can_count_outstanding,
-)
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import MAX_OUTSTANDING, Outstanding, Scalar, can_count_outstanding
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.growth import channel_scores, overload_score, overloaded_channels, resolution
@@ -70,13 +63,13 @@ def test_routes_that_are_decided_on_the_way_have_no_share(routing):
 
 
 def test_what_is_owed_is_counted_as_long_as_it_is_little():
-    scalars = np.zeros(SCALARS, np.int64)
+    scalars = np.zeros(len(Scalar), np.int64)
     for created, delivered, few in (
         (MAX_OUTSTANDING, 0, True),
         (MAX_OUTSTANDING + 1, 0, False),
         (16 * 10**5, 15 * 10**5, True),
     ):
-        scalars[[CREATED_PACKETS, DELIVERED_PACKETS]] = created, delivered
+        scalars[[Scalar.CREATED_PACKETS, Scalar.DELIVERED_PACKETS]] = created, delivered
         assert can_count_outstanding(scalars) == few
 
 
@@ -178,7 +171,7 @@ def test_a_search_finds_the_load_up_to_which_every_channel_keeps_up(tmp_path):
     """One link among many is overloaded long before a hundredth of all traffic, or a tenth of a host's, is lost."""
     text = SEARCH % RANDOM + "measure: {warmup: 5000, ticks: 10000, ci: null}\nloads: {saturation: {tolerance: 0.04}}\n"
     study = read("c.yaml", ["routing.select=hash"], text=text.replace("experiment: saturation\n", ""))
-    report = run(study, tmp_path, 1)
+    report = run(study, tmp_path)
     with (tmp_path / "saturation.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     found, lower, upper = (float(row[name]) for name in ("saturation", "lower", "upper"))

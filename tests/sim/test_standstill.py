@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import CREATED_PACKETS, GRANTS, SCALARS, SENT_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure import measure as door
 from flitlab.sim.measure.measure import measure
@@ -72,12 +72,12 @@ class Quiet:
 
 def test_silence_without_waiting_packets_is_no_standstill():
     case = scenario(line(2))
-    batches = np.zeros((40, SCALARS), np.int64)
-    batches[0, [SENT_PACKETS, GRANTS]] = 1
+    batches = np.zeros((40, len(Scalar)), np.int64)
+    batches[0, [Scalar.SENT_PACKETS, Scalar.GRANTS]] = 1
     assert not is_deadlocked(Quiet(5, 5, 5), case, batches, 40_000)
     with pytest.raises(StallError, match=r"39,000 ticks, though packets wait \(1 in the network, 0 at hosts\)"):
         is_deadlocked(Quiet(5, 5, 4), case, batches, 40_000)
     on_its_way = deadlock_timeout(case, max(case.source.flits))
     assert not is_deadlocked(Quiet(5, 5, 4), case, batches, on_its_way)
-    batches[-1, CREATED_PACKETS] = 1  # created at the very end
+    batches[-1, Scalar.CREATED_PACKETS] = 1  # created at the very end
     assert not is_deadlocked(Quiet(5, 4, 4), case, batches, 40_000)

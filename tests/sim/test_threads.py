@@ -6,22 +6,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from flitlab.models.traffic.source import Source
-from flitlab.sim.cli import main, processors
+from flitlab.sim.cli import common, main
 from flitlab.sim.cli import run as command
 from flitlab.sim.engines import partitions
-from flitlab.sim.engines.base import EVENTS
-from flitlab.sim.engines.compare import compare_executions, compare_logs, compare_snapshots
+from flitlab.sim.engines.compare import compare_logs, compare_snapshots
 from flitlab.sim.engines.compiled import vct
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.table import single_thread_reason
-from tests.scenarios import build, scenario, vct_scenarios
-from tests.sim.test_application_engines import applications
+from tests.scenarios import build, scenario
 from tests.sim.test_cli import results
-from tests.sim.test_engines_agree import LOADS, SLOW
 
 TICKS = 50, 51, 160  # the first stops fall into the middle of windows
 
@@ -42,14 +37,6 @@ def same(one, other):
     np.testing.assert_array_equal(one[1], other[1])
     compare_logs(one[2], other[2], one[0].tick)
     assert one[3] == other[3]
-
-
-@given(vct_scenarios(), LOADS, st.integers(0, 2**40), st.integers(2, 4))
-@settings(SLOW, max_examples=40)
-def test_any_number_of_threads_gives_the_same(case, load, seed, threads):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
-        same(run_to(TICKS[-1:], case, load, seed, 1), run_to(TICKS, case, load, seed, threads))
 
 
 def test_a_deadlock_between_regions_is_found(monkeypatch):
@@ -123,7 +110,7 @@ outputs: {figures: []}
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(processors, "cores", lambda: 2)
+    monkeypatch.setattr(common, "cores", lambda: 2)
     monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     Path("shared.yaml").write_text(CONFIG)
     return "shared.yaml"
@@ -142,33 +129,8 @@ def test_any_number_of_threads_gives_the_same_results(config, capsys):
 def test_threads_and_processes_share_the_processors(config, monkeypatch):
     asked = []
     monkeypatch.setattr("flitlab.sim.experiment.pool.cores", lambda: 8)
-    monkeypatch.setattr(command, "run_study", lambda study, folder, jobs, pool, threads: asked.append((jobs, threads)))
+    monkeypatch.setattr(command, "run_study", lambda study, folder, options: asked.append(options))
     monkeypatch.setattr(command, "finish", lambda report, as_json: 0)
     for more in ([], ["--threads", "3"], ["--threads", "9"], ["--threads", "2", "--jobs", "5"]):
         assert main([config, *more]) == 0
-    assert asked == [(8, 1), (2, 3), (1, 9), (5, 2)]
-
-
-def finished(case, seed, threads):
-    """Everything that is seen of a program after some ticks, at which it may be done."""
-    run = start("compiled", case, 1.0, seed, log=True, threads=threads)
-    for tick in TICKS if threads > 1 else ():
-        run.advance(tick)
-    run.advance(3000)
-    totals = run.snapshot(), run.backlog(), run.log(), run.deadlocked()
-    return totals, run.execution(), run.done(), run.program_status(), run.carried()
-
-
-@pytest.mark.long  # programs on packets need a kernel of their own
-@given(applications(vct_scenarios()), st.integers(0, 2**40), st.integers(2, 4))
-@SLOW
-def test_any_number_of_threads_gives_the_same_program(case, seed, threads):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
-        one, other = finished(case, seed, 1), finished(case, seed, threads)
-    # ticks in which nothing happens are left out at other times
-    one[0][0].scalars[EVENTS] = other[0][0].scalars[EVENTS]
-    same(one[0], other[0])
-    compare_executions(one[1], other[1])
-    assert one[2:4] == other[2:4]
-    np.testing.assert_array_equal(one[4], other[4])
+    assert [(options.jobs, options.threads) for options in asked] == [(8, 1), (2, 3), (1, 9), (5, 2)]

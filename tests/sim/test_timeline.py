@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.config.timeline import epochs_of
 from flitlab.sim.report.folder.frames import read_csv
 
@@ -34,7 +34,7 @@ def study(tmp_path, text, *sets):
 
 def run(tmp_path, text, *options):
     (tmp_path / "given.yaml").write_text(text)
-    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), *options])
+    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1", *options])
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_a_ceiling_of_an_epoch_that_is_too_low_fails_the_run(tmp_path, monkeypat
         epochs = (timeline.epochs[0], slow, timeline.epochs[2])
         return epochs_of(replace(timeline, epochs=epochs), instance)
 
-    monkeypatch.setattr("flitlab.sim.config.study.epochs_of", wrong)
+    monkeypatch.setattr("flitlab.sim.config.case.epochs_of", wrong)
     assert run(tmp_path, TREE) == 3
     (row,) = read_csv(tmp_path / "run" / "results.csv")
     assert "mcf:epoch_2" in row["message"] and "epoch_1" not in row["message"]

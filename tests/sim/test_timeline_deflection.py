@@ -1,58 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hot-potato networks that change: both engines alike, nothing lost uncounted, no packet over a link that is down."""
 
-from random import Random
-
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError
-from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.source import Source
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DROPPED_PACKETS, SENT_PACKETS
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, scenario, some_delays
+from tests.scenarios import scenario
 from tests.sim.test_timeline_vct import (
     NEVER,
     RING,
     SWEEP,
-    assert_same_and_complete,
-    drawn_events,
     happening,
-    possible,
     ring,
 )
 from tests.sim.test_timeline_vct import sweep as run_sweep
 
-FEW = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 HOT = {"kind": "deflection"}
 POTATO = SWEEP.replace("{kind: minimal}", "{kind: deflection}").replace("{mode: vct, vcs: 8}", "{mode: deflection}")
-
-
-def drawn(number: int) -> Scenario:
-    """A network, packets and up to five events that a number says."""
-    rng = Random(number)
-    topologies = [
-        lambda: build("torus", hosts=2, dims=[3, 3]), lambda: build("rrg", n=8, degree=3, seed=3),
-        lambda: build("fat_tree", hosts=2, k=4), lambda: build("hypercube", dim=3),
-    ]  # fmt: skip
-    topology = some_delays(rng.choice(topologies)(), number)
-    keys = {"hold_packets": rng.choice([1, 3, 8, 30]), "slotted": rng.random() < 0.3}
-    if rng.random() < 0.3:
-        keys |= {"header": 0, "switch": 1, "link": 1}
-    source = Source(flits=(rng.choice([1, 4, 7]),))
-    case = scenario(topology, routing=HOT, source=source, **keys)
-    return possible(case, drawn_events(rng, topology), HOT)
-
-
-@given(st.integers(0, 10**6), st.sampled_from([0.05, 0.3, 0.7, 1.0]), st.integers(0, 2**40))
-@FEW
-def test_both_engines_do_the_same_and_every_packet_is_somewhere(number, load, seed):
-    assert_same_and_complete(drawn(number), load, seed)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -67,7 +35,7 @@ def test_no_packet_takes_a_link_before_it_returns(engine):
     assert RING.src[0] == 0 and RING.dst[0] == 1
     assert carried[0] == carried[1] < carried[2]
     assert carried[0] == pytest.approx(500, rel=0.3)
-    assert run.scalars()[DROPPED_PACKETS] <= 4  # of both directions
+    assert run.scalars()[Scalar.DROPPED_PACKETS] <= 4  # of both directions
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -80,7 +48,7 @@ def test_packets_go_round_as_the_routing_learns(engine):
     of_first = log.identity % RING.hosts == 0
     assert set(log.hops[of_first & (log.delivered < 1000)]) == {1}
     assert set(log.hops[of_first & (log.delivered > 1100)]) == {3}
-    assert counts[DROPPED_PACKETS] <= 4
+    assert counts[Scalar.DROPPED_PACKETS] <= 4
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -92,23 +60,12 @@ def test_what_is_where_no_next_hop_leads_from_is_lost(engine):
     events += [{"at_tick": 600, "fail": {"links": [[0, 1]]}, "reroute_after": 50}]
     run = start(engine, happening(scenario(topology, routing=HOT, hold_packets=9), events, HOT), 0.8, 1)
     run.advance(650)
-    held = run.scalars()[DROPPED_PACKETS]
+    held = run.scalars()[Scalar.DROPPED_PACKETS]
     run.advance(651)
-    lost = run.scalars()[DROPPED_PACKETS]
+    lost = run.scalars()[Scalar.DROPPED_PACKETS]
     assert 5 <= lost - held <= 20
     run.advance(3000)
-    assert run.scalars()[DROPPED_PACKETS] == lost
-
-
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
-def test_a_switch_that_fails_loses_what_is_in_it(engine):
-    case = scenario(build("fat_tree", hosts=2, k=4), routing=HOT)
-    event = {"at_tick": 700, "fail": {"switches": [case.topology.switches - 1]}, "reroute_after": NEVER}
-    run = start(engine, happening(case, [event], HOT), 0.9, 1)
-    run.advance(700)
-    assert run.scalars()[DROPPED_PACKETS] == 0 < run.scalars()[SENT_PACKETS]
-    run.advance(701)
-    assert run.scalars()[DROPPED_PACKETS] > 4
+    assert run.scalars()[Scalar.DROPPED_PACKETS] == lost
 
 
 def test_a_point_counts_what_is_lost(tmp_path):

@@ -164,7 +164,7 @@ ceilings: [mcf]
 
 def run(tmp_path, text: str) -> int:
     (tmp_path / "given.yaml").write_text(text)
-    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run")])
+    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1"])
 
 
 def test_a_program_has_throughput_over_time_and_ceilings_of_every_epoch(tmp_path):
@@ -185,7 +185,7 @@ def test_more_than_the_certificate_of_an_epoch_allows_fails_the_run(tmp_path, mo
         first = replace(timeline.epochs[0], rate=timeline.epochs[0].rate / 4)
         return epochs_of(replace(timeline, epochs=(first, *timeline.epochs[1:])), instance)
 
-    monkeypatch.setattr("flitlab.sim.config.study.epochs_of", wrong)
+    monkeypatch.setattr("flitlab.sim.config.case.epochs_of", wrong)
     assert run(tmp_path, PROGRAM) == 3
     (row,) = read_csv(tmp_path / "run" / "results.csv")
     assert "mcf:epoch_1" in row["message"] and "epoch_3" not in row["message"]

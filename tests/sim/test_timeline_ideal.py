@@ -3,14 +3,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DELIVERED_PACKETS, DROPPED_PACKETS, SENT_PACKETS
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import build, ideal, scenario
 from tests.sim.test_timeline_vct import (
@@ -19,20 +17,12 @@ from tests.sim.test_timeline_vct import (
     SWEEP,
     assert_same_and_complete,
     delivered,
-    drawn,
     happening,
     ring,
 )
 from tests.sim.test_timeline_vct import sweep as run_sweep
 
-FEW = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 IDEAL = SWEEP.replace("{mode: vct, vcs: 8}", "{mode: ideal}")
-
-
-@given(st.integers(0, 10**6), st.sampled_from([0.05, 0.3, 0.7, 1.0]), st.integers(0, 2**40))
-@FEW
-def test_both_engines_do_the_same_and_every_packet_is_somewhere(number, load, seed):
-    assert_same_and_complete(drawn(number, ideal), load, seed)
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -45,12 +35,12 @@ def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
     for tick in (1000, 2000, 2020, 3000, 3020, 4020):
         run.advance(tick)
         got.append(delivered(run))
-    assert run.scalars()[DROPPED_PACKETS] in (1, 2)
+    assert run.scalars()[Scalar.DROPPED_PACKETS] in (1, 2)
     assert got[1] - got[0] == 250  # a flit a tick
     assert got[3] == got[2]  # but for those whose head was over the link
     assert got[5] - got[4] == 250  # and again, though a thousand flits wait
     counts = run.scalars()
-    assert counts[SENT_PACKETS] - counts[DELIVERED_PACKETS] - counts[DROPPED_PACKETS] >= 250
+    assert counts[Scalar.SENT_PACKETS] - counts[Scalar.DELIVERED_PACKETS] - counts[Scalar.DROPPED_PACKETS] >= 250
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -64,9 +54,9 @@ def test_what_waits_turns_round_as_the_routing_learns(engine):
     assert set(log.hops[of_first & (log.delivered < 1000)]) == {1}
     assert not (of_first & (log.delivered > 1030) & (log.delivered < 1100)).any()
     assert set(log.hops[of_first & (log.delivered > 1100)]) == {3}
-    assert counts[DROPPED_PACKETS] <= 4  # on both directions of the link
+    assert counts[Scalar.DROPPED_PACKETS] <= 4  # on both directions of the link
     lost = np.setdiff1d(np.arange(log.identity[of_first].max() // RING.hosts), log.identity[of_first] // RING.hosts)
-    assert len(lost) <= counts[DROPPED_PACKETS] + 3  # those who come later are on their way
+    assert len(lost) <= counts[Scalar.DROPPED_PACKETS] + 3  # those who come later are on their way
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
@@ -78,7 +68,7 @@ def test_packets_on_whole_paths_keep_them(engine, kind, left):
     run = start(engine, happening(ideal(ring(routing=routing)), events, routing), 0.5, 1, True)
     run.advance(1200)
     waiting = run.scalars()
-    assert waiting[SENT_PACKETS] - waiting[DELIVERED_PACKETS] - waiting[DROPPED_PACKETS] > 30
+    assert waiting[Scalar.SENT_PACKETS] - waiting[Scalar.DELIVERED_PACKETS] - waiting[Scalar.DROPPED_PACKETS] > 30
     run.advance(1300)
     before = run.log().identity
     run.advance(6000)
@@ -103,22 +93,11 @@ def test_what_is_where_no_route_leads_from_is_lost(engine):
     run.advance(651)
     after = run.scalars()
     assert (
-        after[DROPPED_PACKETS] - held[DROPPED_PACKETS] >= 5
+        after[Scalar.DROPPED_PACKETS] - held[Scalar.DROPPED_PACKETS] >= 5
     )  # about half of 100 ticks of 0.8 flits, of each of two hosts
     run.advance(3000)
     counts = run.scalars()
-    assert counts[DROPPED_PACKETS] == after[DROPPED_PACKETS]
-
-
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
-def test_a_switch_that_fails_loses_what_is_in_it(engine):
-    case = ideal(scenario(build("fat_tree", hosts=2, k=4), routing={"kind": "updown"}))
-    event = {"at_tick": 700, "fail": {"switches": [case.topology.switches - 1]}, "reroute_after": NEVER}
-    run = start(engine, happening(case, [event], {"kind": "updown"}), 0.9, 1)
-    run.advance(700)
-    assert run.scalars()[DROPPED_PACKETS] == 0
-    run.advance(701)
-    assert run.scalars()[DROPPED_PACKETS] > 8
+    assert counts[Scalar.DROPPED_PACKETS] == after[Scalar.DROPPED_PACKETS]
 
 
 def test_a_point_counts_what_is_lost(tmp_path):

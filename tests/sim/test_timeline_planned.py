@@ -4,9 +4,9 @@
 import pytest
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.engines.base import DELIVERED_PACKETS, DROPPED_PACKETS
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 
 RING = """
@@ -39,7 +39,7 @@ def test_packets_take_the_paths_that_are_best_in_what_is_left(tmp_path, mode):
     when, hops = log.delivered[of_first], log.hops[of_first]
     assert set(hops[when < 500]) == set(hops[when > 2000]) == {1, 3}  # both ways round the ring carry more than one
     assert set(hops[(when > 900) & (when < 1500)]) == {3}
-    assert counts[DROPPED_PACKETS] < 20 < counts[DELIVERED_PACKETS]
+    assert counts[Scalar.DROPPED_PACKETS] < 20 < counts[Scalar.DELIVERED_PACKETS]
 
 
 def test_the_paths_of_an_epoch_carry_what_any_paths_there_could(tmp_path):

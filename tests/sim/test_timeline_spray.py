@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.timeline import epochs_of
 from flitlab.sim.report.figures.kinds.throughput_time import Clock, _mean
 from flitlab.sim.report.folder.frames import read_csv
@@ -73,7 +73,7 @@ def test_a_ceiling_of_an_epoch_that_is_too_low_fails_the_run(tmp_path, monkeypat
         slow = replace(timeline.epochs[2], rate=timeline.epochs[2].rate / 10)
         return epochs_of(replace(timeline, epochs=(*timeline.epochs[:2], slow)), instance)
 
-    monkeypatch.setattr("flitlab.sim.config.study.epochs_of", wrong)
+    monkeypatch.setattr("flitlab.sim.config.case.epochs_of", wrong)
     assert run(tmp_path, SPINES.replace("500000", "3000000")) == 3
     (row,) = read_csv(tmp_path / "run" / "results.csv")
     assert "mcf:epoch_3" in row["message"] and "epoch_1" not in row["message"]

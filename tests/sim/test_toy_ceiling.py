@@ -6,14 +6,16 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flitlab.fluid.kinds import spec
 from flitlab.fluid.kinds.spec import CeilingSpec, column_label, kind_of
 from flitlab.models import registry
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.experiment.certificates import INDEX, sha256
 from flitlab.sim.report.figures.draw import figure_of
 from flitlab.sim.report.folder.run import Run
 from tests import ROOT
@@ -90,6 +92,45 @@ def test_it_is_computed_alone_and_in_other_processes(toy, capsys):
     assert found["one_hop:capacity"]["unit"] == "flits/tick"
 
 
+def test_its_certificate_is_saved_and_confirmed(toy, capsys):
+    assert main(["ceilings", toy, "--jobs", "1", "--save", "proofs"]) == 0
+    (file,) = Path("proofs").rglob("*-one_hop.npz")
+    assert set(np.load(file)) == {"topology", "traffic", "routes", "ceiling", "load", "lower", "upper", "capacity"}
+    capsys.readouterr()
+    assert main(["ceilings", "--verify", "proofs", "--trust-plugins", "--json"]) == 0
+    verdicts = {row["ceiling"]: row for row in json.loads(capsys.readouterr().out)}
+    assert verdicts["one_hop"]["claim"] == f"theta <= {BOUND:.9g}, by any routing"
+
+
+MUTATIONS = {
+    "a lower bound": ({"upper": BOUND * 0.99}, "not proven: upper end"),
+    "one channel less": ({"capacity": np.append(np.full(35, 0.4), 0.3)}, "is not its usable part"),
+    "all channels less": ({"capacity": np.full(36, 0.3), "upper": BOUND * 0.75}, "is not its usable part"),
+    "no array": ({"capacity": np.zeros(0)}, "is not its usable part"),
+    "whole numbers": ({"capacity": np.ones(36, int)}, "capacity must be numbers"),
+    "more arrays": ({"network": np.ones(36)}, "it has unknown arrays"),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_changed_certificate_is_rejected(toy, capsys, name):
+    changes, reason = MUTATIONS[name]
+    assert (
+        main(["ceilings", toy, "--jobs", "1", "--save", "proofs", "--set", "ceilings=[{kind: one_hop, usable: 0.4}]"])
+        == 0
+    )
+    (file,) = Path("proofs").rglob("*.npz")
+    with np.load(file) as arrays:
+        np.savez(file, **dict(arrays) | changes)
+    index = json.loads(Path("proofs", INDEX).read_text())
+    index["certificates"][0] |= {"sha256": sha256(file)} | {key: changes[key] for key in ("upper",) if key in changes}
+    Path("proofs", INDEX).write_text(json.dumps(index))
+    capsys.readouterr()
+    assert main(["ceilings", "--verify", "proofs", "--trust-plugins", "--json"]) == 3
+    (row,) = json.loads(capsys.readouterr().out)
+    assert reason in row["verdict"]
+
+
 def test_it_is_a_column_of_the_experiment_ceilings(toy):
     assert main([toy, "--out", "out", "--jobs", "1", "--set", "experiment=ceilings"]) == 0
     run = Run.read(Path("out"))
@@ -154,7 +195,7 @@ def test_rows_of_another_name_are_refused(toy, capsys):
 )
 def test_what_is_no_row_is_refused(toy, capsys, row, problem):
     text = TOY.read_text()
-    place = text.index("        yield Ceiling.value(")
+    place = text.index("        bound = Ceiling.value(")
     Path("odd.py").write_text(text[:place] + f"        yield {row}\n")
     Path(toy).write_text(CONFIG.replace(str(TOY), "odd.py").replace("mcf, ", ""))
     assert main(["ceilings", toy, "--jobs", "1"]) == 1

@@ -14,8 +14,8 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli.__main__ import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure

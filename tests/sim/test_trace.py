@@ -1,195 +1,199 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One packet's life: the same from both engines, and accounted for to the tick."""
+"""Traces that hosts follow tick by tick: closed forms, a recorded run, equal engines, and errors."""
 
-import json
-from pathlib import Path
+import csv
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from flitlab.models.traffic.source import Source
+from flitlab.models.application.trace import trace_workload
+from flitlab.models.traffic.source import Recorded, Source
 from flitlab.sim.cli import main
-from flitlab.sim.engines.base import DELIVERED_PACKETS, LATENCY
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
-from flitlab.sim.engines.trace import trace
-from flitlab.sim.engines.trace.base import packet_at_creation, waiting, zero_load
-from tests.scenarios import (
-    build,
-    deflection_scenarios,
-    line,
-    one_way_ring,
-    scenario,
-    vct_scenarios,
-    wormhole_scenarios,
-)
+from tests import long_after
+from tests.scenarios import build, ideal, scenario
 
-FEW = settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-LOADS = st.sampled_from([0.05, 0.4, 0.9])
-UNTIL = 250
-
-
-def agree(case, load, seed, data):
-    """Packets drawn among those created early have one life, which fits the packet log."""
-    run = start("reference", case, load, seed, log=True)
-    run.advance(UNTIL)
-    log = run.log()
-    ids = log.identity.tolist() or [0]
-    for identity in {data.draw(st.sampled_from(ids)), data.draw(st.integers(0, 3 * case.topology.hosts))}:
-        try:
-            ours = trace("compiled", case, load, seed, identity, UNTIL)
-        except ValueError:
-            with pytest.raises(ValueError, match=r"no packet|not created"):
-                trace("reference", case, load, seed, identity, UNTIL)
-            continue
-        assert ours == trace("reference", case, load, seed, identity, UNTIL)
-        check(case, ours, log)
+TIMES = "header_ticks: 2, switch_ticks: 1, link_ticks: 3, injection_ticks: 2, ejection_ticks: 1"
+MODES = {
+    "vct": f"{{mode: vct, vcs: 4, {TIMES}}}",
+    "wormhole": f"{{mode: wormhole, vcs: 4, {TIMES}}}",
+    "ideal": f"{{mode: ideal, {TIMES}}}",
+    "pool": f"{{mode: deflection, {TIMES}}}",
+    "vc": f"{{mode: deflection, rule: vc, vcs: 2, {TIMES}}}",
+}
+ALL = [*MODES, "frame"]
+FRAME = f"{{mode: deflection, rule: frame, vcs: 2, {TIMES}}}"
+FLITS = 4
 
 
-def check(case, life, log):
-    where = np.flatnonzero(log.identity == life.identity)
-    assert (life.delivered is not None) == bool(len(where))
-    events = life.events(case.switching.header)
-    assert [event.tick for event in events] == sorted(event.tick for event in events)
-    assert all(event.waited >= 0 for event in events)
-    if life.delivered is None:
-        return
-    assert (life.delivered, life.hops) == (log.delivered[where[0]], log.hops[where[0]])
-    assert sum(zero_load(life, case)) + sum(waiting(life, case)) == life.delivered - life.created
-    assert min(waiting(life, case)) >= 0
-    topology, model = case.topology, case.switching
-    places = [visit.switch for visit in life.visits]
-    assert [places[0], places[-1]] == topology.host_switch[[life.source, life.destination]].tolist()
-    channels = [visit.channel for visit in life.visits[1:]]
-    if None not in channels:
-        assert topology.src[channels].tolist() == places[:-1] and topology.dst[channels].tolist() == places[1:]
-        links = model.link * life.hops + topology.delay[channels].sum()
-        assert zero_load(life, case).links == links
-    assert [event.event for event in events].count("tail") == len(places)
+def latency(hops, flits):
+    """The zero-load latency with the delays above."""
+    return 2 + (hops + 1) * (2 + 1) + hops * 3 + 1 + flits - 1
 
 
-@given(vct_scenarios(), LOADS, st.integers(0, 2**40), st.data())
-@FEW
-def test_vct(case, load, seed, data):
-    agree(case, load, seed, data)
+def packets(folder, mode, rows, *options, head="tick,source,destination,flits,class,after", code=0):
+    """The rows of packets.csv of a trace on a ring of six switches with a host each."""
+    (folder / "t.csv").write_text("\n".join([*([head] if head else []), *rows, ""]))
+    routing = "deflection" if "deflection" in MODES.get(mode, FRAME) else "minimal"
+    (folder / "a.yaml").write_text(
+        f"topology: {{kind: torus, dims: [6]}}\nrouting: {{kind: {routing}}}\n"
+        f"switching: {MODES.get(mode, FRAME)}\ntraffic: {{kind: trace, path: t.csv}}\n"
+        "outputs: {figures: [], html: false, channels: true}\nceilings: []\nengine: both\n"
+    )
+    assert main(["run", str(folder / "a.yaml"), "--out", str(folder / "out"), *options]) == code
+    return table(folder, "packets")
 
 
-@given(wormhole_scenarios(), LOADS, st.integers(0, 2**40), st.data())
-@FEW
-def test_wormhole(case, load, seed, data):
-    agree(case, load, seed, data)
+def table(folder, name):
+    with (folder / "out" / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
 
 
-@given(deflection_scenarios(), LOADS, st.integers(0, 2**40), st.data())
-@FEW
-def test_deflection(case, load, seed, data):
-    agree(case, load, seed, data)
+def column(rows, name):
+    return [int(row[name]) for row in rows]
 
 
-@pytest.mark.parametrize("mode", ["vct", "wormhole", "deflection"])
-def test_a_packet_alone_follows_the_closed_form(engine_name, mode):
+@pytest.mark.parametrize("mode", long_after(1, MODES))
+def test_a_packet_alone_takes_the_zero_load_latency(tmp_path, mode):
+    (row,) = packets(tmp_path, mode, [f"17,1,3,{FLITS},,"])
+    assert row == {
+        "scenario": "a", "seed": "1", "row": "0", "source": "1", "destination": "3", "class": "", "flits": "4",
+        "created": "17", "started": "17", "delivered": str(17 + latency(2, FLITS)), "hops": "2", "deflections": "0",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", long_after(1, MODES))
+def test_the_second_packet_of_a_host_is_delivered_its_length_later(tmp_path, mode):
+    rows = packets(tmp_path, mode, [f"0,0,1,{FLITS},,", f"0,0,1,{FLITS},,"])
+    assert column(rows, "delivered") == [latency(1, FLITS), latency(1, FLITS) + FLITS]
+
+
+@pytest.mark.parametrize("mode", long_after(1, MODES))
+def test_a_chain_takes_its_latencies_and_a_tick_between_them(tmp_path, mode):
+    """Row i goes from host i to host i + 1, the next one goes on from there or begins elsewhere."""
+    first, count, z = 9, 5, latency(1, FLITS)
+    for sources in (range(5), [3, 0, 3, 1, 4]):
+        ends = [(host, (host + 1) % 6) for host in sources]
+        lines = [f"{first},{a},{b},{FLITS},,{'' if i == 0 else i - 1}" for i, (a, b) in enumerate(ends)]
+        rows = packets(tmp_path, mode, lines)
+        assert column(rows, "delivered")[-1] == first + count * z + count - 1
+        assert column(rows, "created") == [first + i * (z + 1) for i in range(count)]
+
+
+def test_frames_deliver_a_chain(tmp_path):
+    rows = packets(tmp_path, "frame", [f"0,{i},{i + 1},4,,{i - 1 if i else ''}" for i in range(4)])
+    assert column(rows, "created")[1:] == [delivered + 1 for delivered in column(rows, "delivered")[:-1]]
+
+
+@pytest.mark.parametrize("mode", long_after(1, ALL))
+def test_channels_carry_the_hops_of_all_packets(tmp_path, mode):
+    rng = np.random.default_rng(5)
+    ticks = np.sort(rng.integers(0, 60, 40))
+    lines = [f"{t},{a},{b},4,," for t, a, b in zip(ticks, *rng.integers(0, 6, (2, 40)), strict=True)]
+    rows, channels = packets(tmp_path, mode, lines), table(tmp_path, "channels")
+    of_kind = {kind: [c for c in channels if c["kind"] == kind] for kind in ("network", "injection", "ejection")}
+    assert sum(column(of_kind["network"], "flits")) == 4 * sum(column(rows, "hops"))
+    assert sum(column(of_kind["network"], "packets")) == sum(column(rows, "hops"))
+    for kind, end in (("injection", "source"), ("ejection", "destination")):
+        counts = np.bincount(column(rows, end), minlength=6)
+        assert column(of_kind[kind], "packets") == counts.tolist()
+        assert column(of_kind[kind], "flits") == (4 * counts).tolist()
+    (result,) = table(tmp_path, "results")
+    assert (int(result["packets"]), int(result["ticks"])) == (40, max(column(rows, "delivered")) + 1)
+
+
+def test_rows_of_a_tick_keep_the_order_of_the_file(tmp_path):
+    """Row 2 awaits row 0, which arrives in the tick before its own, and comes before rows 3 and 4 of that tick."""
+    tick = latency(1, 1) + 1
+    rows = packets(
+        tmp_path, "vct", ["0,3,4,1,,", "0,0,1,1,,", f"{tick},5,0,1,,0", f"{tick},5,1,1,,", f"{tick},5,2,1,,1"]
+    )
+    assert column(rows, "created")[2:] == [tick] * 3
+    assert column(rows, "started")[2:] == [tick, tick + 1, tick + 2]
+
+
+def test_classes_and_self_destinations_are_kept(tmp_path):
+    rows = packets(tmp_path, "vct", ["0,2,2,3,bulk,"])
+    assert (rows[0]["class"], rows[0]["hops"], rows[0]["delivered"]) == ("bulk", "0", str(latency(0, 3)))
+
+
+def test_max_ticks_ends_a_trace(tmp_path):
+    z = latency(1, FLITS)
+    lines = [f"0,0,1,{FLITS},,", f"0,0,1,{FLITS},,", "900,1,0,4,,"]
+    rows = packets(tmp_path, "vct", lines, "--set", f"measure.max_ticks={z + 1}")
+    assert [row["delivered"] for row in rows] == [str(z), "", ""]
+    assert [row["created"] for row in rows] == ["0", "0", ""]
+    (result,) = table(tmp_path, "results")
+    assert (result["status"], result["ticks"], result["packets"]) == ("limit", str(z + 1), "1")
+
+
+def test_a_trace_repeats_up_to_max_ticks(tmp_path):
+    options = ["--set", "traffic.repeat=true", "--set", "measure.max_ticks=100"]
+    rows = packets(tmp_path, "vct", ["0,0,1,1,,", "4,1,2,1,,0"], *options)
+    assert column(rows, "row") == list(range(40))
+    assert column(rows[::2], "created") == list(range(0, 100, 5))
+    delivered = column(rows[:28], "delivered")
+    assert column(rows[:28], "created")[1::2] == [max(5 * i + 4, delivered[2 * i] + 1) for i in range(14)]
+
+
+def followed(log, until, hosts):
+    """A trace of the packets of a log created before a tick."""
+    early = np.flatnonzero(log.created < until)
+    order = early[np.lexsort([log.identity[early], log.created[early]])]
+    times, when = np.unique(log.created[order], return_inverse=True)
+    none = np.full(len(order), -1)
+    columns = log.identity[order] % hosts, log.destination[order], log.flits[order]
+    return Recorded(tuple(map(Fraction, times.tolist())), False, when, *columns, none, (), False, "", none), order
+
+
+@pytest.mark.parametrize("mode", long_after(1, ["vct", "wormhole", "ideal", "deflection"]))
+def test_a_recorded_run_is_replayed(mode):
+    """All deliveries up to a tick depend on packets created before it, all of which are in the trace."""
+    keys = {} if mode == "ideal" else {"mode": mode}
     routing = {"kind": "deflection" if mode == "deflection" else "minimal"}
-    case = scenario(line(3), mode=mode, routing=routing, traffic={"kind": "shift", "by": 2})
-    life = trace(engine_name, case, 0.001, 4, 0)
-    steps = [(event.tick - life.created, event.event, event.switch) for event in life.events(case.switching.header)]
-    arrivals = [2, 12, 22]  # injection 2; then header 5, switch 2, link 3 between any two
-    wanted = [(0, "created", None), (0, "sent", None)]
-    for switch, tick in enumerate(arrivals):
-        wanted.append((tick, "arrived", switch))
-        if mode == "wormhole":
-            wanted.append((tick, "allocated", switch))
-        wanted += [(tick + 5, "eligible", switch), (tick + 5, "granted", switch), (tick + 8, "tail", switch)]
-    assert sorted(steps[:-1], key=str) == sorted(wanted, key=str)
-    assert steps[-1] == (22 + 5 + 2 + 1 + 3, "delivered", None)
-    assert sum(waiting(life, case)) == 0
-
-
-def test_lives_add_up_to_the_counters(engine_name):
-    case = scenario(build("imase", n=6, degree=2), mode="wormhole", allow_deadlock=True)
-    run = start(engine_name, case, 0.6, 2, log=True)
-    run.advance(80)
-    scalars = run.snapshot().scalars
-    lives = [trace(engine_name, case, 0.6, 2, identity) for identity in run.log().identity.tolist()]
-    assert len(lives) == scalars[DELIVERED_PACKETS] > 5
-    assert sum(life.delivered - life.created for life in lives) == scalars[LATENCY]
-
-
-def test_a_deadlock_ends_it(engine_name):
-    from dataclasses import replace
-
-    case = scenario(
-        one_way_ring(4, hosts=2), routing={"kind": "minimal", "vc_policy": "any"}, allow_deadlock=True, vcs=1,
-        buffer_flits=4, traffic={"kind": "shift", "by": 4}, source=Source(flits=(4,)),
-    )  # fmt: skip
-    life = trace(engine_name, replace(case, switching=replace(case.switching, may_deadlock=True)), 1.0, 1, 8 * 300)
-    assert life.deadlocked and life.delivered is None and life.until < 100_000
-
-
-def test_networks_that_change_are_refused(config, capsys):
-    event = "timeline=[{at_tick: 10, fail: {links: 1}}]"
-    assert main(["trace", config, "--packet", "32", "--set", "routing={kind: minimal}", "--set", event]) == 2
-    assert "only in networks that stay as they are" in capsys.readouterr().err
-
-
-def test_packets_that_there_are_not():
-    case = scenario(line(3), traffic={"kind": "shift", "by": 1})
-    with pytest.raises(ValueError, match="0 or more"):
-        packet_at_creation(case, 0.5, 1, -1, 1000)
-    with pytest.raises(ValueError, match="not created before tick 1000"):
-        packet_at_creation(case, 0.5, 1, 3 * 10**6, 1000)
-
-
-CONFIG = """\
-schema: 1
-name: tiny
-topology: {kind: imase, n: 8, degree: 3, hosts_per_switch: 2}
-routing: {sweep: [{kind: minimal}, {kind: deflection}]}
-switching: {vcs: 4, header_ticks: 2}
-traffic: {kind: uniform, packet_flits: 3}
-loads: [0.1, 0.6]
-engine: reference
-"""
-
-
-@pytest.fixture
-def config(tmp_path):
-    Path("tiny.yaml").write_text(CONFIG)
-    return "tiny.yaml"
-
-
-def test_listing_and_tracing_by_command(config, capsys):
-    assert main(["trace", config, "--load", "0.6", "--from", "40", "--to", "60", "--json"]) == 0
-    listed = json.loads(capsys.readouterr().out)
-    assert listed["packets"] and all(40 <= packet["delivered"] < 60 for packet in listed["packets"])
-    packet = listed["packets"][-1]
-    arguments = ["trace", config, "--load", "0.6", "--packet", str(packet["packet"])]
-    assert main([*arguments, "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    for key in ("delivered", "hops", "source"):
-        assert printed[key] == packet[key]
-    assert printed["latency"] == printed["zero_load"]["latency"] + sum(printed["waiting"].values())
-    assert (printed["events"][0]["event"], printed["events"][-1]["event"]) == ("created", "delivered")
-    assert main(arguments) == 0
-    out = capsys.readouterr().out
-    assert "granted: switch" in out and f"{printed['zero_load']['latency']} in an empty network" in out
-
-
-def test_following_it_for_a_while_only(config, capsys):
-    assert main(["trace", config, "--packet", "32", "--to", "30"]) == 2
-    assert "is not created before tick 30" in capsys.readouterr().err
-    assert main(["trace", config, "--packet", "32", "--json"]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    end = whole["delivered"] - 1
-    assert main(["trace", config, "--packet", "32", "--to", str(end), "--from", str(end - 6)]) == 0
-    assert f"not delivered before tick {end}" in capsys.readouterr().out
+    traffic = {"kind": "uniform", "include_self": True}
+    source = Source(
+        flits=(FLITS,) if mode == "deflection" else (1, 3, 5), shares=(1.0,) * (1 if mode == "deflection" else 3)
+    )
+    case = scenario(build("torus", dims=[3, 3]), routing=routing, traffic=traffic, source=source, **keys)
+    case = ideal(case) if mode == "ideal" else case
+    run, until = start("compiled", case, 0.5, 3, log=True), 300
+    run.advance(3000)
+    log = run.log()
+    trace, order = followed(log, until, case.topology.hosts)
+    work = trace_workload(trace, case.topology.hosts, None, one_length=mode == "deflection")
+    again = start("both", replace(case, work=work), 1.0, 3, log=True)
+    again.advance(until)
+    replayed, snapshot = again.log(), again.snapshot()
+    early = log.delivered < until
+    assert early.sum() > 100
+    assert np.array_equal(replayed.identity, log.identity[early])
+    for name in ("delivered", "hops", "created", "started", "destination", "flits", "deflections"):
+        assert np.array_equal(getattr(replayed, name), getattr(log, name)[early]), name
+    assert np.array_equal(order[replayed.send], np.flatnonzero(early))
+    assert snapshot.scalars[Scalar.DELIVERED_PACKETS] == early.sum()
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [[], ["--packet", "1", "--scenario", "none"], ["--packet", "1", "--set", "loads=[2]"]],
+    ("lines", "problem"),
+    [
+        (["5,0,1,1,,", "4,0,1,1,,"], "t.csv:3: row 1 is earlier than the row before it; ticks must ascend"),
+        (["0,0,9,1,,"], "t.csv:2: 0,0,9,1,,: '9' is no host: hosts are numbered 0 to 5"),
+        (["0,0,1,1,,0"], "t.csv:2: row 0 is after a row that is not before it"),
+        (["0,0,1,1,,", "0,0,1,1,,7"], "t.csv:3: row 1 is after a row that is not before it"),
+        (["0,0,1,1.5,,"], "t.csv:2: 0,0,1,1.5,,: '1.5' is not a whole number, 0 or more"),
+        (["-1,0,1,1,,"], "t.csv:2: -1,0,1,1,,: '-1' is not a whole number, 0 or more"),
+        (["0,0,1,1,,x"], "t.csv:2: 0,0,1,1,,x: 'x' is not a whole number, 0 or more"),
+        (["0,0,1,0,,", "0,0,1,1,,"], "t.csv:2: row 0 has no flits"),
+        (["0,0"], "t.csv:2: 0,0: 2 fields where the header has 6"),
+        (["9999999999,0,1,1,,"], "t.csv:2: row 0 is later than the last tick of a run"),
+    ],
 )
-def test_bad_input_is_exit_code_2(config, capsys, arguments):
-    assert main(["trace", config, *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and "Traceback" not in err and err
+def test_bad_rows_are_rejected_with_their_line(tmp_path, capsys, lines, problem):
+    with pytest.raises(FileNotFoundError):
+        packets(tmp_path, "vct", lines, code=2)
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -13,8 +13,8 @@ from flitlab.models.transport.several import Several
 from flitlab.models.transport.sizes import SizesSpec, read_table
 from flitlab.models.transport.sprayed import SprayedSpec
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 GOOD = """\
 topology: {kind: rrg, n: 6, degree: 3, hosts_per_switch: 2, seed: 4}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from flitlab.models.transport.times import default_start_ms
 from flitlab.sim.cli import main
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 
 FAST = """\
 topology: {kind: leaf_spine, leaves: 2, spines: 4, hosts_per_leaf: 4}

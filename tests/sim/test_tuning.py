@@ -10,8 +10,8 @@ from flitlab.fluid.tuning import Rounds
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import COLLECTIVES, collective
 from flitlab.models.registry import SpecError, make
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
 
 NETWORKS = (

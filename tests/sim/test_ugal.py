@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import make
 from flitlab.models.routing.certificate import certify
-from flitlab.models.rules.tables import LEGS, RISING
+from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.rules.ugal import choose_leg_count
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import DELIVERED_FLITS, DELIVERED_PACKETS, HOPS, LATENCY
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.models.test_routing import routes_of
 from tests.scenarios import assert_order_is_immaterial, build, scenario, vct_scenarios, wormhole_scenarios
@@ -59,7 +59,9 @@ def measure(case, load, ticks=4000, seed=3):
     first = run.scalars()
     run.advance(3 * ticks)
     counted = run.scalars() - first
-    return counted[HOPS] / counted[DELIVERED_PACKETS], counted[DELIVERED_FLITS] / (2 * ticks * case.topology.hosts)
+    return counted[Scalar.HOPS] / counted[Scalar.DELIVERED_PACKETS], counted[Scalar.DELIVERED_FLITS] / (
+        2 * ticks * case.topology.hosts
+    )
 
 
 @pytest.mark.parametrize("switching", ["vct", "wormhole"])
@@ -109,8 +111,8 @@ def test_who_knows_all_queues_does_better_on_a_dragonfly(switching):
         first = run.scalars()
         run.advance(8000)
         counted = run.scalars() - first
-        latency[mode] = counted[LATENCY] / counted[DELIVERED_PACKETS]
-        through = counted[DELIVERED_FLITS] / (4000 * topology.hosts)
+        latency[mode] = counted[Scalar.LATENCY] / counted[Scalar.DELIVERED_PACKETS]
+        through = counted[Scalar.DELIVERED_FLITS] / (4000 * topology.hosts)
         if mode == "global" or switching == "vct":
             assert through == pytest.approx(load, rel=0.02)
     assert latency["global"] < 0.9 * latency["local"]
@@ -152,7 +154,7 @@ def test_between_hosts_of_one_switch_nothing_is_queued():
 
 def test_certificate_is_that_of_valiant():
     mesh = build("mesh", dims=[3, 3])
-    for legs, vcs, policy in (("dor", 2, LEGS), ("minimal", 8, RISING)):
+    for legs, vcs, policy in (("dor", 2, VcPolicy.LEGS), ("minimal", 8, VcPolicy.RISING)):
         certified = certify(mesh, routes_of(mesh, "ugal", legs=legs), vcs)
         assert certified == certify(mesh, routes_of(mesh, "valiant", legs=legs), vcs)
         assert (certified.policy, certified.acyclic) == (policy, True)

@@ -6,8 +6,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.config.units import QUANTITIES, SHARE
 
 BASE = {

@@ -25,8 +25,8 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.jit.cache import cache_folder
 from flitlab.sim.api import Experiment
 from flitlab.sim.cli import main
-from flitlab.sim.cli.parser import COMMANDS
-from flitlab.sim.config.errors import ConfigError
+from flitlab.sim.cli.parser import commands
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.experiment.certificates import CONFIGURATION, INDEX, sha256
 from flitlab.sim.experiment.store import read_record
 from tests import ROOT
@@ -329,7 +329,7 @@ NO_FOLDER = {"new", "schema", "completion", "simgrid"}
 
 
 def test_every_command_is_tried():
-    assert READERS.keys() | NO_FOLDER == COMMANDS.keys()
+    assert READERS.keys() | NO_FOLDER == commands().keys()
 
 
 def in_python(run: Path) -> None:

@@ -13,7 +13,7 @@ from flitlab.models.registry import SpecError, make, names, spec_class
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import PathTable, Routes, RoutingSpec
 from flitlab.models.routing.validation import validate_routes
-from flitlab.models.rules.tables import ADAPTIVE, HOP, LAYERED, TABLE, VIA
+from flitlab.models.rules.tables import RouteForm, Selection, VcPolicy
 from flitlab.models.testing import check_routing, check_topology
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.spec import TopologySpec
@@ -131,7 +131,7 @@ def test_a_hops_max_that_is_too_large_is_counted():
     topology = build("torus", dims=[4])
     claimed = replace(routes_of(topology), hops_max=3)
     assert validate_routes(topology, claimed).hops_max == 2
-    assert certify(topology, replace(claimed, vc_policy=HOP), vcs=2).note.endswith("longest route 2, VCs 2")
+    assert certify(topology, replace(claimed, vc_policy=VcPolicy.HOP), vcs=2).note.endswith("longest route 2, VCs 2")
 
 
 def test_broken_paths_are_shown():
@@ -167,11 +167,20 @@ def test_a_pair_without_a_path_is_shown():
         ({"ports": np.zeros((3, 3), np.int64)}, "ports must be uint64 of shape (4, 4), and is int64 of shape (3, 3)"),
         ({"form": 9}, "form is 9"),
         ({"select": 9}, "select is 9"),
-        ({"vc_policy": LAYERED}, "layer must be uint8 of shape (16,), and is None: one for each pair"),
-        ({"vc_policy": LAYERED, "layer": np.full(16, 3, np.uint8), "layers": 3}, "layer 3 occurs, but layers is 3"),
-        ({"form": VIA}, "leg must be uint8 of shape (4, 4), and is None"),
-        ({"form": VIA, "leg": np.zeros((4, 4), np.uint8), "hops_max": 6}, "leg[1, 0] is 0, and the route takes 1"),
-        ({"form": VIA, "leg": np.zeros((4, 4), np.uint8), "select": ADAPTIVE}, "ADAPTIVE serves TABLE and DIGITS only"),
+        ({"vc_policy": VcPolicy.LAYERED}, "layer must be uint8 of shape (16,), and is None: one for each pair"),
+        (
+            {"vc_policy": VcPolicy.LAYERED, "layer": np.full(16, 3, np.uint8), "layers": 3},
+            "layer 3 occurs, but layers is 3",
+        ),
+        ({"form": RouteForm.VIA}, "leg must be uint8 of shape (4, 4), and is None"),
+        (
+            {"form": RouteForm.VIA, "leg": np.zeros((4, 4), np.uint8), "hops_max": 6},
+            "leg[1, 0] is 0, and the route takes 1",
+        ),
+        (
+            {"form": RouteForm.VIA, "leg": np.zeros((4, 4), np.uint8), "select": Selection.ADAPTIVE},
+            "ADAPTIVE serves TABLE and DIGITS only",
+        ),
     ],
 )
 def test_arrays_that_do_not_fit_are_shown(change, said):
@@ -214,7 +223,7 @@ class First(RoutingSpec):
         return routes_of(topology)
 
 
-@pytest.mark.parametrize(("asked", "policy"), [(None, None), ("hop", HOP), ("layered", LAYERED)])
+@pytest.mark.parametrize(("asked", "policy"), [(None, None), ("hop", VcPolicy.HOP), ("layered", VcPolicy.LAYERED)])
 def test_a_routing_inherits_the_vc_policy(asked, policy):
     topology = build("torus", dims=[3, 4])
     routes = First(vc_policy=asked).build(topology)
@@ -261,7 +270,7 @@ class Above(Whole):
 
 def test_a_build_of_ones_own_is_looked_at_as_well():
     topology = line(3)
-    assert Whole(vc_policy="hop").build(topology).vc_policy == HOP
+    assert Whole(vc_policy="hop").build(topology).vc_policy == VcPolicy.HOP
     assert Above(vc_policy="hop").build(topology).select == 1
     for spec in Whole(beyond=True), Above(beyond=True):
         with pytest.raises(SpecError, match="is port 4, and it has 1 of them"):
@@ -272,8 +281,8 @@ def test_a_missing_certificate_is_shown():
     ring = one_way_ring(4)
     routes = replace(routes_of(ring), vc_policy=0)
     assert "no certificate with 3 VCs: any may deadlock: (0->1, VC *) waits for (1->2, VC *)" in problems(ring, routes)
-    assert problems(ring, replace(routes, vc_policy=HOP)) == ""
-    assert "with 2 VCs" in problems(ring, replace(routes, vc_policy=HOP), vcs=2)
+    assert problems(ring, replace(routes, vc_policy=VcPolicy.HOP)) == ""
+    assert "with 2 VCs" in problems(ring, replace(routes, vc_policy=VcPolicy.HOP), vcs=2)
 
 
 def test_missing_documentation_is_shown():
@@ -362,7 +371,7 @@ def test_a_tree_keeps_a_packet_on_its_layer_and_needs_a_vc_each():
     load_plugin(str(EXAMPLE))
     topology = build("torus", dims=[3, 3])
     routes = make("routing", kind="trees", trees=3).build(topology)
-    assert (routes.vc_policy, routes.layers, routes.form != TABLE) == (LAYERED, 3, True)
+    assert (routes.vc_policy, routes.layers, routes.form != RouteForm.TABLE) == (VcPolicy.LAYERED, 3, True)
     assert check_routing(make("routing", kind="trees", trees=3), topology, vcs=3) == []
     assert "need 3 layers" in check_routing(make("routing", kind="trees", trees=3), topology, vcs=2)[0]
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from flitlab.fluid.certified_limit import certified_limit
+from flitlab.fluid.split import certified_limit
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli.tables import print_saturation
-from flitlab.sim.config.study import read
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
 from flitlab.sim.experiment.runner import run
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.rows import number
-from flitlab.sim.measure.saturation import LIMIT, LOSS, SHORT, STARVING, bracket, is_saturated, limited
+from flitlab.sim.measure.saturation import SaturatedBy, bracket, is_saturated, limited
 from flitlab.sim.measure.verdict import has_starving_host, is_losing, noise_of, verdict
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.tables import hot_hosts
@@ -34,7 +34,7 @@ def point(case, load, ticks, seed=1):
 def test_from_the_split_of_a_routing_on_a_point_is_saturated_however_short_its_window():
     case = scenario(line(2, hosts=2), traffic=SHARED, buffer_flits=32)
     assert certified_limit(case) == pytest.approx(0.5)
-    assert point(case, 0.505, 400) == (True, LIMIT)
+    assert point(case, 0.505, 400) == (True, SaturatedBy.LIMIT)
     assert point(case, 0.48, 4000) == (False, "")
     assert certified_limit(scenario(line(2, hosts=1))) == pytest.approx(1)  # the host channels
 
@@ -63,7 +63,7 @@ def test_bursts_in_a_short_window_are_no_evidence():
     case = scenario(line(2, hosts=4), traffic={"kind": "shift", "by": 4}, source=bursts, buffer_flits=32)
     short = [point(case, 0.18, 3000, seed) for seed in range(1, 9)]
     assert not any(saturated for saturated, _ in short)
-    assert (None, SHORT) in short
+    assert (None, SaturatedBy.SHORT) in short
 
 
 def batches_of(lost, created=1000.0, count=40):
@@ -91,7 +91,7 @@ def test_one_queue_that_grows_steadily_is_seen_and_one_that_jumps_is_not():
     backlog[:, 7] = np.linspace(0, 600, 41)  # 6 % of what host 7 creates, 0.06 % of all
     assert has_starving_host(case, 0.4, created, backlog)
     batches = batches_of(np.diff(backlog.sum(axis=1)), 25_000.0)
-    assert verdict(case, 0.001, batches, created, backlog) == (True, STARVING)
+    assert verdict(case, 0.001, batches, created, backlog) == (True, SaturatedBy.STARVING)
     backlog[:, 7] = np.where(np.arange(41) > 30, 600, 0)
     assert not has_starving_host(case, 0.4, created, backlog)
     backlog[:, 7] = np.linspace(0, 200, 41)
@@ -115,7 +115,7 @@ def test_a_point_that_is_left_open_is_carried_as_far_as_it_was():
     def row(load, saturated, by=""):
         return {"load": load, "offered": load, "accepted": 0.99 * load, "saturated": saturated, "saturated_by": by}
 
-    rows = [row(0.2, False), row(0.4, None, SHORT), row(0.5, True, LOSS)]
+    rows = [row(0.2, False), row(0.4, None, SaturatedBy.SHORT), row(0.5, True, SaturatedBy.LOSS)]
     assert [is_saturated(one) for one in rows] == [False, False, True]
     assert is_saturated({"load": 0.2, "saturated": None}) is None
     assert bracket(rows).lower == pytest.approx(0.99 * 0.4)
@@ -147,7 +147,7 @@ def test_no_bracket_reaches_above_the_split_whatever_ceilings_are_asked_for(tmp_
     def of(loads, name):
         file = tmp_path / f"{name}.yaml"
         file.write_text(CONFIG % (loads, ceilings))
-        run(read(file), tmp_path / name, 1)
+        run(read(file), tmp_path / name)
         return tmp_path / name, certified_limit(read(file).cases[0].scenario)
 
     found, split = of("{saturation: {tolerance: 0.05}}", "search")
@@ -157,7 +157,7 @@ def test_no_bracket_reaches_above_the_split_whatever_ceilings_are_asked_for(tmp_
             assert float(row["lower"]) <= float(row["saturation"]) <= float(row["upper"]) <= split
     swept = rows_of(of("[0.3, 0.7, 0.8]", "sweep")[0] / "results.csv")
     assert [row["saturated"] for row in swept][1:] == ["True", "True"]
-    assert {row["saturated_by"] for row in swept[1:]} == {LIMIT}
+    assert {row["saturated_by"] for row in swept[1:]} == {SaturatedBy.LIMIT}
     assert all(float(row["saturated_from"]) <= split for row in swept)
 
 
@@ -166,10 +166,10 @@ def test_a_certified_limit_makes_a_point_saturated_that_the_run_does_not(tmp_pat
     text = CONFIG.replace("{kind: dor}", "{kind: minimal, select: adaptive}") % ("[0.2, 0.99]", "[mcf]")
     text = text.replace("[4, 4]", "[4], hosts_per_switch: 4")
     file.write_text(text.replace("ticks: 600", "ticks: 40"))
-    report = run(read(file), tmp_path / "out", 1)
+    report = run(read(file), tmp_path / "out")
     limit = next(row["upper"] for row in report.ceilings if row["ceiling"] == "mcf")
     assert limit < 0.99 and math.isclose(report.results[0]["saturated_from"], limit)
-    assert report.results[1]["saturated"] is True and report.results[1]["saturated_by"] == LIMIT
+    assert report.results[1]["saturated"] is True and report.results[1]["saturated_by"] == SaturatedBy.LIMIT
 
 
 TEXTS = ("scenario", "ceiling", "note")
@@ -179,7 +179,7 @@ def test_a_ceiling_that_is_a_hot_hosts_own_channel_is_said_to_be_so(tmp_path, ca
     def found(traffic, name):
         file = tmp_path / f"{name}.yaml"
         file.write_text((CONFIG % ("[0.2, 0.9, 1.0]", "[mcf]")).replace("{kind: permutation, seed: 3,", traffic))
-        run(read(file), tmp_path / name, 1)
+        run(read(file), tmp_path / name)
         return rows_of(tmp_path / name / "saturation.csv")
 
     (hot,) = found("{kind: hotspot, hosts: [5], fraction: 0.5,", "hot")

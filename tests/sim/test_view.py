@@ -8,7 +8,7 @@ import pytest
 
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
-from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import trace
 from flitlab.sim.engines.trace.all_packets import record_all_packets
@@ -46,7 +46,7 @@ def test_every_packet_has_the_life_that_either_engine_tells(mode):
     run = start("compiled", case, 0.6, 5)
     run.advance(UNTIL)
     delivered = [life for life in lives if life.delivered is not None]
-    assert len(delivered) == run.scalars()[DELIVERED_PACKETS] > 20
+    assert len(delivered) == run.scalars()[Scalar.DELIVERED_PACKETS] > 20
     for life in lives[:: len(lives) // 8]:
         assert life == trace("compiled", case, 0.6, 5, life.identity, UNTIL)
 

@@ -77,7 +77,7 @@ def run(tmp_path, capsys, old="", new=""):
     """What a run of the configuration, with one text in place of another, gives as JSON, and all that it says."""
     (tmp_path / "triangle.anynet").write_text(TRIANGLE)
     (tmp_path / "c.yaml").write_text(CONFIG.replace(old, new) if old else CONFIG)
-    code = main(["run", str(tmp_path / "c.yaml"), "--json", "--out", str(tmp_path / "out")])
+    code = main(["run", str(tmp_path / "c.yaml"), "--json", "--out", str(tmp_path / "out"), "--jobs", "1"])
     out, err = capsys.readouterr()
     return json.loads(out)["results"] if code == 0 else code, err
 

@@ -14,16 +14,7 @@ from flitlab.models.rules.allocate import first_after
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.traffic.source import Source
-from flitlab.sim.engines.base import (
-    CREATED_FLITS,
-    DELIVERED_FLITS,
-    DELIVERED_PACKETS,
-    GRANTS,
-    HOPS,
-    LATENCY,
-    NETWORK_LATENCY,
-    SENT_PACKETS,
-)
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
@@ -74,28 +65,6 @@ def test_rotating_priority(mask, last):
     assert first_after(np.uint64(mask), np.uint64(last)) == min(members, key=lambda m: (m - last - 1) % 64)
 
 
-@pytest.mark.parametrize("header", [0, 1, 2, 7])
-@pytest.mark.parametrize(("flits", "buffer_flits"), [(1, 1), (1, 8), (6, 20), (33, 40)])
-def test_zero_load_latency(engine_name, header, flits, buffer_flits):
-    times = {**DELAYS, "header": header}
-    for by in (1, 3):
-        case = wormhole(
-            one_way_ring(5),
-            [by, -1, -1, -1, -1],
-            vcs=4,
-            source=Source(flits=(flits,)),
-            buffer_flits=buffer_flits,
-            **times,
-        )
-        log = play(engine_name, case, 4000, load=0.002 * flits)
-        through = (by + 1) * (header + times["switch"]) + by * times["link"]
-        expected = times["injection"] + through + times["ejection"] + flits - 1
-        snap = log.snapshot().scalars
-        assert snap[DELIVERED_PACKETS] > 2
-        assert snap[NETWORK_LATENCY] == expected * snap[DELIVERED_PACKETS]
-        assert snap[HOPS] == by * snap[DELIVERED_PACKETS]
-
-
 @pytest.mark.parametrize("buffer_flits", [1, 2, 5, 8, 9, 20])
 def test_small_buffers_slow_a_packet_down(engine_name, buffer_flits):
     # A slot comes back credit ticks after its flit's grant, and the next flit needs switch + link to use it:
@@ -109,8 +78,8 @@ def test_small_buffers_slow_a_packet_down(engine_name, buffer_flits):
     alone = 5 + 3 * 2 + 2 * 4 + 6
     rounds, rest = divmod(flits - 1, buffer_flits)
     last = rounds * max(turn, buffer_flits) + rest
-    assert total[DELIVERED_PACKETS] >= 2
-    assert total[NETWORK_LATENCY] == (alone + last) * total[DELIVERED_PACKETS]
+    assert total[Scalar.DELIVERED_PACKETS] >= 2
+    assert total[Scalar.NETWORK_LATENCY] == (alone + last) * total[Scalar.DELIVERED_PACKETS]
 
 
 def test_a_tail_gives_its_vc_back_for_the_tick_after_its_grant(script):
@@ -153,20 +122,6 @@ def test_injection_channel_is_a_queue(engine_name):
     assert abs(row["latency_mean"] - row["network_latency_mean"] - wait) < 2 * row["latency_ci95"]
 
 
-@pytest.mark.parametrize("load", [0.2, 1.0])
-@pytest.mark.parametrize("buffer_flits", [2, 9])
-def test_conservation(engine_name, load, buffer_flits):
-    case = wormhole(build("imase", hosts=2, n=12, degree=3), buffer_flits=buffer_flits)
-    snap = play(engine_name, case, 1000, load).snapshot()
-    total = snap.scalars
-    assert total[DELIVERED_PACKETS] > 100
-    assert total[SENT_PACKETS] * 4 == total[DELIVERED_FLITS] + snap.present.pairs.total
-    assert total[CREATED_FLITS] == snap.created.sum()
-    assert total[GRANTS] * 4 >= snap.channel_flits.sum() > 0
-    assert snap.channel_flits.max() <= snap.tick
-    assert total[NETWORK_LATENCY] <= total[LATENCY]
-
-
 def test_more_iterations_match_more():
     accepted = []
     for iterations in (1, 4):
@@ -193,9 +148,9 @@ def test_deadlock_is_found(engine_name):
     )
     run = play(engine_name, case, 1500, 0.9, seed=2)
     assert run.deadlocked()
-    before = run.scalars()[DELIVERED_FLITS]
+    before = run.scalars()[Scalar.DELIVERED_FLITS]
     run.advance(2500)
-    assert run.scalars()[DELIVERED_FLITS] == before
+    assert run.scalars()[Scalar.DELIVERED_FLITS] == before
 
 
 @pytest.mark.parametrize("policy", ["hop", "dateline"])
@@ -210,14 +165,14 @@ def test_certified_runs_do_not_deadlock(engine_name, policy):
     for tick in range(100, 900, 200):
         run.advance(tick)
         assert not run.deadlocked()
-    assert run.scalars()[DELIVERED_PACKETS] > 100
+    assert run.scalars()[Scalar.DELIVERED_PACKETS] > 100
 
 
 def test_large_switches_work(engine_name):
     # 12 hosts x 8 VCs and more at one switch: input VCs do not fit into one word
     case = wormhole(line(2, hosts=12), vcs=8, source=Source(flits=(2,)), buffer_flits=4, shared_input=True)
     total = play(engine_name, case, 600, 0.1).scalars()
-    assert total[DELIVERED_PACKETS] > 0.9 * 600 * 24 * 0.1 / 2
+    assert total[Scalar.DELIVERED_PACKETS] > 0.9 * 600 * 24 * 0.1 / 2
 
 
 @pytest.mark.parametrize(

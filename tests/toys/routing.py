@@ -4,7 +4,7 @@ import numpy as np
 
 from flitlab.models.registry import register
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import RANDOM
+from flitlab.models.rules.tables import Selection
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -24,4 +24,4 @@ class Highest(RoutingSpec):
         ports = np.zeros((topology.switches,) * 2, np.uint64)  # [target, switch], a bit for each port
         for channel, closer in enumerate(hops[topology.dst] < hops[topology.src]):
             ports[closer, topology.src[channel]] = np.uint64(1 << port[channel])
-        return Routes(self.kind, ports, RANDOM, int(hops.max()))
+        return Routes(self.kind, ports, Selection.RANDOM, int(hops.max()))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms of collectives, one file per family; each builds a program for a network."""
+"""Algorithms of collectives, by family; each builds a program for a network."""

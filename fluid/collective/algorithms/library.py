@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms of MPI libraries, which do not depend on the network."""
+"""Algorithms of MPI libraries in rounds of messages, and variants in the order or the shape of the network."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import COLLECTIVES, collective
 from flitlab.models.application.program import Program
+from flitlab.models.collective.ring import Ring, find_ring
 from flitlab.models.collective.schedule import KINDS
-from flitlab.models.registry import register
+from flitlab.models.collective.shape import group_sizes, torus_dims
+from flitlab.models.registry import SpecError, register
 
 PIECE_COLLECTIVES = ("all_gather", "all_to_all", "gather")
 """Collectives whose size is that of a piece; the size of others is that of all data."""
@@ -192,3 +195,66 @@ class ScatterDoubling(LibraryAlgorithm):
 
     Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2.
     """
+
+
+@register("algorithm", "bucket")
+class Bucket(AlgorithmSpec):
+    """Rings in every dimension in turn; each direction of each dimension starts with a part of the data.
+
+    It needs ranks that form a torus (torus, hypercube); hosts of a switch, if there are several, are a dimension.
+
+    Example: ``algorithm: bucket``
+
+    Source: Jain and Sabharwal, Optimal bucket algorithms for large MPI collectives on torus interconnects, ICS 2010.
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = with_algorithm("bucket")
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        dims = torus_dims(question.topology)
+        if dims is None:
+            raise SpecError("needs ranks that form a torus", "kind")
+        return Plan(rounds(question, "bucket", dims=dims), in_order(question))
+
+
+@register("algorithm", "hamiltonian_ring")
+class HamiltonianRing(AlgorithmSpec):
+    """A ring of ranks in the order of a Hamiltonian cycle, or in the order of least channel load that the search finds.
+
+    Where no channel is slower than a host, and the order is a Hamiltonian cycle, no algorithm is faster between hosts.
+    ``seed`` is that of the search.
+
+    Example: ``algorithm: hamiltonian_ring``
+
+    Source: Patarasuk and Yuan 2009, doi:10.1016/j.jpdc.2008.09.002.
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = with_algorithm("ring")
+
+    seed: int = Field(default=1, ge=0)
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        key = ("ring", question.topology.content_hash, self.seed)
+        ring: Ring = once(key, lambda: find_ring(question.topology, self.seed))
+        notes = {"hamiltonian": ring.hamiltonian, "ring_load": round(ring.load, 6)}
+        return Plan(rounds(question, "ring"), ring.order, notes=notes)
+
+
+@register("algorithm", "hierarchical")
+class Hierarchical(AlgorithmSpec):
+    """Groups gather or reduce, one rank of each group takes part in a ring, and groups spread the result.
+
+    ``group``: ranks of a group, which follow each other; by default those of a switch or else of a pod, where all have
+    equally many, else the greatest divisor of the number of ranks up to its root.
+
+    Example: ``algorithm: {kind: hierarchical, group: 8}``
+    """
+
+    collectives: ClassVar[tuple[str, ...]] = with_algorithm("hierarchical")
+
+    group: Annotated[int, Field(ge=1)] | None = None
+
+    def plan(self, question: Question, once: Once) -> Plan:
+        sizes = group_sizes(question.topology)
+        group = self.group or sizes.get("switch") or sizes.get("pod")
+        return Plan(rounds(question, "hierarchical", group=group), in_order(question))

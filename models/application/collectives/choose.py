@@ -17,20 +17,18 @@ from flitlab.models.application.collectives import (
     all_gather,
     all_reduce,
     all_to_all,
-    barrier,
-    broadcast,
     bucket,
     hierarchical,
     reduce_scatter,
     tree,
 )
-from flitlab.models.application.collectives.communicator import Communicator
+from flitlab.models.application.collectives.communicator import Communicator, distances
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError
 
 
 @dataclass(frozen=True)
-class Collective:
+class CollectiveAlgorithms:
     """A collective: its algorithms by name, and the choice for a number of ranks and bytes.
 
     size: bytes that a rank contributes; of an all-to-all, to each of the others. synchronising: no rank completes it
@@ -40,6 +38,15 @@ class Collective:
     algorithms: dict[str, Callable[[Communicator, int], None]]
     choice: Callable[[int, int], str]
     synchronising: bool = False
+
+
+def dissemination(comm: Communicator, size: int) -> None:
+    """ceil(log2 p) rounds: an empty message to the member 1, 2, 4, ... after.
+
+    Source: Hensgen, Finkel and Manber 1988, doi:10.1007/BF01379320.
+    """
+    for distance in distances(comm.size):
+        comm.exchange(comm.members, (comm.members + distance) % comm.size, 0)
 
 
 def _power(ranks: int) -> bool:
@@ -68,7 +75,7 @@ BEST = "best"
 """In place of an algorithm: the one with the least time on the network, if that is known."""
 
 COLLECTIVES = {
-    "all_gather": Collective(
+    "all_gather": CollectiveAlgorithms(
         {
             "recursive_doubling": all_gather.recursive_doubling,
             "bruck": all_gather.bruck,
@@ -79,7 +86,7 @@ COLLECTIVES = {
         _all_gather,
         synchronising=True,
     ),
-    "all_reduce": Collective(
+    "all_reduce": CollectiveAlgorithms(
         {
             "recursive_doubling": all_reduce.recursive_doubling,
             "rabenseifner": all_reduce.rabenseifner,
@@ -90,7 +97,7 @@ COLLECTIVES = {
         lambda ranks, size: "recursive_doubling" if size <= 2048 else "rabenseifner",
         synchronising=True,
     ),
-    "all_to_all": Collective(
+    "all_to_all": CollectiveAlgorithms(
         {
             "bruck": all_to_all.bruck,
             "scattered": all_to_all.scattered,
@@ -100,20 +107,20 @@ COLLECTIVES = {
         _all_to_all,
         synchronising=True,
     ),
-    "barrier": Collective(
-        {"dissemination": barrier.dissemination}, lambda ranks, size: "dissemination", synchronising=True
+    "barrier": CollectiveAlgorithms(
+        {"dissemination": dissemination}, lambda ranks, size: "dissemination", synchronising=True
     ),
-    "broadcast": Collective(
+    "broadcast": CollectiveAlgorithms(
         {
             "binomial": tree.broadcast,
-            "scatter_doubling": broadcast.scatter_doubling,
-            "van_de_geijn": broadcast.van_de_geijn,
+            "scatter_doubling": tree.scatter_doubling,
+            "van_de_geijn": tree.van_de_geijn,
         },
         _broadcast,
     ),
-    "gather": Collective({"binomial": tree.gather}, lambda ranks, size: "binomial"),
-    "reduce": Collective({"binomial": tree.reduce}, lambda ranks, size: "binomial"),
-    "reduce_scatter": Collective(
+    "gather": CollectiveAlgorithms({"binomial": tree.gather}, lambda ranks, size: "binomial"),
+    "reduce": CollectiveAlgorithms({"binomial": tree.reduce}, lambda ranks, size: "binomial"),
+    "reduce_scatter": CollectiveAlgorithms(
         {
             "recursive_halving": reduce_scatter.recursive_halving,
             "pairwise": reduce_scatter.pairwise,
@@ -124,7 +131,7 @@ COLLECTIVES = {
         lambda ranks, size: "recursive_halving" if size < 524288 else "pairwise",
         synchronising=True,
     ),
-    "scatter": Collective({"binomial": tree.scatter}, lambda ranks, size: "binomial"),
+    "scatter": CollectiveAlgorithms({"binomial": tree.scatter}, lambda ranks, size: "binomial"),
 }
 """All collectives by name."""
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binomial tree of a group: broadcast, reduce, gather and scatter along it.
 
+Broadcasts of long messages begin with a scatter (after van de Geijn).
+
 Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.
 """
 
 import numpy as np
 
+from flitlab.models.application.collectives.all_gather import doubling_parts, ring_parts
 from flitlab.models.application.collectives.communicator import Communicator, distances, shares
 from flitlab.models.arrays import Ints
 
@@ -84,3 +87,27 @@ def gather(comm: Communicator, size: int) -> None:
     """The root gets ``size`` bytes of each member."""
     for parent, child in reversed(branches(comm.size)):
         comm.exchange(child, parent, (below(comm.size, parent, child) - child) * size)
+
+
+def van_de_geijn(comm: Communicator, size: int) -> None:
+    """The root scatters the message, then a ring all-gather completes it.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
+    scatter_parts(comm, shares(size, comm.size))
+    ring_parts(comm, shares(size, comm.size))
+
+
+def scatter_doubling(comm: Communicator, size: int) -> None:
+    """The root scatters the message, then a recursive-doubling all-gather completes it.
+
+    Parameters
+    ----------
+    comm: the communicator.
+    size: bytes.
+    """
+    scatter_parts(comm, shares(size, comm.size))
+    doubling_parts(comm, shares(size, comm.size))

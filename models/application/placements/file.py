@@ -16,7 +16,7 @@ from flitlab.models.topology.names import host_names
 
 
 @register("placement", "file")
-class File(PlacementSpec):
+class FilePlacement(PlacementSpec):
     """Ranks run on the hosts that a file names: one host a line, that of rank 0 first, or lines ``rank,host``.
 
     Hosts go by their numbers or labels. A header ``host``, ``rank,host`` or ``host,rank``, blank lines and lines that

@@ -6,11 +6,11 @@ from pydantic import Field
 from scipy import sparse
 
 from flitlab.models.application.placement import PlacementSpec, require_enough_hosts
-from flitlab.models.application.program import SEND, Program
+from flitlab.models.application.program import Op, Program
 from flitlab.models.arrays import Integers
 from flitlab.models.jit import device_function, inline
 from flitlab.models.registry import SpecError, register
-from flitlab.models.rules.draw import PLACEMENT, philox
+from flitlab.models.rules.draw import Stream, philox
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -82,7 +82,7 @@ def bytes_between(program: Program) -> sparse.csr_array:
     shape = (program.ranks, program.ranks)
     total = sparse.csr_array(shape, dtype=np.int64)
     for first in range(0, program.operations, BLOCK):
-        send = first + np.flatnonzero(program.kind[first : first + BLOCK] == SEND)
+        send = first + np.flatnonzero(program.kind[first : first + BLOCK] == Op.SEND)
         source = np.searchsorted(program.start, send, side="right") - 1
         target = program.peer[send]
         apart = source != target
@@ -161,12 +161,12 @@ def _accept(
     samples = min(proposals, 1000)
     typical = 0.0
     for i in range(samples):
-        one, other, _, _ = philox(seed, PLACEMENT, 1, i)
+        one, other, _, _ = philox(seed, Stream.PLACEMENT, 1, i)
         typical += abs(_exchange_gain(links, host_switch, hops, host, holder, one * ranks >> 32, other * hosts >> 32))
     typical /= samples
     total = 0
     for i in range(proposals):
-        one, other, _, _ = philox(seed, PLACEMENT, 0, i)
+        one, other, _, _ = philox(seed, Stream.PLACEMENT, 0, i)
         rank, to = one * ranks >> 32, other * hosts >> 32
         if host_switch[host[rank]] != host_switch[to]:
             gain = _exchange_gain(links, host_switch, hops, host, holder, rank, to)

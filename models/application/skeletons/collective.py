@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of programs that are a single collective."""
+"""Programs that are a single collective."""
 
 from math import prod
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,7 +10,7 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import collective
 from flitlab.models.application.program import Program
 from flitlab.models.application.skeletons.skeleton import Skeleton, everyone
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, register
 
 Bytes = Annotated[int, Field(ge=0, le=10**12)]
 Repeats = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -23,8 +23,6 @@ class CollectiveProgram(Skeleton):
     A rank begins the next one as soon as it has completed the previous one. A reduction takes an operation per 8 bytes.
     """
 
-    collective: ClassVar[str]
-
     algorithm: str | None = None
     repeats: Repeats = 1
 
@@ -36,7 +34,7 @@ class CollectiveProgram(Skeleton):
         return 0
 
     def iterate(self, builder: Builder) -> None:
-        collective(builder, self.collective, everyone(builder), self.size(), self.algorithm, self.ns_per_byte)
+        collective(builder, self.kind, everyone(builder), self.size(), self.algorithm, self.ns_per_byte)
 
 
 class SizedCollective(CollectiveProgram):
@@ -70,6 +68,88 @@ class ArrangedCollective(SizedCollective):
 
     def iterate(self, builder: Builder) -> None:
         collective(
-            builder, self.collective, everyone(builder), self.size(), self.algorithm, self.ns_per_byte,
+            builder, self.kind, everyone(builder), self.size(), self.algorithm, self.ns_per_byte,
             dims=self.dims or (), group=self.group,
         )  # fmt: skip
+
+
+@register("application", "all_gather")
+class AllGather(ArrangedCollective):
+    """Every rank gets ``size_bytes`` bytes of each.
+
+    algorithm: ``recursive_doubling``, ``bruck``, ``ring``, ``bucket`` or ``hierarchical``, by default as an
+    MPI library chooses. dims: of ``bucket``, the sides of the torus that the ranks form, the last coordinate changing
+    fastest; by default one ring. group: of ``hierarchical``, how many ranks in a row are close together, such as the
+    hosts of a switch; by default the greatest divisor of the number of ranks up to its root.
+
+    Example: ``application: {kind: all_gather, size_bytes: 65536, ranks: 64}``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.1.
+    """
+
+
+@register("application", "all_reduce")
+class AllReduce(ArrangedCollective):
+    """Every rank gets the sum of ``size_bytes`` bytes of each.
+
+    algorithm: ``recursive_doubling``, ``rabenseifner``, ``ring``, ``bucket`` or ``hierarchical``, by default as an
+    MPI library chooses. dims: of ``bucket``, the sides of the torus that the ranks form, the last coordinate changing
+    fastest; by default one ring. group: of ``hierarchical``, how many ranks in a row are close together, such as the
+    hosts of a switch; by default the greatest divisor of the number of ranks up to its root.
+
+    Example: ``application: {kind: all_reduce, size_bytes: 65536, ranks: 64}``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.5.
+    """
+
+
+@register("application", "all_to_all")
+class AllToAll(SizedCollective):
+    """Every rank sends ``size_bytes`` bytes to each of the others.
+
+    algorithm: ``bruck``, ``scattered`` (32 messages at a time), ``linear`` (all at once) or ``pairwise``, by default as
+    an MPI library chooses.
+
+    Example: ``application: {kind: all_to_all, size_bytes: 65536, ranks: 64}``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.3.
+    """
+
+
+@register("application", "barrier")
+class Barrier(CollectiveProgram):
+    """No rank goes on before all have come.
+
+    algorithm: ``dissemination``.
+
+    Example: ``application: {kind: barrier, repeats: 10, ranks: 64}``
+
+    Source: Hensgen, Finkel and Manber 1988, doi:10.1007/BF01379320.
+    """
+
+
+@register("application", "broadcast")
+class Broadcast(SizedCollective):
+    """Rank 0 sends ``size_bytes`` bytes to all others.
+
+    algorithm: ``binomial``, ``scatter_doubling`` or ``van_de_geijn``, by default as an MPI library chooses.
+
+    Example: ``application: {kind: broadcast, size_bytes: 65536, ranks: 64}``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.2.
+    """
+
+
+@register("application", "reduce_scatter")
+class ReduceScatter(ArrangedCollective):
+    """Every rank gets its p-th part of the sum of ``size_bytes`` bytes of each.
+
+    algorithm: ``recursive_halving``, ``pairwise``, ``ring``, ``bucket`` or ``hierarchical``, by default as an
+    MPI library chooses. dims: of ``bucket``, the sides of the torus that the ranks form, the last coordinate changing
+    fastest; by default one ring. group: of ``hierarchical``, how many ranks in a row are close together, such as the
+    hosts of a switch; by default the greatest divisor of the number of ranks up to its root.
+
+    Example: ``application: {kind: reduce_scatter, size_bytes: 65536, ranks: 64}``
+
+    Source: Thakur, Rabenseifner and Gropp 2005, doi:10.1177/1094342005051521, section 4.4.
+    """

@@ -42,10 +42,10 @@ class Mg(NasBenchmark):
 
     def iterate(self, builder: Builder) -> None:
         top = self.levels[self.class_]
-        levels = [Level(grid(builder.ranks), k) for k in range(top + 1)]
+        levels = [MultigridLevel(grid(builder.ranks), k) for k in range(top + 1)]
         unit = self.time(58 * 8**top / _weight(top))
 
-        def operate(name: str, cost: float, level: Level) -> None:
+        def operate(name: str, cost: float, level: MultigridLevel) -> None:
             builder.begin(name, size=level.face(2))
             builder.calculate(cost * unit * 8**level.number / len(level.active), level.active)
 
@@ -83,7 +83,7 @@ def _weight(top: int) -> float:
 
 
 @dataclass(frozen=True)
-class Level:
+class MultigridLevel:
     """The grid of (2^number)^3 points over ``sides`` of ranks."""
 
     sides: tuple[int, int, int]

@@ -9,6 +9,7 @@ import numpy as np
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.arrays import Ints
+from flitlab.models.registry import register
 
 RHS = 0.2
 """The share of the right-hand side in the operations of an iteration; the three directions share the rest equally."""
@@ -70,3 +71,55 @@ def _sweep(builder: Builder, side: int, cell: float, target: Ints, size: int) ->
         builder.calculate(cell)
         if stage < side - 1:
             builder.exchange(np.arange(builder.ranks), target, size)
+
+
+@register("application", "bt")
+class Bt(Multipartition):
+    """NPB BT on q x q ranks, n^3 points in a multipartition.
+
+    An iteration: faces of two layers of 5 words to six neighbours, 80 (q - 1) (n / q)^2 bytes each; then in each
+    direction q - 1 messages forth, of 30 words a point of a cell's face, and q - 1 back, of 5 words. A face has
+    (n div q + 1)^2 points. Operations: 3478.8 n^3 - 17655.7 n^2 + 28023.7 n an iteration, a fifth of them for the
+    right-hand side, the others equally for the directions, a tenth of a direction's on the way back.
+
+    Example: ``application: {kind: bt, class: B, ranks: 256, iterations: 3}``
+
+    Source: NPB 3.3, BT (``copy_faces.f``, ``x_solve.f``).
+    """
+
+    loop: ClassVar[dict[str, int]] = {"S": 60, "W": 200, "A": 200, "B": 200, "C": 200, "D": 250}
+    points: ClassVar[dict[str, int]] = {"S": 12, "W": 24, "A": 64, "B": 102, "C": 162, "D": 408}
+    backward: ClassVar[float] = 0.1
+
+    def operations(self, points: int) -> float:
+        return 3478.8 * points**3 - 17655.7 * points**2 + 28023.7 * points
+
+    def messages(self, points: int, side: int) -> tuple[float, float]:
+        face = (points // side + 1) ** 2
+        return 8 * 30 * face, 8 * 5 * face
+
+
+@register("application", "sp")
+class Sp(Multipartition):
+    """NPB SP on q x q ranks, n^3 points in a multipartition.
+
+    An iteration: faces as those of BT; then in each direction q - 1 messages forth, of 22 words a point of a cell's
+    face, and q - 1 back, of 10 words. A face has (n / q)^2 points. Operations: 881.174 n^3 - 4683.91 n^2 + 11484.5 n -
+    19272.4 an iteration, a fifth of them for the right-hand side, the others equally for the directions, a fifth of a
+    direction's on the way back.
+
+    Example: ``application: {kind: sp, class: B, ranks: 256, iterations: 3}``
+
+    Source: NPB 3.3, SP (``copy_faces.f``, ``x_solve.f``).
+    """
+
+    loop: ClassVar[dict[str, int]] = {"S": 100, "W": 400, "A": 400, "B": 400, "C": 400, "D": 500}
+    points: ClassVar[dict[str, int]] = {"S": 12, "W": 36, "A": 64, "B": 102, "C": 162, "D": 408}
+    backward: ClassVar[float] = 0.2
+
+    def operations(self, points: int) -> float:
+        return 881.174 * points**3 - 4683.91 * points**2 + 11484.5 * points - 19272.4
+
+    def messages(self, points: int, side: int) -> tuple[float, float]:
+        face = (points / side) ** 2
+        return 8 * 22 * face, 8 * 10 * face

@@ -12,26 +12,12 @@ from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.draw import draw
 from flitlab.models.rules.spray.layout import (
-    CREDIT,
-    CREDIT_GRANTED,
-    GRANTED,
-    IS_ACTIVE,
-    MARKED,
-    NDP,
-    NEXT,
-    NO_WINDOW,
-    PACKETS,
-    PULLS,
-    RCCC,
-    RESENDS_PENDING,
-    SPECULATES,
-    TARGET,
-    TRIMMED,
-    WINDOW,
-    WORD,
+    Credit,
+    Feedback,
     Receivers,
     Rules,
     Senders,
+    Window,
     has,
     size_of,
 )
@@ -43,16 +29,18 @@ PULL_ENTROPIES = 128
 _IDLE_PER_FLOW = 64
 """Entries of the idle list per flow, unless the caller gives their number."""
 
-# Columns of Pacers.counters, int64: data packets that arrived since the last rate adjustment.
-ARRIVED, TRIMMED_UPSTREAM, UNTRIMMED, UNTRIMMED_MARKED = (
-    0,
-    1,
-    2,
-    3,
-)  # of any kind, trimmed before the last hop, not trimmed, those of them with a mark
-RISES = 4  # increases of the rate in a row
-ADJUSTMENTS = 5  # of the rate so far
-COUNTS = 8
+ARRIVALS = np.dtype(
+    [
+        ("arrived", np.int64),  # of any kind
+        ("trimmed_upstream", np.int64),  # trimmed before the last hop
+        ("untrimmed", np.int64),
+        ("untrimmed_marked", np.int64),
+        ("rises", np.int64),  # increases of the rate in a row
+        ("adjustments", np.int64),  # of the rate so far
+        ("unused", np.int64, 2),
+    ]
+)
+"""Data packets that arrived at a pacer's host since the last rate adjustment."""
 
 _LEAST, _HIGH_SHARE, _STEP = 0.9, 0.3, 0.01
 
@@ -68,7 +56,7 @@ class Pacers(NamedTuple):
     none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle lists, a circular
     buffer per host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1]. idle_first, idle_end:
     int64 [hosts], entries removed from, and added to, each buffer so far. rate: float64 [hosts], fraction of the full
-    rate. share: float64 [hosts], running share of marked packets. counters: int64 [hosts, COUNTS].
+    rate. share: float64 [hosts], running share of marked packets. counters: ARRIVALS [hosts].
     """
 
     due: Ints
@@ -82,7 +70,7 @@ class Pacers(NamedTuple):
     idle_end: Ints
     rate: Floats
     share: Floats
-    counters: Ints
+    counters: np.ndarray
 
 
 def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
@@ -103,7 +91,7 @@ def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
     start = np.append(0, np.cumsum(space))
     return Pacers(
         none, none.copy(), none.copy(), none.copy(), np.full(flows, -1, np.int64), np.zeros(start[-1], np.int32), start,
-        zero, zero.copy(), np.ones(hosts), np.zeros(hosts), np.zeros((hosts, COUNTS), np.int64),
+        zero, zero.copy(), np.ones(hosts), np.zeros(hosts), np.zeros(hosts, ARRIVALS),
     )  # fmt: skip
 
 
@@ -129,11 +117,11 @@ def backlog(r: Rules, s: Senders, i: Int) -> int:
     i: the flow.
     """
     seq = s.seq[i]
-    last = seq[PACKETS] - 1
-    fresh = seq[PACKETS] - seq[NEXT]
-    total = (fresh + seq[RESENDS_PENDING]) * np.int64(r.mtu)
+    last = seq.packets - 1
+    fresh = seq.packets - seq.next
+    total = (fresh + seq.resends_pending) * np.int64(r.mtu)
     short = r.mtu - size_of(r, s, i, last)
-    if fresh > 0 or has(s.resend_pending, seq[WORD], last):
+    if fresh > 0 or has(s.resend_pending, seq.word, last):
         total -= short
     return total
 
@@ -154,19 +142,19 @@ def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
     The target in quanta; 0 unless credit is RCCC.
     """
     seq = s.seq[i]
-    if r.credit != RCCC:
+    if r.credit != Credit.RCCC:
         return np.int64(0)
     demand = np.int64(backlog(r, s, i))
     demand = min(demand, np.int64(max_credit(r)))
-    if r.window != NO_WINDOW:
-        demand = min(demand, np.int64(s.win[i, WINDOW]) + np.int64(r.mtu))
-    demand -= seq[CREDIT]
-    if seq[SPECULATES] != 0 and seq[NEXT] < seq[PACKETS]:
+    if r.window != Window.NONE:
+        demand = min(demand, np.int64(s.win[i].window) + np.int64(r.mtu))
+    demand -= seq.credit
+    if seq.speculates != 0 and seq.next < seq.packets:
         demand = max(demand, np.int64(r.mtu))
     if waiting > 1:
         demand = demand // np.int64(waiting)
     # packets carry no negative number, and a target below 0 never advances either
-    return max(seq[GRANTED] + (demand + r.quantum - 1) // r.quantum, np.int64(0))
+    return max(seq.granted + (demand + r.quantum - 1) // r.quantum, np.int64(0))
 
 
 @kernel
@@ -180,9 +168,9 @@ def on_first_response(r: Rules, s: Senders, i: Int) -> None:
     i: the flow.
     """
     seq = s.seq[i]
-    if r.credit == RCCC and seq[SPECULATES] != 0:
-        seq[SPECULATES] = 0
-        seq[CREDIT] = min(seq[CREDIT], 0)
+    if r.credit == Credit.RCCC and seq.speculates != 0:
+        seq.speculates = 0
+        seq.credit = min(seq.credit, 0)
 
 
 @device_function
@@ -198,13 +186,13 @@ def on_pull(r: Rules, s: Senders, i: Int, granted: Int) -> None:
     """
     on_first_response(r, s, i)
     seq = s.seq[i]
-    quanta = granted - seq[GRANTED]
+    quanta = granted - seq.granted
     if quanta <= 0:
         return
-    seq[GRANTED] = granted
-    seq[CREDIT] += quanta * r.quantum
-    if r.credit == RCCC:
-        seq[CREDIT] = min(seq[CREDIT], max_credit(r))
+    seq.granted = granted
+    seq.credit += quanta * r.quantum
+    if r.credit == Credit.RCCC:
+        seq.credit = min(seq.credit, max_credit(r))
 
 
 @kernel
@@ -246,11 +234,11 @@ def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_
     now: the present tick.
     """
     got = g.got[i]
-    new_target = got[TARGET] + 1 if r.credit == NDP else np.int64(target)
-    joins = is_request or new_target > got[TARGET]
-    got[TARGET] = max(got[TARGET], new_target)
-    if joins and got[IS_ACTIVE] == 0:
-        got[IS_ACTIVE] = 1
+    new_target = got.target + 1 if r.credit == Credit.NDP else np.int64(target)
+    joins = is_request or new_target > got.target
+    got.target = max(got.target, new_target)
+    if joins and got.is_active == 0:
+        got.is_active = 1
         _activate(p, host, i)
         if p.due[host] < 0:
             p.due[host] = now
@@ -284,8 +272,8 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
     else:
         p.due[host] = -1
         return np.int64(-1)
-    g.got[i, CREDIT_GRANTED] += grant
-    g.got[i, PULLS] += 1
+    g.got[i].credit_granted += grant
+    g.got[i].pulls += 1
     paid = float((grant if grant > 0 else np.int64(r.empty_quanta)) * r.quantum)
     p.due[host] = now + max(int(np.rint(paid * r.byte_gap / p.rate[host])), 1)
     return np.int64(i)
@@ -296,12 +284,12 @@ def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
     """Grant quanta to flow i, the first active one. It stays active until its target is granted, then it is idle."""
     got = g.got[i]
     p.head[host] = p.after[i]
-    grant = min(np.int64(r.pull_quanta), max(np.int64(got[TARGET] - got[CREDIT_GRANTED]), np.int64(0)))
-    if got[TARGET] > got[CREDIT_GRANTED] + grant:
+    grant = min(np.int64(r.pull_quanta), max(np.int64(got.target - got.credit_granted), np.int64(0)))
+    if got.target > got.credit_granted + grant:
         _activate(p, host, i)
         return grant
-    got[IS_ACTIVE] = 0
-    if r.credit == RCCC:
+    got.is_active = 0
+    if r.credit == Credit.RCCC:
         _put_idle(p, host, i)
     return grant
 
@@ -311,7 +299,7 @@ def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
     """The first flow of a non-empty idle list. Its entry is removed once this pull gives it the most credit."""
     i = np.int64(p.idle[p.idle_start[host] + p.idle_first[host] % (p.idle_start[host + 1] - p.idle_start[host])])
     p.idle_first[host] += 1
-    if (g.got[i, CREDIT_GRANTED] + r.pull_quanta - g.got[i, TARGET]) * r.quantum < max_credit(r):
+    if (g.got[i].credit_granted + r.pull_quanta - g.got[i].target) * r.quantum < max_credit(r):
         _put_idle(p, host, i)
     return i
 
@@ -341,18 +329,18 @@ def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
     """
     _adjust_rate(r, p, host, now)
     count = p.counters[host]
-    count[ARRIVED] += 1
-    if what == TRIMMED:
-        count[TRIMMED_UPSTREAM] += 1
-    elif what <= MARKED:
-        count[UNTRIMMED] += 1
-        count[UNTRIMMED_MARKED] += what
+    count.arrived += 1
+    if what == Feedback.TRIMMED:
+        count.trimmed_upstream += 1
+    elif what <= Feedback.MARKED:
+        count.untrimmed += 1
+        count.untrimmed_marked += what
 
 
 @kernel
 def _period(r: Rules, p: Pacers, host: Int) -> int:
     """Ticks between two rate adjustments of a host: 1.5 round trips, varied by up to a quarter."""
-    drawn = float(draw(r.seed, CREDIT_RATE, host, p.counters[host, ADJUSTMENTS])) / 2.0**63
+    drawn = float(draw(r.seed, CREDIT_RATE, host, p.counters[host].adjustments)) / 2.0**63
     return np.int64(1.5 * float(r.rtt0) * (0.75 + 0.5 * drawn)) + 1
 
 
@@ -374,20 +362,20 @@ def _adjust_rate(r: Rules, p: Pacers, host: Int, now: Int) -> None:
 def _adjust_once(r: Rules, p: Pacers, host: Int) -> None:
     """Make the next rate adjustment of a host, from the arrivals since the last one."""
     count, share = p.counters[host], 0.0
-    if count[UNTRIMMED] > 0:
-        share = float(count[UNTRIMMED_MARKED]) / float(count[UNTRIMMED])
+    if count.untrimmed > 0:
+        share = float(count.untrimmed_marked) / float(count.untrimmed)
     p.share[host] = 0.5 * p.share[host] + 0.5 * share
     rate = p.rate[host]
-    if count[TRIMMED_UPSTREAM] > 0:
-        rate -= float(count[TRIMMED_UPSTREAM]) / float(count[ARRIVED])
+    if count.trimmed_upstream > 0:
+        rate -= float(count.trimmed_upstream) / float(count.arrived)
     if p.share[host] > _HIGH_SHARE:
         rate *= 1.0 - 0.5 * (p.share[host] - _HIGH_SHARE)
-    if count[TRIMMED_UPSTREAM] == 0 and p.share[host] <= _HIGH_SHARE:
-        rate += _STEP * (2.0 ** float(min(count[RISES], 30)) if count[UNTRIMMED_MARKED] == 0 else 1.0)
-        count[RISES] += 1
+    if count.trimmed_upstream == 0 and p.share[host] <= _HIGH_SHARE:
+        rate += _STEP * (2.0 ** float(min(count.rises, 30)) if count.untrimmed_marked == 0 else 1.0)
+        count.rises += 1
     else:
-        count[RISES] = 0
+        count.rises = 0
     p.rate[host] = min(max(rate, _LEAST / r.oversubscription), 1.0)
-    count[: UNTRIMMED_MARKED + 1] = 0
-    count[ADJUSTMENTS] += 1
+    count.arrived = count.trimmed_upstream = count.untrimmed = count.untrimmed_marked = 0
+    count.adjustments += 1
     p.adjust_at[host] += _period(r, p, host)

@@ -6,24 +6,64 @@ Sizes are bytes on the wire, times are ticks. The packets of a flow are numbered
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Floats, Int, Ints, Masks
+from flitlab.models.arrays import Bytes, Int, Ints, Masks
 from flitlab.models.jit import kernel
 
-# What limits a sender's bytes in flight (Rules.window).
-NO_WINDOW, NSCC, DCTCP, CONSTANT = 0, 1, 2, 3
 
-# What allows a sender to send (Rules.credit): nothing, a receiver that grants bytes or packets, or a clock.
-NO_CREDIT, RCCC, NDP, PACED = 0, 1, 2, 3
+class Kind(IntEnum):
+    """What a packet is."""
 
-# How a sender chooses the entropy value of a packet (Rules.spread).
-OBLIVIOUS, BITMAP, REPS, MIXED, REPS_LIST = 0, 1, 2, 3, 4
+    DATA = 0
+    ACK = 1
+    NACK = 2
+    PULL = 3
+    REQUEST = 4
 
-# What a sender learns about an entropy value.
-GOOD, MARKED, TRIMMED, TIMED_OUT = 0, 1, 2, 3
+
+class Window(IntEnum):
+    """What limits a sender's bytes in flight."""
+
+    NONE = 0
+    NSCC = 1
+    DCTCP = 2
+    CONSTANT = 3
+
+
+class Credit(IntEnum):
+    """What allows a sender to send: nothing, a receiver that grants bytes or packets, or a clock."""
+
+    NONE = 0
+    RCCC = 1
+    NDP = 2
+    PACED = 3
+
+
+class Spread(IntEnum):
+    """How a sender chooses the entropy value of a packet."""
+
+    OBLIVIOUS = 0
+    BITMAP = 1
+    REPS = 2
+    MIXED = 3
+    REPS_LIST = 4
+
+
+class Feedback(IntEnum):
+    """What a sender learns about an entropy value."""
+
+    GOOD = 0
+    MARKED = 1
+    TRIMMED = 2
+    TIMED_OUT = 3
+
+
+Records: TypeAlias = "np.recarray[Any, Any]"
+"""Array of records with named fields."""
 
 NEVER = np.int64(-(1 << 60))
 """Tick of an event that has not happened."""
@@ -36,17 +76,17 @@ class Rules(NamedTuple):
     """The parameters by which the senders and receivers of a transport act.
 
     seed: of all draws. mtu: bytes of a full packet; header: its bytes without payload; control: bytes of a control
-    packet. window, credit, spread: constants above. paths: entropy values of a flow, a power of two. ack_bytes:
-    received bytes that cause an acknowledgement. trims: 1 where full queues trim. acknowledges: 1 where receivers
-    acknowledge. rtt0: the longest zero-load round trip, ticks; timeout, freeze: ticks. gap: ticks between packets
-    (PACED). quantum: bytes of a unit of credit; pull_quanta: the most that a pull grants; empty_quanta: what the pacer
-    waits for after a pull that grants nothing. gate: acknowledged bytes between window adjustments. rate: bytes per
-    tick of a host. first_window: bytes. most_bdp: limit of windows and credits, in bandwidth-delay products. target:
-    queueing delay that windows aim at, ticks. alpha, fair, eta, fast, gamma, weight: of NSCC. near: delay below which a
-    queue counts as empty, ticks. byte_gap: ticks of the pacer per byte of credit. oversubscription: of the network;
-    receivers throttle their credit below its rate, 1: they do not. sleek: 1 where senders detect losses
-    (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that granted credit can be lost.
-    weighted: 1 where switch outputs serve control and data by weighted round robin
+    packet. window: :class:`Window`; credit: :class:`Credit`; spread: :class:`Spread`. paths: entropy values of a flow,
+    a power of two. ack_bytes: received bytes that cause an acknowledgement. trims: 1 where full queues trim.
+    acknowledges: 1 where receivers acknowledge. rtt0: the longest zero-load round trip, ticks; timeout, freeze: ticks.
+    gap: ticks between packets (PACED). quantum: bytes of a unit of credit; pull_quanta: the most that a pull grants;
+    empty_quanta: what the pacer waits for after a pull that grants nothing. gate: acknowledged bytes between window
+    adjustments. rate: bytes per tick of a host. first_window: bytes. most_bdp: limit of windows and credits, in
+    bandwidth-delay products. target: queueing delay that windows aim at, ticks. alpha, fair, eta, fast, gamma, weight:
+    of NSCC. near: delay below which a queue counts as empty, ticks. byte_gap: ticks of the pacer per byte of credit.
+    oversubscription: of the network; receivers throttle their credit below its rate, 1: they do not. sleek: 1 where
+    senders detect losses (:mod:`flitlab.models.rules.spray.recovery`). fallible: 1 where links may fail, so that
+    granted credit can be lost. weighted: 1 where switch outputs serve control and data by weighted round robin
     (:func:`~flitlab.models.rules.spray.queues.next_turn`), 0: control has strict priority.
     """
 
@@ -87,92 +127,107 @@ class Rules(NamedTuple):
     weighted: int = 0
 
 
-# Columns of Senders.seq, int64.
-PACKETS = 0  # of the flow
-LAST_SIZE = 1  # of its last packet
-FIRST = 2  # index of its packet 0 in ``sent``
-WORD = 3  # index of its first word in ``in_flight``, ``resend_pending`` and ``have``
-UNA = 4  # first packet that is not acknowledged cumulatively
-NEXT = 5  # next packet that was never sent
-FLIGHT = 6  # bytes in flight, F
-KNOWN = 7  # distinct bytes that the receiver is known to have, R
-RESENDS_PENDING = 8  # packets that wait for retransmission, X
-RESEND_FROM = 9  # no packet below waits for retransmission
-BASE = 10  # least round trip so far
-CREDIT = 11  # bytes, C
-SPECULATES = 12  # 1 until the first response
-GRANTED = 13  # quanta, cumulative
-RTS_AT = 14  # tick of the last request to send
-RTS_OUT = 15  # 1 while one is outstanding
-ADAPT_AT = 16  # tick from which the window may adapt quickly; 0: not set
-ADAPT_BYTES = 17  # received in this period
-IGNORED = 18  # bytes since the last quick adaptation
-IGNORE = 19  # bytes that do not count after it
-TRIGGER = 20  # 1 after a trimmed packet
-ADJUST = 21  # bytes since the window was adjusted
-ETA_AT = 22  # tick at which it was widened by eta
-CUT_AT = 23  # tick of the last decrease
-IS_FAST = 24
-NEAR_BYTES = 25  # received in a row with nearly no delay
-WALK = 26  # index in the round of entropy values
-MASK = 27
-ROUND = 28  # rounds begun
-DRAWN = 29  # entropy values drawn at random
-HEAD = 30  # cell of ``ring`` that is written next
-VALID = 31  # cells before it that may be read
-WRITTEN = 32  # cells ever written, at most CELLS
-FROZEN = 33  # tick until which cells are read in turn; 0: not frozen
-EXPLORE = 34  # packets that still take random entropy values
-READ = 35  # frozen: cell that is read next
-QUEUE_HEAD = 36  # of ``queue``: entropy values taken so far
-QUEUE_TAIL = 37  # and put
-OPENED = 38  # packets of the first walk of REPS_LIST
-FINISHED = 39  # tick at which all was acknowledged, -1 before
-RESENT = 40  # packets sent again
-TIMEOUTS = 41
-RECOVER = 42  # SLEEK: recovery ends when all below is acknowledged; -1: no recovery
-STARTED = 43  # tick at which it began, -1 before
-RECOVERED = 44  # of which all below were sent again
-PROBE_AT = 45  # SLEEK: tick of the next probe, -1: none
-PROBED = 46  # tick of the last one
-SENDER = 48
+SENDER = np.dtype(
+    [
+        ("packets", np.int64),  # of the flow
+        ("last_size", np.int64),  # of its last packet
+        ("first", np.int64),  # index of its packet 0 in ``sent``
+        ("word", np.int64),  # index of its first word in ``in_flight``, ``resend_pending`` and ``have``
+        ("una", np.int64),  # first packet that is not acknowledged cumulatively
+        ("next", np.int64),  # next packet that was never sent
+        ("flight", np.int64),  # bytes in flight, F
+        ("known", np.int64),  # distinct bytes that the receiver is known to have, R
+        ("resends_pending", np.int64),  # packets that wait for retransmission, X
+        ("resend_from", np.int64),  # no packet below waits for retransmission
+        ("base_rtt", np.int64),  # least round trip so far
+        ("credit", np.int64),  # bytes, C
+        ("speculates", np.int64),  # 1 until the first response
+        ("granted", np.int64),  # quanta, cumulative
+        ("rts_at", np.int64),  # tick of the last request to send
+        ("rts_out", np.int64),  # 1 while one is outstanding
+        ("adapt_at", np.int64),  # tick from which the window may adapt quickly; 0: not set
+        ("adapt_bytes", np.int64),  # received in this period
+        ("ignored", np.int64),  # bytes since the last quick adaptation
+        ("ignore", np.int64),  # bytes that do not count after it
+        ("trigger", np.int64),  # 1 after a trimmed packet
+        ("adjust", np.int64),  # bytes since the window was adjusted
+        ("eta_at", np.int64),  # tick at which it was widened by eta
+        ("cut_at", np.int64),  # tick of the last decrease
+        ("is_fast", np.int64),
+        ("near_bytes", np.int64),  # received in a row with nearly no delay
+        ("walk", np.int64),  # index in the round of entropy values
+        ("mask", np.int64),
+        ("rounds", np.int64),  # rounds begun
+        ("drawn", np.int64),  # entropy values drawn at random
+        ("head", np.int64),  # cell of ``ring`` that is written next
+        ("valid", np.int64),  # cells before it that may be read
+        ("written", np.int64),  # cells ever written, at most CELLS
+        ("frozen", np.int64),  # tick until which cells are read in turn; 0: not frozen
+        ("explore", np.int64),  # packets that still take random entropy values
+        ("read", np.int64),  # frozen: cell that is read next
+        ("queue_head", np.int64),  # of ``queue``: entropy values taken so far
+        ("queue_tail", np.int64),  # and put
+        ("opened", np.int64),  # packets of the first walk of REPS_LIST
+        ("finished", np.int64),  # tick at which all was acknowledged, -1 before
+        ("resent", np.int64),  # packets sent again
+        ("timeouts", np.int64),
+        ("recover", np.int64),  # SLEEK: recovery ends when all below is acknowledged; -1: no recovery
+        ("started", np.int64),  # tick at which it began, -1 before
+        ("recovered", np.int64),  # of which all below were sent again
+        ("probe_at", np.int64),  # SLEEK: tick of the next probe, -1: none
+        ("probed", np.int64),  # tick of the last one
+        ("unused", np.int64),
+    ]
+)
+"""A sender, six cache lines."""
 
-# Columns of Senders.win, float64.
-WINDOW, AVERAGE, PENDING, REAL = 0, 1, 2, 4  # bytes; delay, ticks; bytes squared, I
+WIN = np.dtype(
+    [
+        ("window", np.float64),  # bytes
+        ("average", np.float64),  # delay, ticks
+        ("pending", np.float64),  # bytes squared, I
+        ("unused", np.float64),
+    ]
+)
+"""The congestion window of a sender."""
 
-# Columns of Receivers.got, int64.
-EXPECTED = 0  # first packet that is missing
-OUT_OF_ORDER = 1  # packets received beyond it
-BYTES = 2  # distinct bytes received, R
-SINCE = 3  # bytes since the last acknowledgement
-ACK_REQUESTED = 4  # 1: an acknowledgement was requested since the last gap was filled
-BEGUN = 5  # 1 after the first data
-COMPLETE = 6  # tick at which all packets had arrived, -1 before
-TARGET = 7  # largest pull target, quanta
-CREDIT_GRANTED = 8  # quanta granted
-IS_ACTIVE = 9  # 1 in the pacer's list of active connections
-PULLS = 11  # pulls sent
-TRIMS = 12  # packets that arrived trimmed
-MARKS = 13  # packets that arrived marked, trimmed or not
-ACKS = 14
-NACKS = 15
-WORDS = 16  # its first word in ``have``
-COUNT = 17  # packets of the flow
-RECEIVER = 24
+RECEIVER = np.dtype(
+    [
+        ("expected", np.int64),  # first packet that is missing
+        ("out_of_order", np.int64),  # packets received beyond it
+        ("bytes", np.int64),  # distinct bytes received, R
+        ("since", np.int64),  # bytes since the last acknowledgement
+        ("ack_requested", np.int64),  # 1: an acknowledgement was requested since the last gap was filled
+        ("begun", np.int64),  # 1 after the first data
+        ("complete", np.int64),  # tick at which all packets had arrived, -1 before
+        ("target", np.int64),  # largest pull target, quanta
+        ("credit_granted", np.int64),  # quanta granted
+        ("is_active", np.int64),  # 1 in the pacer's list of active connections
+        ("pulls", np.int64),  # pulls sent
+        ("trims", np.int64),  # packets that arrived trimmed
+        ("marks", np.int64),  # packets that arrived marked, trimmed or not
+        ("acks", np.int64),
+        ("nacks", np.int64),
+        ("word", np.int64),  # its first word in ``have``
+        ("packets", np.int64),  # packets of the flow
+        ("unused", np.int64, 7),
+    ]
+)
+"""A receiver, three cache lines."""
 
 
 class Senders(NamedTuple):
     """The senders of all flows.
 
-    seq: int64 [flows, SENDER]; win: float64 [flows, REAL]; the columns are above. sent: int64 [packets], tick of the
+    seq: SENDER [flows]; win: WIN [flows]. sent: int64 [packets], tick of the
     last transmission times 4, plus the number of transmissions, at most 3. in_flight: uint64 [words], packets sent and
     neither acknowledged nor in ``resend_pending``, which holds packets to be retransmitted. penalty: uint8 [flows,
     paths] (BITMAP, MIXED). ring: int64 [flows, CELLS] (REPS). queue: uint16 [flows, a power of two], good entropy
     values (MIXED, REPS_LIST).
     """
 
-    seq: Ints
-    win: Floats
+    seq: Records
+    win: Records
     sent: Ints
     in_flight: Masks
     resend_pending: Masks
@@ -182,9 +237,9 @@ class Senders(NamedTuple):
 
 
 class Receivers(NamedTuple):
-    """The receivers of all flows. got: int64 [flows, RECEIVER]; have: uint64 [words], packets received."""
+    """The receivers of all flows. got: RECEIVER [flows]; have: uint64 [words], packets received."""
 
-    got: Ints
+    got: Records
     have: Masks
 
 
@@ -207,21 +262,21 @@ def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: I
     def of_each(values: Iterable[float]) -> np.ndarray:
         return np.array(list(values))[kind]
 
-    seq = np.zeros((flows, SENDER), np.int64)
-    seq[:, PACKETS], seq[:, LAST_SIZE] = packets, last_size
-    seq[:, FIRST] = np.cumsum(packets) - packets
+    seq = np.zeros(flows, SENDER).view(np.recarray)
+    seq.packets, seq.last_size = packets, last_size
+    seq.first = np.cumsum(packets) - packets
     words = (packets >> 6) + 2
-    seq[:, WORD] = np.cumsum(words) - words
-    seq[:, BASE], seq[:, SPECULATES] = r.rtt0, 1
-    seq[:, CREDIT] = of_each(0 if each.credit == PACED else int(each.first_window) for each in rules)
-    seq[:, [RTS_AT, CUT_AT]] = NEVER
-    seq[:, [FINISHED, RECOVER, STARTED, PROBE_AT]] = -1
-    seq[:, WALK] = of_each(each.paths for each in rules)  # a round is drawn with the first packet
-    win = np.zeros((flows, REAL))
-    win[:, WINDOW] = of_each(each.first_window for each in rules)
-    listed = any(each.spread in (MIXED, REPS_LIST) for each in rules)
-    penalised = max(each.paths if each.spread in (BITMAP, MIXED) else 1 for each in rules)
-    cells = CELLS if any(each.spread == REPS for each in rules) else 1
+    seq.word = np.cumsum(words) - words
+    seq.base_rtt, seq.speculates = r.rtt0, 1
+    seq.credit = of_each(0 if each.credit == Credit.PACED else int(each.first_window) for each in rules)
+    seq.rts_at = seq.cut_at = NEVER
+    seq.finished = seq.recover = seq.started = seq.probe_at = -1
+    seq.walk = of_each(each.paths for each in rules)  # a round is drawn with the first packet
+    win = np.zeros(flows, WIN).view(np.recarray)
+    win.window = of_each(each.first_window for each in rules)
+    listed = any(each.spread in (Spread.MIXED, Spread.REPS_LIST) for each in rules)
+    penalised = max(each.paths if each.spread in (Spread.BITMAP, Spread.MIXED) else 1 for each in rules)
+    cells = CELLS if any(each.spread == Spread.REPS for each in rules) else 1
     most = max(64, 4 * int(r.most_bdp * r.rtt0 * r.rate) // r.mtu)
     queue_cells = 1 << min(most, max(int(packets.max(initial=1)), 1)).bit_length() if listed else 1
     return Senders(
@@ -238,9 +293,9 @@ def make_senders(rules: Sequence[Rules], kind: Ints, packets: Ints, last_size: I
 
 def make_receivers(senders: Senders) -> Receivers:
     """The receivers of the flows of some senders."""
-    got = np.zeros((len(senders.seq), RECEIVER), np.int64)
-    got[:, COMPLETE] = -1
-    got[:, WORDS], got[:, COUNT] = senders.seq[:, WORD], senders.seq[:, PACKETS]
+    got = np.zeros(len(senders.seq), RECEIVER).view(np.recarray)
+    got.complete = -1
+    got.word, got.packets = senders.seq.word, senders.seq.packets
     return Receivers(got, np.zeros(len(senders.in_flight), np.uint64))
 
 
@@ -255,7 +310,7 @@ def size_of(r: Rules, s: Senders, i: Int, number: Int) -> int:
     i: the flow.
     number: the packet.
     """
-    return s.seq[i, LAST_SIZE] if number == s.seq[i, PACKETS] - 1 else np.int64(r.mtu)
+    return s.seq[i].last_size if number == s.seq[i].packets - 1 else np.int64(r.mtu)
 
 
 @kernel
@@ -343,8 +398,8 @@ def queue_resend(r: Rules, s: Senders, i: Int, number: Int) -> None:
     number: the packet.
     """
     seq = s.seq[i]
-    take(s.in_flight, seq[WORD], number)
-    seq[FLIGHT] -= size_of(r, s, i, number)
-    put(s.resend_pending, seq[WORD], number)
-    seq[RESEND_FROM] = number if seq[RESENDS_PENDING] == 0 else min(seq[RESEND_FROM], np.int64(number))
-    seq[RESENDS_PENDING] += 1
+    take(s.in_flight, seq.word, number)
+    seq.flight -= size_of(r, s, i, number)
+    put(s.resend_pending, seq.word, number)
+    seq.resend_from = number if seq.resends_pending == 0 else min(seq.resend_from, np.int64(number))
+    seq.resends_pending += 1

@@ -5,6 +5,7 @@ An entropy value selects a path: by a hash at every switch where routes are next
 pair where routes are whole paths.
 """
 
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +17,18 @@ from flitlab.models.rules.bits import lowest, popcount, select
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.streams import SALT, SWITCH
-from flitlab.models.rules.tables import PATHS, Tables
+from flitlab.models.rules.tables import RouteForm, Tables
 
-# How a switch chooses among equal next hops (``at_switch``).
-BY_HASH, ROUND_ROBIN, LEAST_LEVEL, FLOWLET, HASH_UNLESS_WORST = 0, 1, 2, 3, 4
+
+class AtSwitch(IntEnum):
+    """How a switch chooses among equal next hops: ``at_switch`` of the configuration."""
+
+    ECMP = 0
+    ROUND_ROBIN = 1
+    ADAPTIVE = 2
+    FLOWLET = 3
+    ECMP_ADAPTIVE = 4
+
 
 _LEAST_IN_TURN, _LEAST_BY_LEVEL = 128, 100
 """Bytes below which data follows the hash, as control packets do."""
@@ -86,7 +95,7 @@ def spray_route(r: Tables, salts: Ints, paths: Int, src_switch: Int, dst_switch:
     key: from :func:`flow_key`.
     entropy: entropy value of the packet.
     """
-    if r.form != PATHS or src_switch == dst_switch:
+    if r.form != RouteForm.PATHS or src_switch == dst_switch:
         return np.int64(0)
     return _path_of(
         r, salts[len(salts) - 1], np.int64(paths), src_switch * r.switches + dst_switch, key, np.int64(entropy)
@@ -184,7 +193,7 @@ def spray_port(
     key: Int,
     entropy: Int,
 ) -> int:
-    """The output port of a packet where switches only hash (BY_HASH).
+    """The output port of a packet where switches only hash (AtSwitch.ECMP).
 
     Parameters
     ----------
@@ -203,7 +212,7 @@ def spray_port(
     -------
     Port number.
     """
-    if r.form == PATHS:
+    if r.form == RouteForm.PATHS:
         return np.int64(r.path_port[r.path_start[route] + hop])
     if moved:
         return rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy)
@@ -213,12 +222,12 @@ def spray_port(
 class Switches(NamedTuple):
     """The state of switches that choose ports themselves.
 
-    policy: ROUND_ROBIN ...; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue,
-    updated by the engine; queue_bytes: int64 [links], capacity for data. level, level_at: int64 [links], last sampled
-    fill level of each queue, and its tick. fresh: ticks for which a sample is valid. flowlet_gap: ticks after which a
-    flow may move (FLOWLET). order: int64 [switches, ports], a permutation of the ports; place: int64 [switches], index
+    policy: AtSwitch; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue, updated by
+    the engine; queue_bytes: int64 [links], capacity for data. level, level_at: int64 [links], last sampled fill level
+    of each queue, and its tick. fresh: ticks for which a sample is valid. flowlet_gap: ticks after which a flow may
+    move (AtSwitch.FLOWLET). order: int64 [switches, ports], a permutation of the ports; place: int64 [switches], index
     of the next one; draws: int64 [switches], draws so far. kept, kept_at: int64 [switches, flow keys], the port of a
-    flow and the tick of its last packet (FLOWLET).
+    flow and the tick of its last packet (AtSwitch.FLOWLET).
     """
 
     policy: int
@@ -244,7 +253,7 @@ def make_switches(
 
     Parameters
     ----------
-    policy: ROUND_ROBIN ...
+    policy: AtSwitch.
     seed: of draws.
     queue_bytes: int64 [links], capacity of each queue.
     degrees: int64 [switches], ports of each switch.
@@ -259,9 +268,9 @@ def make_switches(
     links, count = len(queue_bytes), len(degrees)
     most = int(degrees.max(initial=1))
     order = np.tile(np.arange(most), (count, 1))
-    none = np.full((count, keys), -1, np.int64) if policy == FLOWLET else np.zeros((1, 1), np.int64)
+    none = np.full((count, keys), -1, np.int64) if policy == AtSwitch.FLOWLET else np.zeros((1, 1), np.int64)
     return Switches(
-        policy,
+        int(policy),
         seed,
         np.zeros(links, np.int64),
         np.zeros(links, np.int64),
@@ -320,17 +329,17 @@ def chosen_port(
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
-    if w.policy == FLOWLET:
+    if w.policy == AtSwitch.FLOWLET:
         return _flowlet(w, out_start, ports, count, switch, key, now)
     if moved:
         hashed = np.int64(rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy))
     else:
         hashed = np.int64(hashed_port(r, salts, ports, switch, dst_switch, key, entropy))
-    if w.policy == HASH_UNLESS_WORST:
+    if w.policy == AtSwitch.ECMP_ADAPTIVE:
         return _unless_worst(w, out_start, ports, hashed, switch, now)
-    if data < (_LEAST_IN_TURN if w.policy == ROUND_ROBIN else _LEAST_BY_LEVEL):
+    if data < (_LEAST_IN_TURN if w.policy == AtSwitch.ROUND_ROBIN else _LEAST_BY_LEVEL):
         return hashed
-    if w.policy == ROUND_ROBIN:
+    if w.policy == AtSwitch.ROUND_ROBIN:
         return _in_turn(w, ports, switch)
     return _least(w, out_start, ports, switch, now)
 

@@ -7,19 +7,6 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.layout import (
-    ACK_REQUESTED,
-    ACKS,
-    BEGUN,
-    BYTES,
-    COMPLETE,
-    COUNT,
-    EXPECTED,
-    MARKS,
-    NACKS,
-    OUT_OF_ORDER,
-    SINCE,
-    TRIMS,
-    WORDS,
     Receivers,
     Rules,
     bits_at,
@@ -52,34 +39,34 @@ def on_data(
     Whether it is acknowledged now.
     """
     got = g.got[i]
-    got[MARKS] += np.int64(marked)
-    if number < got[EXPECTED] or has(g.have, got[WORDS], number):
+    got.marks += np.int64(marked)
+    if number < got.expected or has(g.have, got.word, number):
         return _answer(r, g, i)
-    put(g.have, got[WORDS], number)
-    first, filled = got[BEGUN] == 0, False
-    got[BEGUN] = 1
-    got[BYTES] += size
-    got[SINCE] += size
+    put(g.have, got.word, number)
+    first, filled = got.begun == 0, False
+    got.begun = 1
+    got.bytes += size
+    got.since += size
     if ack_requested:
-        got[ACK_REQUESTED] = 1
-    if number == got[EXPECTED]:
+        got.ack_requested = 1
+    if number == got.expected:
         _advance(g, i)
-        filled = got[OUT_OF_ORDER] == 0 and got[ACK_REQUESTED] != 0
+        filled = got.out_of_order == 0 and got.ack_requested != 0
         if filled:
-            got[ACK_REQUESTED] = 0
-        if got[EXPECTED] == got[COUNT]:
-            got[COMPLETE] = now
+            got.ack_requested = 0
+        if got.expected == got.packets:
+            got.complete = now
     else:
-        got[OUT_OF_ORDER] += 1
-    if marked or ack_requested or first or filled or got[SINCE] >= r.ack_bytes:
+        got.out_of_order += 1
+    if marked or ack_requested or first or filled or got.since >= r.ack_bytes:
         return _answer(r, g, i)
     return False
 
 
 @kernel
 def _answer(r: Rules, g: Receivers, i: Int) -> bool:
-    g.got[i, SINCE] = 0
-    g.got[i, ACKS] += r.acknowledges
+    g.got[i].since = 0
+    g.got[i].acks += r.acknowledges
     return r.acknowledges != 0
 
 
@@ -87,13 +74,13 @@ def _answer(r: Rules, g: Receivers, i: Int) -> bool:
 def _advance(g: Receivers, i: Int) -> None:
     """Advance to the first missing packet."""
     got = g.got[i]
-    before = got[EXPECTED]
+    before = got.expected
     while True:
-        received = lowest(~bits_at(g.have, got[WORDS], got[EXPECTED]))
-        got[EXPECTED] += received
+        received = lowest(~bits_at(g.have, got.word, got.expected))
+        got.expected += received
         if received < 64:
             break
-    got[OUT_OF_ORDER] -= got[EXPECTED] - before - 1
+    got.out_of_order -= got.expected - before - 1
 
 
 @kernel
@@ -113,12 +100,12 @@ def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int, marked: bool) -> boo
     Whether a NACK requests it again; False: it arrived before, and is acknowledged.
     """
     got = g.got[i]
-    got[TRIMS] += 1
-    got[MARKS] += np.int64(marked)
-    if number < got[EXPECTED] or has(g.have, got[WORDS], number):
+    got.trims += 1
+    got.marks += np.int64(marked)
+    if number < got.expected or has(g.have, got.word, number):
         _answer(r, g, i)
         return False
-    got[NACKS] += 1
+    got.nacks += 1
     return True
 
 
@@ -148,7 +135,7 @@ def bits_from(g: Receivers, i: Int, number: Int, exact: bool) -> int:
     """
     if exact and number >= 0:
         return np.int64(number)
-    return max(np.int64(number) - 63, g.got[i, EXPECTED] + 1)
+    return max(np.int64(number) - 63, g.got[i].expected + 1)
 
 
 @kernel
@@ -162,6 +149,6 @@ def bits_of(g: Receivers, i: Int, start: Int) -> int:
     start: the first packet.
     """
     got = g.got[i]
-    if start >= got[COUNT]:
+    if start >= got.packets:
         return np.int64(0)
-    return np.int64(bits_at(g.have, got[WORDS], np.int64(start)))
+    return np.int64(bits_at(g.have, got.word, np.int64(start)))

@@ -9,17 +9,6 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.spray.layout import (
-    BASE,
-    NEXT,
-    PACKETS,
-    PROBE_AT,
-    PROBED,
-    RECOVER,
-    RECOVERED,
-    RESENDS_PENDING,
-    UNA,
-    WINDOW,
-    WORD,
     Rules,
     Senders,
     has,
@@ -48,18 +37,18 @@ def recover(r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: 
     now: the present tick.
     """
     seq = s.seq[i]
-    if seq[RECOVER] >= 0 and seq[UNA] >= seq[RECOVER]:
-        seq[RECOVER] = -1
-    if seq[RECOVER] < 0 and seq[UNA] < seq[NEXT] and _detects_loss(r, s, i, expected, received, number, now):
-        seq[RECOVER], seq[RECOVERED] = seq[NEXT], seq[UNA]
-    if seq[RECOVER] >= 0:
+    if seq.recover >= 0 and seq.una >= seq.recover:
+        seq.recover = -1
+    if seq.recover < 0 and seq.una < seq.next and _detects_loss(r, s, i, expected, received, number, now):
+        seq.recover, seq.recovered = seq.next, seq.una
+    if seq.recover >= 0:
         _send_again(r, s, i)
-    if seq[UNA] >= seq[NEXT]:
-        seq[PROBE_AT] = -1
-    elif seq[NEXT] == seq[PACKETS]:
-        seq[PROBE_AT] = now + seq[BASE] + np.int64(r.target)
+    if seq.una >= seq.next:
+        seq.probe_at = -1
+    elif seq.next == seq.packets:
+        seq.probe_at = now + seq.base_rtt + np.int64(r.target)
     else:
-        seq[PROBE_AT] = now + 3 * seq[BASE]
+        seq.probe_at = now + 3 * seq.base_rtt
 
 
 @kernel
@@ -67,21 +56,21 @@ def _detects_loss(r: Rules, s: Senders, i: Int, expected: Int, received: Int, nu
     """Whether packets in flight count as lost."""
     seq, payload = s.seq[i], float(r.mtu - r.header)
     if number == PROBE:
-        return bool(float(now - seq[PROBED] - seq[BASE]) < r.target)
+        return bool(float(now - seq.probed - seq.base_rtt) < r.target)
     beyond = (received - expected * r.mtu + r.mtu - 1) // r.mtu
-    most = min(1.5 * s.win[i, WINDOW], widest(r, s, i))
-    return bool(seq[RESENDS_PENDING] == 0 and float(beyond) >= max(most / payload, _LEAST))
+    most = min(1.5 * s.win[i].window, widest(r, s, i))
+    return bool(seq.resends_pending == 0 and float(beyond) >= max(most / payload, _LEAST))
 
 
 @kernel
 def _send_again(r: Rules, s: Senders, i: Int) -> None:
     """Queue the missing packets of the first window for retransmission, each once per recovery."""
     seq = s.seq[i]
-    end = min(seq[RECOVER], seq[UNA] + np.int64(s.win[i, WINDOW] / float(r.mtu - r.header)))
-    for number in range(max(seq[RECOVERED], seq[UNA]), end):
-        if has(s.in_flight, seq[WORD], number):
+    end = min(seq.recover, seq.una + np.int64(s.win[i].window / float(r.mtu - r.header)))
+    for number in range(max(seq.recovered, seq.una), end):
+        if has(s.in_flight, seq.word, number):
             queue_resend(r, s, i, number)
-    seq[RECOVERED] = max(seq[RECOVERED], end)
+    seq.recovered = max(seq.recovered, end)
 
 
 @device_function
@@ -102,9 +91,9 @@ def next_probe_check(r: Rules, s: Senders, i: Int, now: Int) -> int:
     The tick, -1 if the timer does not run.
     """
     seq = s.seq[i]
-    if seq[PROBE_AT] < 0:
+    if seq.probe_at < 0:
         return np.int64(-1)
-    return max(min(seq[PROBE_AT], now + seq[BASE]), now + 1)
+    return max(min(seq.probe_at, now + seq.base_rtt), now + 1)
 
 
 @device_function
@@ -123,7 +112,7 @@ def probe(r: Rules, s: Senders, i: Int, now: Int) -> int:
     Its entropy value, -1: it is not due.
     """
     seq = s.seq[i]
-    if seq[PROBE_AT] < 0 or seq[PROBE_AT] > now:
+    if seq.probe_at < 0 or seq.probe_at > now:
         return np.int64(-1)
-    seq[PROBED], seq[PROBE_AT] = now, now + 5 * seq[BASE]
+    seq.probed, seq.probe_at = now, now + 5 * seq.base_rtt
     return choose_entropy(r, s, i)

@@ -8,35 +8,11 @@ from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.credit import on_first_response, pull_target
 from flitlab.models.rules.spray.layout import (
-    BASE,
-    CREDIT,
-    ETA_AT,
-    FINISHED,
-    FIRST,
-    FLIGHT,
-    GOOD,
-    KNOWN,
-    MARKED,
-    NDP,
-    NEXT,
-    NO_CREDIT,
-    NO_WINDOW,
-    PACKETS,
-    RCCC,
-    RECOVER,
-    RESEND_FROM,
-    RESENDS_PENDING,
-    RESENT,
-    RTS_AT,
-    RTS_OUT,
-    STARTED,
-    TIMED_OUT,
-    TIMEOUTS,
-    UNA,
-    WINDOW,
-    WORD,
+    Credit,
+    Feedback,
     Rules,
     Senders,
+    Window,
     bits_at,
     clear_at,
     has,
@@ -67,8 +43,8 @@ def begin_sending(s: Senders, i: Int, now: Int) -> None:
     now: the present tick.
     """
     seq = s.seq[i]
-    if seq[STARTED] < 0:
-        seq[STARTED] = seq[ETA_AT] = now
+    if seq.started < 0:
+        seq.started = seq.eta_at = now
 
 
 @kernel
@@ -86,11 +62,11 @@ def next_packet(r: Rules, s: Senders, i: Int) -> int:
     The packet; PACKETS of the flow if there is none.
     """
     seq = s.seq[i]
-    if seq[RESENDS_PENDING] == 0:
-        return seq[NEXT]
-    number = seq[RESEND_FROM]
+    if seq.resends_pending == 0:
+        return seq.next
+    number = seq.resend_from
     while True:
-        bits = bits_at(s.resend_pending, seq[WORD], number)
+        bits = bits_at(s.resend_pending, seq.word, number)
         if bits != 0:
             return number + lowest(bits)
         number += 64
@@ -107,13 +83,13 @@ def may_send(r: Rules, s: Senders, i: Int) -> bool:
     i: the flow.
     """
     seq = s.seq[i]
-    if seq[RESENDS_PENDING] == 0 and seq[NEXT] >= seq[PACKETS]:
+    if seq.resends_pending == 0 and seq.next >= seq.packets:
         return False
-    if r.credit != NO_CREDIT and seq[CREDIT] <= 0:
+    if r.credit != Credit.NONE and seq.credit <= 0:
         return False
-    if r.window == NO_WINDOW or (seq[RECOVER] >= 0 and seq[RESENDS_PENDING] > 0):
+    if r.window == Window.NONE or (seq.recover >= 0 and seq.resends_pending > 0):
         return True
-    return float(seq[FLIGHT] + size_of(r, s, i, next_packet(r, s, i))) <= s.win[i, WINDOW]
+    return float(seq.flight + size_of(r, s, i, next_packet(r, s, i))) <= s.win[i].window
 
 
 @device_function
@@ -132,24 +108,24 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
     -------
     Packet, bytes, flags, entropy value and pull target.
     """
-    seq, number, again = s.seq[i], next_packet(r, s, i), s.seq[i, RESENDS_PENDING] > 0
+    seq, number, again = s.seq[i], next_packet(r, s, i), s.seq[i].resends_pending > 0
     size = size_of(r, s, i, number)
     if again:
-        take(s.resend_pending, seq[WORD], number)
-        seq[RESENDS_PENDING] -= 1
-        seq[RESEND_FROM] = number
-        seq[RESENT] += 1
+        take(s.resend_pending, seq.word, number)
+        seq.resends_pending -= 1
+        seq.resend_from = number
+        seq.resent += 1
     else:
-        seq[NEXT] += 1
-    index = seq[FIRST] + number
+        seq.next += 1
+    index = seq.first + number
     s.sent[index] = now << 2 | min((s.sent[index] & 3) + 1, 3)
-    put(s.in_flight, seq[WORD], number)
-    seq[FLIGHT] += size
-    if r.credit != NO_CREDIT:
-        seq[CREDIT] -= size if r.credit == RCCC else np.int64(r.mtu)
-    ack_requested = again or number == seq[PACKETS] - 1
-    ack_requested = ack_requested or (r.credit == RCCC and seq[CREDIT] <= 0)
-    ack_requested = ack_requested or (r.window != NO_WINDOW and float(seq[FLIGHT] + size) >= s.win[i, WINDOW])
+    put(s.in_flight, seq.word, number)
+    seq.flight += size
+    if r.credit != Credit.NONE:
+        seq.credit -= size if r.credit == Credit.RCCC else np.int64(r.mtu)
+    ack_requested = again or number == seq.packets - 1
+    ack_requested = ack_requested or (r.credit == Credit.RCCC and seq.credit <= 0)
+    ack_requested = ack_requested or (r.window != Window.NONE and float(seq.flight + size) >= s.win[i].window)
     flags = (ASKS if ack_requested else 0) | (IS_AGAIN if again else 0)
     return number, size, np.int64(flags), choose_entropy(r, s, i), pull_target(r, s, i, waiting)
 
@@ -162,15 +138,15 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
     FLIGHT too, includes them, so their bytes are added back.
     """
     seq = s.seq[i]
-    clear_at(s.in_flight, seq[WORD], number, bits)
-    if seq[RESENDS_PENDING] == 0:
+    clear_at(s.in_flight, seq.word, number, bits)
+    if seq.resends_pending == 0:
         return
-    needless = bits_at(s.resend_pending, seq[WORD], number) & bits
+    needless = bits_at(s.resend_pending, seq.word, number) & bits
     while needless != 0:
         needless_packet = number + lowest(needless)
-        take(s.resend_pending, seq[WORD], needless_packet)
-        seq[RESENDS_PENDING] -= 1
-        seq[FLIGHT] += size_of(r, s, i, needless_packet)
+        take(s.resend_pending, seq.word, needless_packet)
+        seq.resends_pending -= 1
+        seq.flight += size_of(r, s, i, needless_packet)
         needless &= needless - np.uint64(1)
 
 
@@ -178,13 +154,13 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
 def _sample(r: Rules, s: Senders, i: Int, number: Int, again: bool, now: Int) -> int:
     """The round trip of packet ``number``, if it is certain which transmission the response belongs to; else -1."""
     seq = s.seq[i]
-    if number < 0 or not has(s.in_flight, seq[WORD], number):
+    if number < 0 or not has(s.in_flight, seq.word, number):
         return np.int64(-1)
-    sent = s.sent[seq[FIRST] + number]
+    sent = s.sent[seq.first + number]
     if sent & 3 != (2 if again else 1):
         return np.int64(-1)
     sample = now - (sent >> 2)
-    seq[BASE] = min(seq[BASE], sample)
+    seq.base_rtt = min(seq.base_rtt, sample)
     return sample
 
 
@@ -217,24 +193,24 @@ def on_ack(
     seq = s.seq[i]
     on_first_response(r, s, i)
     if number == _NO_RECORD:
-        seq[RTS_OUT] = 0
+        seq.rts_out = 0
     sample = _sample(r, s, i, number, again, now)
-    news = max(received - seq[KNOWN], 0)
-    seq[KNOWN] += news
-    seq[FLIGHT] -= news
-    while seq[UNA] < expected:
-        step = min(np.int64(64), expected - seq[UNA])
-        _arrived(r, s, i, seq[UNA], _ALL >> np.uint64(64 - step))
-        seq[UNA] += step
+    news = max(received - seq.known, 0)
+    seq.known += news
+    seq.flight -= news
+    while seq.una < expected:
+        step = min(np.int64(64), expected - seq.una)
+        _arrived(r, s, i, seq.una, _ALL >> np.uint64(64 - step))
+        seq.una += step
     if bits != 0:
         _arrived(r, s, i, np.int64(start), np.uint64(bits))
-    learn(r, s, i, entropy, MARKED if marked else GOOD, now)
+    learn(r, s, i, entropy, np.int64(Feedback.MARKED if marked else Feedback.GOOD), now)
     window_on_ack(r, s, i, news, marked, sample, now)
     if r.sleek != 0:
         recover(r, s, i, expected, received, number, now)
-    if seq[UNA] < seq[PACKETS] or seq[FINISHED] >= 0:
+    if seq.una < seq.packets or seq.finished >= 0:
         return False
-    seq[FINISHED] = now
+    seq.finished = now
     return True
 
 
@@ -260,10 +236,10 @@ def on_nack(r: Rules, s: Senders, i: Int, number: Int, again: bool, last_hop: bo
     """
     seq = s.seq[i]
     on_first_response(r, s, i)
-    if not has(s.in_flight, seq[WORD], number):
+    if not has(s.in_flight, seq.word, number):
         return False
     _sample(r, s, i, number, again, now)
-    if not (last_hop and r.credit == RCCC):
+    if not (last_hop and r.credit == Credit.RCCC):
         window_on_trim(r, s, i, size_of(r, s, i, number), now)
     queue_resend(r, s, i, number)
     return True
@@ -283,9 +259,9 @@ def on_nack_entropy(r: Rules, s: Senders, i: Int, entropy: Int, marked: bool, la
     last_hop: whether it was trimmed in the queue towards its receiver.
     now: the present tick.
     """
-    what = np.int64(2)
+    what = np.int64(Feedback.TRIMMED)
     if last_hop:
-        what = np.int64(MARKED if marked else GOOD)
+        what = np.int64(Feedback.MARKED if marked else Feedback.GOOD)
     learn(r, s, i, entropy, what, now)
 
 
@@ -301,12 +277,12 @@ def oldest(r: Rules, s: Senders, i: Int) -> int:
     """
     seq, tick = s.seq[i], np.int64(0)
     packet: Int = _NO_RECORD
-    for first in range(seq[UNA] & ~np.int64(63), seq[NEXT], 64):
-        bits = s.in_flight[seq[WORD] + (first >> 6)]
+    for first in range(seq.una & ~np.int64(63), seq.next, 64):
+        bits = s.in_flight[seq.word + (first >> 6)]
         while bits != 0:
             number = first + lowest(bits)
             bits &= bits - np.uint64(1)
-            sent = s.sent[seq[FIRST] + number] >> 2
+            sent = s.sent[seq.first + number] >> 2
             if packet < 0 or sent < tick:
                 packet, tick = number, sent
     return packet
@@ -323,15 +299,15 @@ def deadline(r: Rules, s: Senders, i: Int) -> int:
     i: the flow.
     """
     seq, number = s.seq[i], oldest(r, s, i)
-    if seq[FINISHED] >= 0 or r.acknowledges == 0:
+    if seq.finished >= 0 or r.acknowledges == 0:
         return np.int64(-1)
-    sent = s.sent[seq[FIRST] + number] >> 2 if number >= 0 else seq[RTS_AT]
-    if seq[RTS_OUT] != 0:
-        sent = min(sent, seq[RTS_AT])
+    sent = s.sent[seq.first + number] >> 2 if number >= 0 else seq.rts_at
+    if seq.rts_out != 0:
+        sent = min(sent, seq.rts_at)
     elif number < 0:
         if not _may_starve(r, s, i):
             return np.int64(-1)
-        sent = max(sent, s.sent[seq[FIRST] + max(seq[NEXT] - 1, 0)] >> 2)
+        sent = max(sent, s.sent[seq.first + max(seq.next - 1, 0)] >> 2)
     return sent + r.timeout
 
 
@@ -339,9 +315,9 @@ def deadline(r: Rules, s: Senders, i: Int) -> int:
 def _may_starve(r: Rules, s: Senders, i: Int) -> bool:
     """Whether sender i, with nothing in flight, waits for credit that a failed link may have dropped."""
     seq = s.seq[i]
-    if r.fallible == 0 or (r.credit != RCCC and r.credit != NDP):
+    if r.fallible == 0 or (r.credit != Credit.RCCC and r.credit != Credit.NDP):
         return False
-    return bool(seq[CREDIT] <= 0 and (seq[RESENDS_PENDING] > 0 or seq[NEXT] < seq[PACKETS]))
+    return bool(seq.credit <= 0 and (seq.resends_pending > 0 or seq.next < seq.packets))
 
 
 @device_function
@@ -360,23 +336,23 @@ def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     Whether the sender sends a request to send (:func:`request`) now.
     """
     seq, number = s.seq[i], oldest(r, s, i)
-    waits = seq[RESENDS_PENDING] > 0
-    if number >= 0 and (s.sent[seq[FIRST] + number] >> 2) + r.timeout <= now:
-        seq[TIMEOUTS] += 1
-        if seq[RECOVER] < 0:
+    waits = seq.resends_pending > 0
+    if number >= 0 and (s.sent[seq.first + number] >> 2) + r.timeout <= now:
+        seq.timeouts += 1
+        if seq.recover < 0:
             window_on_timeout(r, s, i, size_of(r, s, i, number))
         queue_resend(r, s, i, number)
-        learn(r, s, i, 0, TIMED_OUT, now)
+        learn(r, s, i, 0, np.int64(Feedback.TIMED_OUT), now)
     else:  # a request was dropped, or its response
-        seq[RTS_OUT] = 0
-        waits = seq[RESENDS_PENDING] > 0 or seq[NEXT] < seq[PACKETS]
+        seq.rts_out = 0
+        waits = seq.resends_pending > 0 or seq.next < seq.packets
         if not waits:
             return False
-    if waits and r.credit == NO_CREDIT:
+    if waits and r.credit == Credit.NONE:
         return False
     if not waits and may_send(r, s, i):
         return False
-    return r.window == NO_WINDOW or now - seq[RTS_AT] >= r.rtt0
+    return r.window == Window.NONE or now - seq.rts_at >= r.rtt0
 
 
 @device_function
@@ -395,8 +371,8 @@ def request(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, 
     -------
     Entropy value and pull target of the request.
     """
-    s.seq[i, RTS_AT] = now
-    s.seq[i, RTS_OUT] = 1
+    s.seq[i].rts_at = now
+    s.seq[i].rts_out = 1
     return choose_entropy(r, s, i), pull_target(r, s, i, waiting)
 
 
@@ -415,5 +391,5 @@ def pace(r: Rules, s: Senders, i: Int) -> bool:
     Whether another one follows.
     """
     seq = s.seq[i]
-    seq[CREDIT] += r.mtu
-    return seq[NEXT] + seq[CREDIT] // r.mtu < seq[PACKETS]
+    seq.credit += r.mtu
+    return seq.next + seq.credit // r.mtu < seq.packets

@@ -7,32 +7,11 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.layout import (
-    BITMAP,
     CELLS,
-    DRAWN,
-    EXPLORE,
-    FROZEN,
-    GOOD,
-    HEAD,
-    MARKED,
-    MASK,
-    MIXED,
-    OBLIVIOUS,
-    OPENED,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    READ,
-    REPS,
-    REPS_LIST,
-    ROUND,
-    TIMED_OUT,
-    TRIMMED,
-    VALID,
-    WALK,
-    WINDOW,
-    WRITTEN,
+    Feedback,
     Rules,
     Senders,
+    Spread,
 )
 from flitlab.models.rules.spray.streams import ENTROPY, ROUND_MASK
 
@@ -55,7 +34,7 @@ def choose_entropy(r: Rules, s: Senders, i: Int) -> int:
     """
     if r.paths == 1:
         return np.int64(0)
-    if r.spread == OBLIVIOUS:
+    if r.spread == Spread.OBLIVIOUS:
         return _walk(r, s, i)
     return _by_feedback(r, s, i)
 
@@ -70,45 +49,45 @@ def first_entropy(r: Rules, i: Int, number: Int) -> int:
     i: the flow.
     number: the packet.
     """
-    if r.spread == REPS_LIST and number < r.paths:
+    if r.spread == Spread.REPS_LIST and number < r.paths:
         return (number + 1) % r.paths
-    if r.spread == REPS or r.spread == REPS_LIST:
-        return below(draw(r.seed, ENTROPY, i, number if r.spread == REPS else number - r.paths), r.paths)
+    if r.spread == Spread.REPS or r.spread == Spread.REPS_LIST:
+        return below(draw(r.seed, ENTROPY, i, number if r.spread == Spread.REPS else number - r.paths), r.paths)
     return number % r.paths ^ below(draw(r.seed, ROUND_MASK, i, number // r.paths), r.paths)
 
 
 @device_function
 def _by_feedback(r: Rules, s: Senders, i: Int) -> int:
-    if r.spread == BITMAP:
+    if r.spread == Spread.BITMAP:
         return _unpenalised(r, s, i)
-    if r.spread == REPS:
+    if r.spread == Spread.REPS:
         return _recycled(r, s, i)
     seq = s.seq[i]
-    if r.spread == REPS_LIST and seq[OPENED] < min(np.int64(s.win[i, WINDOW]) // r.mtu, r.paths):
-        seq[OPENED] += 1
-        return seq[OPENED] % r.paths
-    if seq[QUEUE_HEAD] < seq[QUEUE_TAIL]:
-        slot = seq[QUEUE_HEAD] & (s.queue.shape[1] - 1)
-        seq[QUEUE_HEAD] += 1
+    if r.spread == Spread.REPS_LIST and seq.opened < min(np.int64(s.win[i].window) // r.mtu, r.paths):
+        seq.opened += 1
+        return seq.opened % r.paths
+    if seq.queue_head < seq.queue_tail:
+        slot = seq.queue_head & (s.queue.shape[1] - 1)
+        seq.queue_head += 1
         return np.int64(s.queue[i, slot])
-    return _unpenalised(r, s, i) if r.spread == MIXED else _random(r, s, i)
+    return _unpenalised(r, s, i) if r.spread == Spread.MIXED else _random(r, s, i)
 
 
 @kernel
 def _here(r: Rules, s: Senders, i: Int) -> int:
     """The present entropy value of the walk. Every round has another order."""
     seq = s.seq[i]
-    if seq[WALK] >= r.paths:
-        seq[WALK] = 0
-        seq[MASK] = below(draw(r.seed, ROUND_MASK, i, seq[ROUND]), r.paths)
-        seq[ROUND] += 1
-    return seq[WALK] ^ seq[MASK]
+    if seq.walk >= r.paths:
+        seq.walk = 0
+        seq.mask = below(draw(r.seed, ROUND_MASK, i, seq.rounds), r.paths)
+        seq.rounds += 1
+    return seq.walk ^ seq.mask
 
 
 @kernel
 def _walk(r: Rules, s: Senders, i: Int) -> int:
     entropy = _here(r, s, i)
-    s.seq[i, WALK] += 1
+    s.seq[i].walk += 1
     return entropy
 
 
@@ -127,24 +106,24 @@ def _unpenalised(r: Rules, s: Senders, i: Int) -> int:
 
 @kernel
 def _random(r: Rules, s: Senders, i: Int) -> int:
-    s.seq[i, DRAWN] += 1
-    return below(draw(r.seed, ENTROPY, i, s.seq[i, DRAWN] - 1), r.paths)
+    s.seq[i].drawn += 1
+    return below(draw(r.seed, ENTROPY, i, s.seq[i].drawn - 1), r.paths)
 
 
 @kernel
 def _recycled(r: Rules, s: Senders, i: Int) -> int:
     """The oldest good entropy value not used again; frozen: all stored ones in turn; else a random one."""
     seq = s.seq[i]
-    if seq[FROZEN] > 0 and seq[WRITTEN] > 0:
-        cell = seq[READ] % seq[WRITTEN]
-        seq[READ] = cell + 1
+    if seq.frozen > 0 and seq.written > 0:
+        cell = seq.read % seq.written
+        seq.read = cell + 1
         return s.ring[i, cell]
-    if seq[EXPLORE] > 0:
-        seq[EXPLORE] -= 1
+    if seq.explore > 0:
+        seq.explore -= 1
         return _random(r, s, i)
-    if seq[VALID] > 0:
-        cell = (seq[HEAD] - seq[VALID]) % CELLS
-        seq[VALID] -= 1
+    if seq.valid > 0:
+        cell = (seq.head - seq.valid) % CELLS
+        seq.valid -= 1
         return s.ring[i, cell]
     return _random(r, s, i)
 
@@ -162,36 +141,38 @@ def learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> No
     what: GOOD, MARKED, TRIMMED, or TIMED_OUT (of no value in particular).
     now: the present tick.
     """
-    if r.spread != OBLIVIOUS and r.paths > 1:
+    if r.spread != Spread.OBLIVIOUS and r.paths > 1:
         _learn(r, s, i, np.int64(entropy), np.int64(what), np.int64(now))
 
 
 @device_function
 def _learn(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
     seq = s.seq[i]
-    if r.spread == REPS:
+    if r.spread == Spread.REPS:
         _refill(r, s, i, entropy, what, now)
         return
-    if r.spread != REPS_LIST and what != GOOD:
-        worse = np.int64(s.penalty[i, entropy]) + (1 if what == MARKED else 4 if what == TRIMMED else _WORST)
+    if r.spread != Spread.REPS_LIST and what != Feedback.GOOD:
+        worse = np.int64(s.penalty[i, entropy]) + (
+            1 if what == Feedback.MARKED else 4 if what == Feedback.TRIMMED else _WORST
+        )
         s.penalty[i, entropy] = np.uint8(min(worse, np.int64(_WORST)))
-    if r.spread != BITMAP and what == GOOD and seq[QUEUE_TAIL] - seq[QUEUE_HEAD] < s.queue.shape[1]:
-        s.queue[i, seq[QUEUE_TAIL] & (s.queue.shape[1] - 1)] = np.uint16(entropy)
-        seq[QUEUE_TAIL] += 1
+    if r.spread != Spread.BITMAP and what == Feedback.GOOD and seq.queue_tail - seq.queue_head < s.queue.shape[1]:
+        s.queue[i, seq.queue_tail & (s.queue.shape[1] - 1)] = np.uint16(entropy)
+        seq.queue_tail += 1
 
 
 @kernel
 def _refill(r: Rules, s: Senders, i: Int, entropy: Int, what: Int, now: Int) -> None:
     seq = s.seq[i]
-    if seq[FROZEN] > 0 and now >= seq[FROZEN]:
-        seq[FROZEN] = seq[HEAD] = seq[VALID] = seq[WRITTEN] = 0
-        seq[EXPLORE] = _EXPLORED
-    if what == TIMED_OUT:
-        if r.trims != 0 and seq[FROZEN] == 0 and seq[EXPLORE] == 0:
-            seq[FROZEN] = now + r.freeze
-            seq[READ] = 0
-    elif what == GOOD:
-        s.ring[i, seq[HEAD]] = entropy
-        seq[HEAD] = (seq[HEAD] + 1) % CELLS
-        seq[VALID] = min(seq[VALID] + 1, CELLS)
-        seq[WRITTEN] = min(seq[WRITTEN] + 1, CELLS)
+    if seq.frozen > 0 and now >= seq.frozen:
+        seq.frozen = seq.head = seq.valid = seq.written = 0
+        seq.explore = _EXPLORED
+    if what == Feedback.TIMED_OUT:
+        if r.trims != 0 and seq.frozen == 0 and seq.explore == 0:
+            seq.frozen = now + r.freeze
+            seq.read = 0
+    elif what == Feedback.GOOD:
+        s.ring[i, seq.head] = entropy
+        seq.head = (seq.head + 1) % CELLS
+        seq.valid = min(seq.valid + 1, CELLS)
+        seq.written = min(seq.written + 1, CELLS)

@@ -18,8 +18,7 @@ from flitlab.models.topology.degree_diameter_graphs import (
     record_orders,
 )
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import MAX_SIZE
-from flitlab.models.topology.nearest import listed
+from flitlab.models.topology.limits import MAX_SIZE, listed
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_DIAMETER = 64

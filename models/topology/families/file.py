@@ -4,11 +4,14 @@
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from flitlab.models.readable import Text, source_of
 from flitlab.models.registry import SpecError, register, warn, warnings_below
-from flitlab.models.topology.component import largest_component
+from flitlab.models.topology.failures import subtopology
 from flitlab.models.topology.formats import Attributes, FormatError, ReadFormat, read
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.names import Which, switch_names
@@ -52,8 +55,8 @@ class File(TopologySpec):
     ``capacity_from``, ``delay_from`` and ``hosts_from`` name other attributes, such as the LinkSpeedRaw of the Topology
     Zoo; a warning names similar attributes that are not read. Numbers are not converted, delays are rounded to
     ticks, and ``capacity`` scales all capacities; ``missing`` is the unscaled capacity of edges without the attribute,
-    and ``notes`` count them (``capacity_missing``). Other numbers that every edge has are columns, which ``minimal``
-    and ``ecmp`` can use for shortest paths (``weight``).
+    and ``notes`` count them (``capacity_missing``). Other numbers that every edge has are columns, which ``minimal``,
+    ``ecmp``, ``ksp`` and ``updown`` can use for shortest paths (``weight``).
 
     ``component: largest`` takes the largest strongly connected component. A warning states its size; less than
     ``component_share`` (a half) of the switches, the links or the hosts is rejected.
@@ -162,3 +165,22 @@ class File(TopologySpec):
         if not may_be_links or not topology.directed:
             return ""
         return f"; directed: false if {'lines' if topology.kind == 'edgelist' else 'edges'} are bi-directional links"
+
+
+def largest_component(topology: Topology) -> Topology:
+    """Return the largest strongly connected component; among equals the one with the first switch.
+
+    Switches keep their order. ``notes`` state how many switches were omitted, and keep the labels of the others. A
+    connected topology is returned unchanged.
+    """
+    n = topology.switches
+    matrix = csr_array((np.ones(topology.channels), (topology.src, topology.dst)), shape=(n, n))
+    count, component_of = connected_components(matrix, directed=True, connection="strong")
+    if count == 1:
+        return topology
+    sizes = np.bincount(component_of)
+    is_member = component_of == next(one for one in component_of if sizes[one] == sizes.max())
+    labels = topology.notes.get("labels", [str(v) for v in range(n)])
+    whole = replace(topology, notes={**topology.notes, "labels": labels}, grid=None)
+    component = subtopology(whole, is_member, is_member[topology.src] & is_member[topology.dst])
+    return replace(component, notes={**component.notes, "switches_left_out": int(n - is_member.sum())})

@@ -9,8 +9,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import limit_size
-from flitlab.models.topology.nearest import listed
+from flitlab.models.topology.limits import limit_size, listed
 from flitlab.models.topology.spec import TopologySpec
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meshes: grids of switches with bi-directional links between neighbours."""
+"""Meshes, tori and hypercubes: grids of switches with bi-directional links between neighbours."""
 
 from math import prod
 from typing import Annotated
@@ -58,3 +58,43 @@ class Mesh(TopologySpec):
 
     def graph(self) -> Topology:
         return grid(self.kind, self.dims, wrap=False)
+
+
+@register("topology", "torus")
+class Torus(TopologySpec):
+    """Torus: a bi-directional link between switches that differ by 1, modulo the extent, in one coordinate.
+
+    Switches are numbered row-major, the last dimension fastest. Valid: one or more dimensions; a dimension
+    of extent 2 is a single link, one of extent 1 has none; up to 2 * 10**7 switches and channels.
+
+    Example: ``topology: {kind: torus, dims: [4, 4, 4]}``
+
+    Source: Dally and Towles, Principles and Practices of Interconnection Networks, 2004, chapter 5.
+    """
+
+    dims: Extents
+
+    def graph(self) -> Topology:
+        return grid(self.kind, self.dims, wrap=True)
+
+
+@register("topology", "hypercube")
+class Hypercube(TopologySpec):
+    """Binary hypercube: a bi-directional link between switches whose numbers differ in one bit.
+
+    Coordinate i of a switch is bit i (of value 2**i) of its number. Valid: dim 1 to 20, 2**dim switches.
+
+    Example: ``topology: {kind: hypercube, dim: 6}``
+
+    Source: Saad and Schultz, Topological properties of hypercubes, IEEE Trans. Computers 37, 1988.
+    """
+
+    dim: int = Field(ge=1, le=20)
+
+    def graph(self) -> Topology:
+        switches, bits = np.arange(2**self.dim), np.arange(self.dim)
+        coordinates = switches[:, None] >> bits & 1
+        low = [switches[coordinates[:, i] == 0] for i in bits]
+        links = np.concatenate([np.column_stack([v, v | 1 << i]) for i, v in enumerate(low)])
+        cube = Grid((2,) * self.dim, False, coordinates)
+        return Topology.from_links(self.kind, len(switches), links, grid=cube)

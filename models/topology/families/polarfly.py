@@ -9,7 +9,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.galois import prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest_valid
+from flitlab.models.topology.limits import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 269

@@ -12,8 +12,7 @@ from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.families.polarfly import MAX_Q, is_polarfly_order
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.limits import limit_size
-from flitlab.models.topology.nearest import listed, nearest_valid
+from flitlab.models.topology.limits import limit_size, listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 Supernode = Literal["inductive_quad", "paley"]

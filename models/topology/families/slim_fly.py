@@ -8,7 +8,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest_valid
+from flitlab.models.topology.limits import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_Q = 181

@@ -11,7 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.nearest import listed, nearest_valid
+from flitlab.models.topology.limits import listed, nearest_valid
 from flitlab.models.topology.spec import TopologySpec
 
 MAX_SWITCHES = 4096

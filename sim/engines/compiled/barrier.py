@@ -11,8 +11,8 @@ from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 from flitlab.models.arrays import Ints
-from flitlab.models.cores import cores
 from flitlab.models.jit import inline
+from flitlab.models.threads import cores
 
 # Entries of a barrier: arrivals so far; a cache line away, whether the run is cancelled, and the polls after which a
 # thread yields its processor.

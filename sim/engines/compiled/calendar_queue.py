@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import device_function, inline
+from flitlab.models.jit import device_function, inline, kernel
 from flitlab.sim.engines.compiled.memory import aligned, prefetch, unlikely
 from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record, full_stack
 
@@ -146,6 +146,25 @@ def release_block(queue, block):
     if block > queue.mask:
         free_record(queue, block)
     return next_block(queue, block)
+
+
+@kernel
+def remove_events(queue, removed):
+    """Remove some entries of all ticks.
+
+    Parameters
+    ----------
+    queue: the calendar.
+    removed: bool, whether each entry is removed, by its number.
+    """
+    for tick in range(queue.mask + 1):
+        block, count = take_bucket(queue, tick)
+        while block != NONE:
+            for i in range(count):
+                entry = entry_in(queue, block, i)
+                if not removed[entry]:
+                    schedule_event(queue, entry, tick)
+            block, count = release_block(queue, block), BLOCK_ENTRIES
 
 
 def list_events(queue: CalendarQueue) -> Ints:

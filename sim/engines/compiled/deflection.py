@@ -22,7 +22,7 @@ from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
-from flitlab.sim.engines.base import EVENTS, GRANTS, OCCUPANCY_MAX
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     CalendarQueue,
@@ -43,8 +43,10 @@ from flitlab.sim.engines.compiled.records import (
     TICK_LIMIT,
     Net,
     RunCounters,
+    count_flits,
     deliver_packets,
     draw_first_packets,
+    ejection_channel,
     inject_packet,
     log_is_full,
     make_counters,
@@ -123,7 +125,7 @@ class DeflectionState(NamedTuple):
     counters: RunCounters
 
 
-def build(
+def make_constants_and_state(
     scenario: Scenario[Deflection], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[DeflectionConstants, DeflectionState]:
     """Make the constants and the state of a run at tick 0.
@@ -212,7 +214,7 @@ def _receive_packet(const, state, packet, tick):
         state.switch[switch].inbound -= 1
     resident = state.switch[switch].resident + 1
     state.switch[switch].resident = resident
-    state.counters.scalars[OCCUPANCY_MAX] = max(state.counters.scalars[OCCUPANCY_MAX], resident)
+    state.counters.scalars[Scalar.OCCUPANCY_MAX] = max(state.counters.scalars[Scalar.OCCUPANCY_MAX], resident)
     record.eligible_at = tick + const.header_ticks
     record.next = NONE
     if state.switch[switch].reading == NONE:
@@ -304,7 +306,7 @@ def _hold_output(const, state, switch, output, tick):
     """Occupy an output for a packet, and schedule the switch for when it falls free."""
     state.busy[output] = tick + const.flits
     state.switch[switch].resident -= 1
-    state.counters.scalars[GRANTS] += 1
+    state.counters.scalars[Scalar.GRANTS] += 1
     _schedule_switch(const, state, switch, tick + const.flits)
 
 
@@ -320,6 +322,7 @@ def _forward(const, state, switch, packet, minimal, port, tick):
     record.switch = const.dst[channel]
     record.output = const.net.ports.out_base[switch] + port
     state.counters.channel_flits[channel] += const.flits
+    count_flits(state.counters.channels, channel, const.flits)
     schedule_event(state.arriving, packet, tick + const.switch_ticks + const.link_ticks + const.delay[channel])
 
 
@@ -329,7 +332,9 @@ def _eject(const, state, switch, packet, output, tick):
     if state.busy[output] > tick:
         return False
     _hold_output(const, state, switch, output, tick)
-    access_delay = const.access[state.pool.packet[packet].dst_host]
+    dst_host = state.pool.packet[packet].dst_host
+    count_flits(state.counters.channels, ejection_channel(const, state, dst_host), const.flits)
+    access_delay = const.access[dst_host]
     schedule_event(
         state.ejecting, packet, tick + const.flits - 1 + const.switch_ticks + const.ejection_ticks + access_delay
     )
@@ -462,7 +467,7 @@ def _receive_packets(const, state, tick):
             _receive_packet(const, state, packet, tick)
             switch = state.pool.packet[packet].switch
             within_bound &= state.switch[switch].resident <= const.bound[switch]
-        state.counters.scalars[EVENTS] += count
+        state.counters.scalars[Scalar.EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
     return within_bound
 
@@ -510,16 +515,16 @@ def advance(const, state, now, until):
                 _prefetch_packets(const.net, const.routes, state, state.members[begin:end])
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)
-        state.counters.scalars[EVENTS] += count
+        state.counters.scalars[Scalar.EVENTS] += count
         tick = next_active_tick(state.program, state, tick, until, state.switch_wheel.mask)
     return tick
 
 
-def count_grants(state: DeflectionState) -> int:
+def total_grants(state: DeflectionState) -> int:
     """Return the number of grants so far: a packet counts at every hop, and again when it is ejected."""
-    return int(state.counters.scalars[GRANTS])
+    return int(state.counters.scalars[Scalar.GRANTS])
 
 
-def is_deadlocked(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
+def has_deadlocked_packet(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
     """Return False: with deflection, no packet waits for a buffer."""
     return False

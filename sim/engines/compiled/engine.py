@@ -13,20 +13,18 @@ from flitlab.models.rules.arrivals import make_arrivals
 from flitlab.models.rules.packets import make_packets
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import (
-    CREATED_FLITS,
-    CREATED_PACKETS,
-    DELIVERED_PACKETS,
-    SENT_PACKETS,
+    ChannelCounter,
     Execution,
     Flows,
     Outstanding,
     PacketLog,
     ProgramStatus,
+    Scalar,
     Snapshot,
     can_count_outstanding,
     check_tick_limit,
 )
-from flitlab.sim.engines.compiled import messages, ranks, records, sources
+from flitlab.sim.engines.compiled import invariants, messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 
@@ -39,8 +37,10 @@ class CompiledRun:
 
     Parameters
     ----------
-    kernel: of a switching mode: a module with ``build``, ``advance``, ``is_deadlocked`` and ``count_grants``, and for
-    several threads ``make_partitions`` and ``merge_partitions``.
+    kernel: of a switching mode: a module with ``make_constants_and_state``, ``advance``, ``has_deadlocked_packet`` and
+    ``total_grants``, where more than the pool grows ``enlarged``, where flits are counted before or after the tick of
+    their grant ``settle_channels``, and for several threads ``split_state_into_partitions`` and
+    ``merge_partition_states``.
     scenario: of the run.
     load: flits/tick/host.
     seed: of all draws.
@@ -50,6 +50,7 @@ class CompiledRun:
 
     def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool, threads: int = 1):
         self._kernel = kernel
+        self._enlarged = getattr(kernel, "enlarged", records.enlarged)
         src_host, topology = scenario.source, scenario.topology
         flits, shares = src_host.flits, src_host.shares
         if isinstance(scenario.work, Workload):  # hosts draw no packets; the program determines lengths
@@ -58,19 +59,29 @@ class CompiledRun:
         packets = make_packets(scenario.traffic, flits, shares)
         self._topology = topology
         self._routes_fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
-        self._constants, self._state = self._kernel.build(scenario, arrivals, packets, seed)
+        self._constants, self._state = self._kernel.make_constants_and_state(scenario, arrivals, packets, seed)
         self._cursor = sources.start_cursor(topology.hosts)
         self._tick, self._pairs_read_at = 0, 0
         self._pairs = PairCounts.none(topology.switches)
         self._pair_ticks = MAX_PAIR_FLITS // int((topology.in_degree + topology.host_count).max())
         if log:
-            entries = np.zeros(((1 << 12) + 2 * topology.hosts, 3), np.int64)
+            entries = np.zeros(((1 << 12) + 2 * topology.hosts, len(PacketLog._fields)), np.int64)
             self._state = self._state._replace(counters=self._state.counters._replace(log=entries))
         self._partitioned = (
             PartitionedRun(kernel, scenario, self._constants, self._state, threads) if threads > 1 else None
         )
         if self._partitioned:
             self._state = self._partitioned.merged
+
+    def count_channels(self) -> None:
+        """Count the traffic of channels from now, tick 0, on; raises ``ValueError`` where that is not possible."""
+        rows = self._topology.channels + 2 * self._topology.hosts
+        channels = np.zeros((rows, len(ChannelCounter)), np.int64)
+        if self._partitioned:
+            self._partitioned.count_channels(channels)
+            self._state = self._partitioned.merged
+        else:
+            self._state = self._state._replace(counters=self._state.counters._replace(channels=channels))
 
     def advance(self, until: int) -> None:
         check_tick_limit(until)
@@ -80,9 +91,9 @@ class CompiledRun:
             stop = min(until, self._pairs_read_at + self._pair_ticks)
             self._tick = self._advance_kernel(stop)
             if self._tick < 0:
-                raise AssertionError("a switch holds more packets than the proven bound: a bug in flitlab")
+                raise AssertionError(f"{invariants.MESSAGES[np.int64(-self._tick)]}: a bug in flitlab")
             if self._tick < stop and not self._partitioned:
-                self._state = records.enlarged(self._state, self._topology.hosts)
+                self._state = self._enlarged(self._state, self._topology.hosts)
 
     def _advance_kernel(self, until: int) -> int:
         """Simulate ticks up to, not including, ``until``, or fewer if a log or a pool is full."""
@@ -114,8 +125,8 @@ class CompiledRun:
     def scalars(self) -> Ints:
         self._count_created()
         scalars: Ints = self._state.counters.scalars.copy()
-        scalars[CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
-        scalars[CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()
+        scalars[Scalar.CREATED_PACKETS] = np.maximum(self._cursor[:, sources.SEQUENCE], 0).sum()
+        scalars[Scalar.CREATED_FLITS] = self._cursor[:, sources.FLITS].sum()
         return scalars
 
     def snapshot(self) -> Snapshot:
@@ -133,20 +144,30 @@ class CompiledRun:
         return Snapshot(
             self._tick, scalars, counters.histogram.copy(), counters.hops.copy(), counters.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), counters.channel_flits.copy(), delivered, present,
-            self._outstanding(state) if can_count_outstanding(scalars) else None,
+            self._outstanding(state) if can_count_outstanding(scalars) else None, self._channels(state),
         )  # fmt: skip
+
+    def _channels(self, state: Any) -> Ints | None:
+        """The traffic of channels, copied; None if it is not counted."""
+        counted: Ints | None = state.counters.channels
+        if counted is None:
+            return None
+        channels = counted.copy()
+        if hasattr(self._kernel, "settle_channels"):
+            self._kernel.settle_channels(self._constants, state, self._tick, channels)
+        return channels
 
     def _outstanding(self, state: Any) -> Outstanding | None:
         """Outstanding traffic of each channel; None where routes are not fixed at creation."""
         return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._routes_fixed else None
 
     def log(self) -> PacketLog:
-        used = self._merged_state().counters.log[: self._state.counters.scalars[DELIVERED_PACKETS]]
+        used = self._merged_state().counters.log[: self._state.counters.scalars[Scalar.DELIVERED_PACKETS]]
         order = np.argsort(used[:, 0])
         return PacketLog(*used[order].T.copy())
 
     def deadlocked(self) -> bool:
-        return bool(self._kernel.is_deadlocked(self._constants, self._merged_state(), self._tick))
+        return bool(self._kernel.has_deadlocked_packet(self._constants, self._merged_state(), self._tick))
 
 
 def _total(index: Ints, amount: Ints, size: int) -> Ints:
@@ -185,9 +206,9 @@ class CompiledApplicationRun(CompiledRun):
         """Progress and remaining work at this tick."""
         scalars = self.scalars()
         created, sent, delivered = (
-            int(scalars[host_switch]) for host_switch in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS)
+            int(scalars[counter]) for counter in (Scalar.CREATED_PACKETS, Scalar.SENT_PACKETS, Scalar.DELIVERED_PACKETS)
         )
-        moved = sent + delivered + self._kernel.count_grants(self._state)
+        moved = sent + delivered + self._kernel.total_grants(self._state)
         return ProgramStatus(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:

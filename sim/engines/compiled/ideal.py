@@ -19,10 +19,13 @@ from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import at_destination, next_port, route_word, usable_ports
-from flitlab.models.rules.tables import ADAPTIVE, POLARIZED, Tables
+from flitlab.models.rules.tables import RouteForm, Selection, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
-from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.models.switching.timed import slowest_flit
+from flitlab.models.topology.flit_times import flit_times
+from flitlab.sim.engines.base import ChannelCounter, Scalar
+from flitlab.sim.engines.compiled.flit_times import fed_from, held_ticks, port_ticks
 from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
@@ -34,8 +37,10 @@ from flitlab.sim.engines.compiled.records import (
     TICK_LIMIT,
     Net,
     RunCounters,
+    count_flits,
     deliver_packet,
     draw_first_packets,
+    ejection_channel,
     inject_packet,
     log_is_full,
     make_counters,
@@ -65,6 +70,8 @@ class IdealConstants(NamedTuple):
     net: Net
     rule: int  # selection among several routes or ports: RANDOM ...
     inputs: int
+    output_ticks: Ints | None  # int64 [outputs]: ticks of a flit, see flitlab.sim.engines.compiled.flit_times
+    input_ticks: Ints | None  # int64 [inputs]: the same, of the channels that end there
     header_ticks: int
     transit_ticks: Ints  # int64 [outputs]: from a packet's start to the end of its delivery queue, without its flits if
     # the output ejects
@@ -88,7 +95,7 @@ class IdealState(NamedTuple):
     counters: RunCounters
 
 
-def build(
+def make_constants_and_state(
     scenario: Scenario[Ideal], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[IdealConstants, IdealState]:
     """Make the constants and the state of a run at tick 0.
@@ -105,11 +112,13 @@ def build(
     inputs, hosts = len(ports.in_switch), topology.hosts
     ejects = ports.out_channel < 0
     extra = np.zeros(len(ejects), np.int64)
-    extra[~ejects] = topology.delay[ports.out_channel[~ejects]]
-    extra[ports.eject] = topology.access_delay
+    channel_ticks, host_ticks, _ = flit_times(topology)
+    output_ticks, input_ticks = port_ticks(topology, ports)
+    extra[~ejects] = (topology.delay + channel_ticks - 1)[ports.out_channel[~ejects]]
+    extra[ports.eject] = topology.access_delay  # the last flit takes as long as the others: see ``join_output``
     transit_ticks = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
-    injection = model.injection + model.header + topology.access_delay
-    longest = int(packets.flits.max())
+    injection = model.injection + model.header + topology.access_delay + host_ticks - 1
+    longest = int(packets.flits.max()) * slowest_flit(topology)
     horizon = longest + max(int(transit_ticks.max(initial=0)), int(injection.max(initial=0))) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     fed_by_switch = ports.in_output >= 0
@@ -117,6 +126,8 @@ def build(
         net=make_net(topology, ports, arrivals, packets, seed),
         rule=scenario.routes.select,
         inputs=inputs,
+        output_ticks=output_ticks,
+        input_ticks=input_ticks,
         header_ticks=model.header,
         transit_ticks=transit_ticks,
         injection_ticks=injection,
@@ -167,13 +178,13 @@ def _dequeue(state, queue):
 
 @inline
 def _backlog_flits(state, output, tick):
-    """Return the flits that an output has yet to send at the beginning of ``tick``."""
+    """Return the ticks for the flits that an output has yet to send at the beginning of ``tick``."""
     return max(state.free_at[output] - tick, np.int64(0))
 
 
 @inline
 def queue_estimate(const, state, switch, port, tick):
-    """Return the flits that wait for a channel, and the switch at its end.
+    """Return the ticks for the flits that wait for a channel, and the switch at its end.
 
     Parameters
     ----------
@@ -197,7 +208,7 @@ def _cost(const, state, packet, switch, dst_switch, port, tick):
     """
     output = np.int64(const.net.ports.out_base[switch]) + port
     cost = _backlog_flits(state, output, tick)
-    if const.routes.form == POLARIZED:
+    if const.routes.form == RouteForm.POLARIZED:
         record, next_switch = state.pool.packet[packet], np.int64(const.routes.dst[const.net.ports.out_channel[output]])
         cost += detour(const.routes, np.int64(record.route), dst_switch, switch, next_switch, np.int64(record.flits))
     return cost
@@ -222,9 +233,10 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
             ties |= _ONE << np.uint64(port)
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     drawn = drawn_channel(ports, draw)
-    if const.routes.form != POLARIZED:
-        backlog = _backlog_flits(state, np.int64(const.net.ports.out_base[switch]) + drawn, tick)
-        if keeps_drawn(backlog, least_cost, np.int64(record.flits)):
+    if const.routes.form != RouteForm.POLARIZED:
+        output = np.int64(const.net.ports.out_base[switch]) + drawn
+        length = held_ticks(const.output_ticks, output, np.int64(record.flits))
+        if keeps_drawn(_backlog_flits(state, output, tick), least_cost, length):
             return drawn
     return drawn_tie(ties, draw)
 
@@ -238,7 +250,7 @@ def _choose_output(const, state, packet, switch, tick):
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         return np.int64(const.net.ports.eject[dst_host])
-    if const.rule == ADAPTIVE:
+    if const.rule == Selection.ADAPTIVE:
         ports = usable_ports(const.routes, route, hop, switch, dst_switch)
         port = _choose_port(const, state, packet, ports, switch, dst_switch, tick)
         return np.int64(const.net.ports.out_base[switch]) + port
@@ -253,34 +265,95 @@ def _choose_output(const, state, packet, switch, tick):
 def _forward(const, state, input_port, tick):
     """Let the packet that arrives at an input join the queue of its output."""
     packet = _dequeue(state, input_port)
+    if _joins_chosen_output(const.input_ticks, const, state, packet, tick):
+        return
     flits = np.int64(state.pool.packet[packet].flits)
     if const.in_channel[input_port] >= 0:
         state.counters.channel_flits[const.in_channel[input_port]] += flits
         state.pool.packet[packet].hop += 1
-    state.counters.scalars[GRANTS] += 1
-    join_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
+    state.counters.scalars[Scalar.GRANTS] += 1
+    output = _choose_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
+    if not _waits_until_fed(const.input_ticks, const, state, packet, input_port, output, tick):
+        _join_queue(const, state, packet, output, tick)
+
+
+@inline
+def _waits_until_fed(input_ticks, const, state, packet, input_port, output, tick):
+    """Tell whether a packet would starve the output that it has chosen, and if so let it join the queue later.
+
+    It waits at the front of the delivery queue of its input, where no other packet arrives until then.
+    input_ticks: ``const.input_ticks``.
+    """
+    if input_ticks is None:
+        return False
+    record = state.pool.packet[packet]
+    record.output = NONE
+    arrived = tick - const.header_ticks
+    feeds = fed_from(input_ticks, const.output_ticks, input_port, output, arrived, np.int64(record.flits))
+    if feeds > tick:
+        record.output = output
+        record.arrives_at = feeds
+        record.next = state.delivery_queue[input_port, FRONT]
+        if record.next == NONE:
+            state.delivery_queue[input_port, BACK] = packet
+        state.delivery_queue[input_port, FRONT] = packet
+        schedule(state.queue_wheel, input_port, feeds)
+    return feeds > tick
+
+
+@inline
+def _joins_chosen_output(input_ticks, const, state, packet, tick):
+    """Let a packet that has waited until it does not starve its output join the queue; return whether it has.
+
+    input_ticks: ``const.input_ticks``.
+    """
+    if input_ticks is None:
+        return False
+    output = np.int64(state.pool.packet[packet].output)
+    if output != NONE:
+        state.pool.packet[packet].output = NONE
+        _join_queue(const, state, packet, output, tick)
+    return output != NONE
 
 
 @inline
 def join_output(const, state, packet, switch, tick):
-    """Let a packet at a switch join the queue of its output.
+    """Let a packet at a switch choose its output, and join the queue.
 
     Parameters
     ----------
     packet, switch: int64.
     tick: int64.
     """
+    _join_queue(const, state, packet, _choose_output(const, state, packet, switch, tick), tick)
+
+
+@inline
+def _join_queue(const, state, packet, output, tick):
+    """Let a packet join the queue of an output; it does not starve it."""
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
-    output = _choose_output(const, state, packet, switch, tick)
+    ticks = held_ticks(const.output_ticks, output, flits)
     start = max(state.free_at[output], tick)
-    state.free_at[output] = start + flits
+    state.free_at[output] = start + ticks
     next_input = np.int64(const.net.ports.out_input[output])
     if next_input == NONE:
         host = np.int64(record.dst_host)
-        _enqueue(state, packet, const.inputs + host, start + flits + const.transit_ticks[output])
+        count_flits(state.counters.channels, ejection_channel(const, state, host), flits)
+        _enqueue(state, packet, const.inputs + host, start + ticks + const.transit_ticks[output])
     else:
+        count_flits(state.counters.channels, np.int64(const.net.ports.out_channel[output]), flits)
         _enqueue(state, packet, next_input, start + const.transit_ticks[output])
+
+
+@inline
+def _start_injection(input_ticks, const, state, host, packet, tick):
+    """Let a packet hold the channel of its host, where channels differ in speed (``const.input_ticks``)."""
+    if input_ticks is not None:
+        record = state.pool.packet[packet]
+        record.output = NONE
+        ticks = input_ticks[const.net.ports.inject[host]]
+        state.host[host].free_at = tick + np.int64(record.flits) * ticks
 
 
 @inline
@@ -290,6 +363,7 @@ def _inject(const, state, host, tick):
     ready = max(record.created_at, record.free_at)
     if ready <= tick:
         packet = inject_packet(const, state, host, tick)
+        _start_injection(const.input_ticks, const, state, host, packet, tick)
         record_injection(state.program, state.pool.packet[packet].send, record.free_at)
         choose_route(const, state, packet, queue_estimate, tick)
         _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection_ticks[host])
@@ -302,6 +376,37 @@ def _inject(const, state, host, tick):
 def _schedule_host(const, state, host, tick):
     """Schedule the evaluation of a host that has packets to send."""
     schedule(state.host_wheel, host, tick)
+
+
+@kernel
+def settle_channels(const, state, tick, channels):
+    """Subtract packets that start from ``tick`` on from the counters of their channels, in place.
+
+    A packet is counted when it joins the queue of its output.
+
+    Parameters
+    ----------
+    const, state: of the run.
+    tick: int64.
+    channels: int64 [rows, counters], as in :class:`~flitlab.sim.engines.base.Snapshot`.
+    """
+    for queue in range(const.inputs + const.net.hosts):
+        row = np.int64(-1)
+        if queue >= const.inputs:
+            host = queue - const.inputs
+            row, output = ejection_channel(const, state, host), np.int64(const.net.ports.eject[host])
+        elif const.in_channel[queue] >= 0:
+            row, output = const.in_channel[queue], np.int64(const.net.ports.in_output[queue])
+        packet = np.int64(state.delivery_queue[queue, FRONT])
+        while row >= 0 and packet != NONE:
+            record = state.pool.packet[packet]
+            start = np.int64(record.arrives_at) - const.transit_ticks[output]
+            if queue >= const.inputs:
+                start -= held_ticks(const.output_ticks, output, np.int64(record.flits))
+            if start >= tick:
+                channels[row, ChannelCounter.FLITS] -= np.int64(record.flits)
+                channels[row, ChannelCounter.PACKETS] -= 1
+            packet = np.int64(record.next)
 
 
 @kernel
@@ -327,16 +432,16 @@ def advance(const, state, now, until):
             _inject(const, state, state.members[i], tick)
         for i in range(network_queues):
             _forward(const, state, state.due_queues[i], tick)
-        state.counters.scalars[EVENTS] += arriving + sending
+        state.counters.scalars[Scalar.EVENTS] += arriving + sending
         tick = next_active_tick(state.program, state, tick, until, 0)
     return tick
 
 
-def count_grants(state: IdealState) -> int:
+def total_grants(state: IdealState) -> int:
     """Return the number of packets that have joined the queue of an output so far."""
-    return int(state.counters.scalars[GRANTS])
+    return int(state.counters.scalars[Scalar.GRANTS])
 
 
-def is_deadlocked(const: IdealConstants, state: IdealState, now: int) -> bool:
+def has_deadlocked_packet(const: IdealConstants, state: IdealState, now: int) -> bool:
     """Return False: no packet waits for buffer space."""
     return False

@@ -1,188 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures, returns and rate changes of links and switches with ideal switches.
+"""Failures and returns of links and switches with ideal switches.
 
 The kernel knows the arrival of every packet when it starts, and puts it into the channel's delivery queue at once.
 Packets that wait for a failed channel are in its *blocked queue* instead, from which nothing arrives: a record that is
-no packet stays at its front, and the kernel schedules a queue by its front.
+no packet stays at its front, and the kernel schedules a queue by its front. While a change is applied, the packets of
+channels are in no queue.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import inline, kernel
-from flitlab.models.rules.route import is_stranded
-from flitlab.models.rules.tables import VIA
+from flitlab.models.jit import kernel
+from flitlab.models.rules.route import are_stranded
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.ideal import Ideal
+from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.ideal import BACK, FRONT, join_output
 from flitlab.sim.engines.compiled.pool import allocate_records
 from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
-from flitlab.sim.engines.compiled.timeline_run import TimelineRun, drop_packet
+from flitlab.sim.engines.compiled.timeline_run import TimelineRun, link_lists, linked_lists
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-
-
-class Channels(NamedTuple):
-    """Queues and ends of the channels between switches, int64 [channels] each.
-
-    output: that feeds the channel. delivery_queue: of the packets in flight. blocked_queue: of the packets that wait
-    while it has failed. src_switch, dst_switch: its ends.
-    """
-
-    output: Ints
-    delivery_queue: Ints
-    blocked_queue: Ints
-    src_switch: Ints
-    dst_switch: Ints
-
-
-@inline
-def _append(state, queue, packet):
-    """Append a packet to a queue."""
-    state.pool.packet[packet].next = NONE
-    if state.delivery_queue[queue, FRONT] == NONE:
-        state.delivery_queue[queue, FRONT] = packet
-    else:
-        state.pool.packet[state.delivery_queue[queue, BACK]].next = packet
-    state.delivery_queue[queue, BACK] = packet
-
-
-@inline
-def _clear(state, blocked_queue):
-    """Empty a blocked queue, and return its first packet."""
-    no_packet = np.int64(state.delivery_queue[blocked_queue, FRONT])
-    first_packet = np.int64(state.pool.packet[no_packet].next)
-    state.delivery_queue[blocked_queue, BACK] = no_packet
-    state.pool.packet[no_packet].next = NONE
-    return first_packet
-
-
-@inline
-def _dst_switch(const, state, packet):
-    """Return the destination switch of a packet."""
-    return np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
+from flitlab.sim.engines.faults import Residents
 
 
 @kernel
-def _separate_waiting(const, state, channels, selected, failed, failed_switches, tick, dropped_flits):
-    """Separate the packets that wait for channels from those in flight: the former move to blocked queues.
-
-    Dropped are packets on channels that fail, in failed switches, and stranded at the end of a channel. selected,
-    failed: bool [channels]. failed_switches: bool [switches]. dropped_flits: int64 [hosts], by source.
-    """
-    for c in range(len(selected)):
-        if not selected[c]:
-            continue
-        output, queue, dst_switch = channels.output[c], channels.delivery_queue[c], channels.dst_switch[c]
-        packet = np.int64(state.delivery_queue[queue, FRONT])
-        state.delivery_queue[queue, FRONT] = state.delivery_queue[queue, BACK] = NONE
-        while packet != NONE:
-            next_packet, arrives_at = (
-                np.int64(state.pool.packet[packet].next),
-                np.int64(state.pool.packet[packet].arrives_at),
-            )
-            if arrives_at - const.transit_ticks[output] >= tick:
-                state.free_at[output] -= np.int64(state.pool.packet[packet].flits)
-                _append(state, channels.blocked_queue[c], packet)
-            elif (
-                failed_switches[dst_switch]
-                or (failed[c] and arrives_at - const.header_ticks >= tick)
-                or is_stranded(const.routes, dst_switch, _dst_switch(const, state, packet))
-            ):
-                drop_packet(state, packet, dropped_flits)
-            else:
-                _append(state, queue, packet)
-            packet = next_packet
-        if failed_switches[channels.src_switch[c]]:
-            packet = _clear(state, channels.blocked_queue[c])
-            while packet != NONE:
-                next_packet = np.int64(state.pool.packet[packet].next)
-                drop_packet(state, packet, dropped_flits)
-                packet = next_packet
-
-
-@kernel
-def _resume(const, state, channels, selected, tick):
-    """Let channels send the packets of their blocked queues; selected: bool [channels]."""
-    for c in range(len(selected)):
-        if not selected[c]:
-            continue
-        output = channels.output[c]
-        packet = _clear(state, channels.blocked_queue[c])
-        while packet != NONE:
-            next_packet = np.int64(state.pool.packet[packet].next)
-            start = max(state.free_at[output], tick)
-            state.free_at[output] = start + np.int64(state.pool.packet[packet].flits)
-            state.pool.packet[packet].arrives_at = start + const.transit_ticks[output]
-            _append(state, channels.delivery_queue[c], packet)
-            packet = next_packet
-
-
-@kernel
-def _extract_rerouted(const, state, channels, channel_up, dropped_flits):
-    """Extract the packets to re-route from blocked queues, and drop stranded ones.
-
-    Re-routed are packets of failed channels, and of channels to a switch without a next hop for them. channel_up: bool
-    [channels]. dropped_flits: int64 [hosts]. Returns the first of a list of packets, whose ``output`` is the channel
-    that they waited for.
-    """
-    first_packet, last_packet = NONE, NONE
-    for c in range(len(channel_up)):
-        blocked_queue = channels.blocked_queue[c]
-        packet = _clear(state, blocked_queue)
-        while packet != NONE:
-            next_packet, dst_switch = np.int64(state.pool.packet[packet].next), _dst_switch(const, state, packet)
-            if is_stranded(const.routes, channels.src_switch[c], dst_switch):
-                drop_packet(state, packet, dropped_flits)
-            elif channel_up[c] and not is_stranded(const.routes, channels.dst_switch[c], dst_switch):
-                _append(state, blocked_queue, packet)
-            else:
-                state.pool.packet[packet].output = c
-                state.pool.packet[packet].next = NONE
-                if first_packet == NONE:
-                    first_packet = packet
-                else:
-                    state.pool.packet[last_packet].next = packet
-                last_packet = packet
-            packet = next_packet
-    return first_packet
-
-
-@kernel
-def _requeue(const, state, channels, first_packet, tick):
-    """Let the packets of a list join the queues of newly chosen outputs."""
-    packet = np.int64(first_packet)
-    while packet != NONE:
-        next_packet = np.int64(state.pool.packet[packet].next)
-        join_output(const, state, packet, channels.src_switch[np.int64(state.pool.packet[packet].output)], tick)
-        packet = next_packet
-
-
-@kernel
-def _block_outputs(state, channels, channel_up):
-    """Set the outputs of failed channels free after the last tick, plus the flits in their blocked queues."""
-    for c in range(len(channel_up)):
-        if channel_up[c]:
-            continue
-        flits, packet = np.int64(0), np.int64(state.delivery_queue[channels.blocked_queue[c], FRONT])
-        while packet != NONE:
-            flits += np.int64(state.pool.packet[packet].flits)
-            packet = np.int64(state.pool.packet[packet].next)
-        state.free_at[channels.output[c]] = TICK_LIMIT + flits
-
-
-@kernel
-def _schedule_queues(state, queues):
-    """Schedule the first ``queues`` delivery queues by their first packet, and nothing else."""
-    state.queue_wheel.words[:] = 0
-    for queue in range(queues):
-        packet = np.int64(state.delivery_queue[queue, FRONT])
-        if packet != NONE:
-            schedule(state.queue_wheel, queue, np.int64(state.pool.packet[packet].arrives_at))
+def _join_outputs(const, state, packets, switches, tick):
+    """Let packets join the queues of newly chosen outputs; packets, switches: int64 [packets]."""
+    for i in range(len(packets)):
+        join_output(const, state, packets[i], switches[i], tick)
 
 
 class IdealTimelineRun(TimelineRun):
@@ -190,47 +38,99 @@ class IdealTimelineRun(TimelineRun):
 
     def __init__(self, scenario: Scenario[Ideal], load: float, seed: int, log: bool):
         super().__init__(ideal, scenario, load, seed, log)
-        self._switching, topology = scenario.switching, scenario.topology
-        net, self._delivery_queues = self._constants.net, len(self._state.delivery_queue)
-        blocked_queue = self._delivery_queues + np.arange(topology.channels)
-        queue = net.ports.out_input[self._output_of_channel].astype(np.int64)
-        self._channels = Channels(
-            output=self._output_of_channel.astype(np.int64), delivery_queue=queue, blocked_queue=blocked_queue,
-            src_switch=topology.src.astype(np.int64), dst_switch=topology.dst.astype(np.int64),
-        )  # fmt: skip
-        no_packet = allocate_records(self._state.pool, len(blocked_queue))
-        self._state.pool.packet["next"][no_packet] = NONE  # it has no flits
-        blocked_queues = np.column_stack([no_packet, no_packet])
-        self._state = self._state._replace(delivery_queue=np.concatenate([self._state.delivery_queue, blocked_queues]))
+        topology, net, self._delivery_queues = scenario.topology, self._constants.net, len(self._state.delivery_queue)
+        blocked_queues = self._delivery_queues + np.arange(topology.channels)
+        self._queues = np.concatenate([net.ports.out_input[self._output_of_channel], blocked_queues])
+        self._no_packet = allocate_records(self._state.pool, topology.channels)
+        self._state.pool.packet["next"][self._no_packet] = NONE  # it has no flits
+        added = np.column_stack([self._no_packet, self._no_packet])
+        self._state = self._state._replace(delivery_queue=np.concatenate([self._state.delivery_queue, added]))
         switch = np.concatenate([net.ports.in_switch, np.zeros(topology.hosts, np.uint32), topology.dst])
         ports = net.ports._replace(in_switch=switch.astype(np.uint32))
         self._constants = self._constants._replace(net=net._replace(ports=ports))
+        # while a change is applied: (channel, packet) of packets in flight, of those that wait, of those that re-route
+        self._started = self._waiting = self._rerouted = np.zeros((2, 0), np.int64)
 
-    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
-        const, state, channels = self._constants, self._state, self._channels
-        touched = failed | failed_switches[channels.src_switch] | failed_switches[channels.dst_switch]
-        _separate_waiting(const, state, channels, touched, failed, failed_switches, tick, self._dropped_flits)
-        self._free_at[failed] = state.free_at[self._output_of_channel[failed]]
-        const.net.ports.out_input[self._output_of_channel[failed]] = channels.blocked_queue[failed]
-        const.net.ports.out_input[self._output_of_channel[restored]] = channels.delivery_queue[restored]
-        state.free_at[self._output_of_channel[restored]] = self._free_at[restored]
-        _resume(const, state, channels, restored, tick)
-        _block_outputs(state, channels, self._channel_up)
-        _schedule_queues(state, self._delivery_queues)
+    @property
+    def output_free_at(self) -> np.ndarray:
+        free_at: np.ndarray = self._state.free_at
+        return free_at
 
-    def _learn_routes(self, change: PolicyChange, tick: int) -> None:
-        assert change.step.routes is not None
-        routes = self._switching.tables_after(self._constants.routes, self._topology, change.step.routes)
-        self._constants = const = self._constants._replace(routes=routes)
-        state, channels, channel_up = self._state, self._channels, self._channel_up
-        if routes.form == VIA:
-            state.pool.packet["route"] = MINIMAL_ROUTE
-        none = np.zeros(self._topology.channels, bool)
-        _separate_waiting(
-            const, state, channels, ~none, none, np.zeros(self._topology.switches, bool), tick, self._dropped_flits
-        )
-        first_packet = _extract_rerouted(const, state, channels, channel_up, self._dropped_flits)
-        _resume(const, state, channels, channel_up, tick)
-        _block_outputs(state, channels, channel_up)
-        _requeue(const, state, channels, first_packet, tick)
-        _schedule_queues(state, self._delivery_queues)
+    def apply_change(self, change: NetworkChange, tick: int) -> None:
+        self._take_packets(tick)
+        super().apply_change(change, tick)
+        self._return_packets(tick)
+
+    def _take_packets(self, tick: int) -> None:
+        """Take all packets out of the queues of channels; those that have not started no longer hold their output."""
+        state, packet = self._state, self._state.pool.packet
+        queue, packets = linked_lists(state.delivery_queue[self._queues, FRONT], packet["next"])
+        queue, packets = np.stack([queue, packets])[:, ~np.isin(packets, self._no_packet)]
+        blocked, channel = np.divmod(queue, self._topology.channels)
+        outputs = self._output_of_channel[channel]
+        waits = packet["arrives_at"][packets] - self._constants.transit_ticks[outputs] >= tick
+        holds = waits & (blocked == 0)
+        np.subtract.at(state.free_at, outputs[holds], packet["flits"][packets[holds]])
+        waits |= blocked == 1
+        self._started, self._waiting = (np.stack([channel, packets])[:, mask] for mask in (~waits, waits))
+        self._rerouted = self._waiting[:, :0]
+
+    def _return_packets(self, tick: int) -> None:
+        """Return all packets to queues; those that have not started hold their output again."""
+        const, state, packet = self._constants, self._state, self._state.pool.packet
+        state.free_at[self._output_of_channel[~self.channel_up]] = TICK_LIMIT
+        for channel, waiting in self._waiting.T.tolist():
+            output = self._output_of_channel[channel]
+            start = max(int(state.free_at[output]), tick)
+            state.free_at[output] = start + int(packet["flits"][waiting])
+            packet["arrives_at"][waiting] = start + const.transit_ticks[output]
+        channels = np.arange(self._topology.channels)
+        blocked = np.where(self.channel_up, 0, len(channels))[self._waiting[0]]
+        queue = np.concatenate([len(channels) + channels, self._started[0], blocked + self._waiting[0]])
+        packets = np.concatenate([self._no_packet, self._started[1], self._waiting[1]])
+        order, ends = np.argsort(queue, kind="stable"), np.zeros((len(self._queues), 2), np.int64)
+        link_lists(ends[:, FRONT], ends[:, BACK], packet["next"], queue[order], packets[order])
+        state.delivery_queue[self._queues] = ends
+        _join_outputs(const, state, self._rerouted[1], self._topology.src[self._rerouted[0]].astype(np.int64), tick)
+        self._schedule_queues()
+
+    def _schedule_queues(self) -> None:
+        """Schedule the delivery queues by their first packet, and nothing else."""
+        state = self._state
+        state.queue_wheel.words[:] = 0
+        first = state.delivery_queue[: self._delivery_queues, FRONT]
+        for queue in np.flatnonzero(first != NONE):
+            schedule(state.queue_wheel, queue, int(state.pool.packet["arrives_at"][first[queue]]))
+
+    def residents(self, tick: int) -> Residents:
+        topology, (channel, packets) = self._topology, self._started
+        on_channel = self._state.pool.packet["arrives_at"][packets] >= tick + self._constants.header_ticks
+        locations = np.where(on_channel, channel, topology.channels + topology.dst[channel])
+        waits_at = topology.channels + topology.src[self._waiting[0]]
+        return self.residents_of([packets, self._waiting[1]], [locations, waits_at])
+
+    def remove_dropped(self, dropped: Bools, tick: int) -> None:
+        self._started = self._started[:, ~dropped[self._started[1]]]
+        self._waiting = self._waiting[:, ~dropped[self._waiting[1]]]
+
+    def block(self, channels: Ints, tick: int) -> None:
+        super().block(channels, tick)
+        self._feed(channels, self._queues[self._topology.channels :])
+
+    def unblock(self, channels: Ints, tick: int) -> None:
+        super().unblock(channels, tick)
+        self._feed(channels, self._queues)
+
+    def _feed(self, channels: Ints, queues: Ints) -> None:
+        """Let the outputs of channels feed other queues, by channel."""
+        self._constants.net.ports.out_input[self._output_of_channel[channels]] = queues[channels]
+
+    def requeue(self, tick: int) -> None:
+        """Re-route the packets that wait for a failed channel, or for one that leads nowhere."""
+        topology, routes, packet = self._topology, self._constants.routes, self._state.pool.packet
+        if routes.form == RouteForm.VIA:
+            packet["route"] = MINIMAL_ROUTE
+        channel, waiting = self._waiting
+        dst_switch = topology.host_switch[packet["dst_host"][waiting]]
+        leaves = ~self.channel_up[channel] | are_stranded(routes, topology.dst[channel], dst_switch)
+        self._rerouted, self._waiting = self._waiting[:, leaves], self._waiting[:, ~leaves]

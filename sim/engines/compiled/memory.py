@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache-line alignment, prefetch instructions, and branch hints."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+A = TypeVar("A", bound=np.ndarray)
 
 _CACHE_LINE_BYTES = 64  # bytes
 
@@ -41,21 +43,22 @@ def aligned_records(count: int, dtype: Any) -> np.ndarray:
     return aligned(count, size, np.uint8).reshape(-1).view(dtype)
 
 
-def copy_aligned(records: np.ndarray) -> np.ndarray:
-    """Copy a two-dimensional array to one that begins with a cache line.
+def copy_aligned(records: A) -> A:
+    """Copy records, or the rows of an array, to an array that begins with a cache line.
 
     Parameters
     ----------
-    records: [records, words] of any type.
+    records: [records] or [records, words] of any type.
 
     Returns
     -------
     The copy, of the same shape and type.
     """
-    count, words = records.shape
-    copy = aligned(count, words, records.dtype)
+    row_bytes = records.dtype.itemsize * int(np.prod(records.shape[1:]))
+    copy = aligned(len(records), row_bytes, np.uint8).reshape(-1).view(records.dtype).reshape(records.shape)
     copy[:] = records
-    return copy
+    same_type: A = copy.view(type(records))
+    return same_type
 
 
 def round_to_cache_lines(words: int, dtype: Any) -> int:

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.messages import Messages, flits_of, packets_of
-from flitlab.models.application.program import SEND
+from flitlab.models.application.program import Op
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline, kernel
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import CREATED_PACKETS, DELIVERED_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.ranks import (
     Ranks,
     make_ranks,
@@ -118,7 +118,7 @@ def _shortest(kind, amount, rendezvous, lengths):
     """
     shortest = np.int64(lengths.packet_flits)
     for operation in range(len(kind)):
-        if kind[operation] == SEND:
+        if kind[operation] == Op.SEND:
             shortest = min(shortest, _flits(lengths, amount[operation], np.int64(1)))
             if amount[operation] > rendezvous:
                 shortest = min(shortest, _flits(lengths, np.int64(0), np.int64(1)))
@@ -252,7 +252,7 @@ def next_active_tick(program, state, tick, until, idle_ticks):
     if program is None:
         return tick + 1
     scalars = state.counters.scalars
-    if scalars[DELIVERED_PACKETS] < scalars[CREATED_PACKETS]:
+    if scalars[Scalar.DELIVERED_PACKETS] < scalars[Scalar.CREATED_PACKETS]:
         program.last_active[0] = tick
     if tick <= program.last_active[0] + idle_ticks:
         return tick + 1

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import DELIVERED_PACKETS, HOPS_MAX, OCCUPANCY_MAX
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.barrier import CANCELLED
 
 SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_src_host"
@@ -20,7 +21,8 @@ class PartitionedRun:
 
     Parameters
     ----------
-    kernel: of a switching mode: a module with ``make_partitions``, ``merge_partitions`` and ``advance``.
+    kernel: of a switching mode: a module with ``split_state_into_partitions``, ``merge_partition_states`` and
+    ``advance``.
     scenario, constants, state: of the run at tick 0.
     threads: number of partitions.
 
@@ -29,8 +31,18 @@ class PartitionedRun:
 
     def __init__(self, kernel: ModuleType, scenario: Scenario, constants: Any, state: Any, threads: int):
         self._kernel, self._hosts = kernel, scenario.topology.hosts
-        self._constants, self.merged, self._partitions = kernel.make_partitions(scenario, constants, state, threads)
+        self._constants, self.merged, self._partitions = kernel.split_state_into_partitions(
+            scenario, constants, state, threads
+        )
         self._workers = ThreadPoolExecutor(threads - 1)
+
+    def count_channels(self, channels: Ints) -> None:
+        """Count the traffic of channels in an array that all partitions share (see ``RunCounters``)."""
+
+        def counting(state: Any) -> Any:
+            return state._replace(counters=state.counters._replace(channels=channels))
+
+        self.merged, self._partitions = counting(self.merged), [counting(state) for state in self._partitions]
 
     def advance(self, now: int, until: int) -> int:
         """Simulate the ticks from ``now`` to ``until`` - 1, or fewer where logs are kept; returns the tick reached."""
@@ -54,11 +66,12 @@ class PartitionedRun:
 
     def complete(self) -> Any:
         """Return the merged state with all packets in the network, and the log."""
-        merged = self._kernel.merge_partitions(self._constants, self.merged, self._partitions)
+        merged = self._kernel.merge_partition_states(self._constants, self.merged, self._partitions)
         if not len(merged.counters.log):
             return merged
         logs = [
-            partition.counters.log[: partition.counters.scalars[DELIVERED_PACKETS]] for partition in self._partitions
+            partition.counters.log[: partition.counters.scalars[Scalar.DELIVERED_PACKETS]]
+            for partition in self._partitions
         ]
         return merged._replace(counters=merged.counters._replace(log=np.concatenate(logs)))
 
@@ -66,7 +79,7 @@ class PartitionedRun:
         """Enlarge the logs; returns the ticks for which they suffice."""
         ticks = max(1, len(self.merged.counters.log) // self._hosts - 1)
         for index, partition in enumerate(self._partitions):
-            log, used = partition.counters.log, partition.counters.scalars[DELIVERED_PACKETS]
+            log, used = partition.counters.log, partition.counters.scalars[Scalar.DELIVERED_PACKETS]
             if used + (ticks + 1) * self._hosts > len(log):
                 log = np.concatenate([log, np.zeros_like(log)])
                 self._partitions[index] = partition._replace(counters=partition.counters._replace(log=log))
@@ -80,5 +93,5 @@ class PartitionedRun:
         if self.merged.program is not None:
             totals = [partition.program.ranks.totals for partition in self._partitions]
             np.sum(totals, axis=0, out=self.merged.program.ranks.totals)
-        for maximum in (HOPS_MAX, OCCUPANCY_MAX):
+        for maximum in (Scalar.HOPS_MAX, Scalar.OCCUPANCY_MAX, Scalar.INPUT_PACKETS_MAX):
             self.merged.counters.scalars[maximum] = max(part.scalars[maximum] for part in counters)

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, ticks_of
-from flitlab.models.application.program import CALC, RECV, SEND
+from flitlab.models.application.messages import MessageStage, ticks_of
+from flitlab.models.application.program import Op
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Bools, Ints, Ints32
 from flitlab.models.jit import inline, kernel
-from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
+from flitlab.sim.engines.base import Cause, Execution
 
 # Kinds of events, in their order within a tick.
 OP_READY, OP_STARTED, SEND_QUEUED, MESSAGE_ARRIVED, OP_DONE = 0, 1, 2, 3, 4
@@ -50,7 +50,9 @@ class Ranks(NamedTuple):
     rendezvous: int
     buffered: bool
     confirmed: bool
+    await_receive: bool
     overhead: int
+    notice: int
     resolution: int
     numerator: int
     denominator: int
@@ -87,7 +89,7 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
     """
     program, messages = workload.program, workload.messages
     unit = messages.tick_ns / resolution
-    calculations = program.amount[program.kind == CALC]
+    calculations = program.amount[program.kind == Op.CALC]
     if int(calculations.max(initial=0)) * unit.denominator >= _NEVER:
         raise ValueError("a calculation is too long to be counted in ticks")
     operations, processors = program.operations, program.ranks * program.cpus
@@ -104,12 +106,14 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
         rendezvous=messages.rendezvous,
         buffered=messages.buffered,
         confirmed=messages.confirmed,
+        await_receive=messages.await_receive,
         overhead=messages.overhead * resolution,
+        notice=messages.notice * resolution,
         resolution=resolution,
         numerator=unit.numerator,
         denominator=unit.denominator,
         unmet=program.need.copy(),
-        stage=scratch(operations, np.int8, UNSENT),
+        stage=scratch(operations, np.int8, MessageStage.UNSENT),
         rts_received=scratch(operations, np.bool_),
         ready=scratch(operations, np.int64, -1),
         start=scratch(operations, np.int64, -1),
@@ -245,7 +249,7 @@ def _satisfy_dependents(ranks, operation, dependency, now):
             waiting = entry >> 1
             ranks.unmet[waiting] -= 1
             if ranks.unmet[waiting] == 0:
-                ranks.cause[waiting] = 4 * operation + (STARTED if dependency else FINISHED)
+                ranks.cause[waiting] = 4 * operation + (Cause.STARTED if dependency else Cause.FINISHED)
                 _push(ranks, now, 8 * waiting + OP_READY)
 
 
@@ -256,7 +260,7 @@ def _occupy_processor(ranks, operation, duration, now):
     start = now
     if ranks.free_at[processor] > now:
         start = ranks.free_at[processor]
-        ranks.cause[operation] = 4 * ranks.holder[processor] + PROCESSOR
+        ranks.cause[operation] = 4 * ranks.holder[processor] + Cause.PROCESSOR
     ranks.free_at[processor] = start + duration
     ranks.holder[processor] = operation
     ranks.start[operation] = start
@@ -280,30 +284,30 @@ def _enqueue_message(ranks, operation, now):
 
 
 @inline
-def _send_cts(ranks, operation, now):
-    """Let the receiver of a rendezvous send its clear-to-send."""
-    ranks.stage[operation] = CTS
-    _enqueue_message(ranks, operation, now)
+def _answer_request(ranks, send, now):
+    """Let a ready receive answer a send: with a clear-to-send; an eager message, which awaits it, leaves at once."""
+    ranks.stage[send] = MessageStage.CTS if ranks.amount[send] > ranks.rendezvous else MessageStage.DATA
+    _enqueue_message(ranks, send, now)
 
 
 @inline
 def _ready(ranks, operation, now):
     """Start an operation whose dependencies are met."""
     ranks.ready[operation] = now
-    if ranks.kind[operation] == RECV:
+    if ranks.kind[operation] == Op.RECV:
         _satisfy_dependents(ranks, operation, 1, now)
         send = ranks.partner[operation]
-        if ranks.stage[send] == DELIVERED:
+        if ranks.stage[send] == MessageStage.DELIVERED:
             _receive_message(ranks, operation, now)
-        elif ranks.stage[send] == RTS and ranks.rts_received[send]:
-            _send_cts(ranks, send, now)
+        elif ranks.stage[send] == MessageStage.RTS and ranks.rts_received[send]:
+            _answer_request(ranks, send, now)
         return
     duration = ranks.overhead
-    if ranks.kind[operation] == CALC:
+    if ranks.kind[operation] == Op.CALC:
         duration = ticks_of(ranks.amount[operation], ranks.numerator, ranks.denominator)
     start = _occupy_processor(ranks, operation, duration, now)
     _push(ranks, start, 8 * operation + OP_STARTED)
-    _push(ranks, start + duration, 8 * operation + (SEND_QUEUED if ranks.kind[operation] == SEND else OP_DONE))
+    _push(ranks, start + duration, 8 * operation + (SEND_QUEUED if ranks.kind[operation] == Op.SEND else OP_DONE))
 
 
 @inline
@@ -311,11 +315,15 @@ def _queued(ranks, operation, now):
     """Hand over the message of a send after its processor time."""
     ranks.queued[operation] = now
     if ranks.amount[operation] > ranks.rendezvous:
-        ranks.stage[operation] = RTS
+        ranks.stage[operation] = MessageStage.RTS
     else:
-        ranks.stage[operation] = DATA
+        ranks.stage[operation] = MessageStage.DATA
         if ranks.buffered or ranks.rank[operation] == ranks.rank[ranks.partner[operation]]:
             _push(ranks, now, 8 * operation + OP_DONE)
+        if ranks.await_receive and ranks.ready[ranks.partner[operation]] < 0:
+            ranks.stage[operation] = MessageStage.RTS
+            ranks.rts_received[operation] = True
+            return
     _enqueue_message(ranks, operation, now)
 
 
@@ -331,20 +339,20 @@ def _is_confirmed(ranks, send):
 def _arrived(ranks, operation, now):
     """Continue a send whose message, in its present stage, has arrived."""
     receive = ranks.partner[operation]
-    if ranks.stage[operation] == RTS:
+    if ranks.stage[operation] == MessageStage.RTS:
         ranks.rts_received[operation] = True
         if ranks.ready[receive] >= 0:
-            _send_cts(ranks, operation, now)
-    elif ranks.stage[operation] == CTS:
-        ranks.stage[operation] = DATA
+            _answer_request(ranks, operation, now)
+    elif ranks.stage[operation] == MessageStage.CTS:
+        ranks.stage[operation] = MessageStage.DATA
         _enqueue_message(ranks, operation, now)
     else:
-        ranks.stage[operation] = DELIVERED
+        ranks.stage[operation] = MessageStage.DELIVERED
         ranks.delivered[operation] = now
         if _is_confirmed(ranks, operation) and ranks.remote_partition[ranks.rank[operation]] == 0:
             _push(ranks, now, 8 * operation + OP_DONE)
         if ranks.ready[receive] >= 0:
-            ranks.cause[receive] = 4 * operation + MESSAGE
+            ranks.cause[receive] = 4 * operation + Cause.MESSAGE
             _receive_message(ranks, receive, now)
 
 
@@ -360,7 +368,7 @@ def record_arrival(ranks, send, now):
     send: int64, its operation.
     now: int64, in ticks / ``resolution``.
     """
-    _push(ranks, now, 8 * send + MESSAGE_ARRIVED)
+    _push(ranks, now + ranks.notice, 8 * send + MESSAGE_ARRIVED)
 
 
 @inline
@@ -373,14 +381,14 @@ def record_sent(ranks, send, time):
     send: int64, its operation.
     time: int64, in ticks / ``resolution``.
     """
-    if ranks.stage[send] == DATA and not ranks.buffered and not _is_confirmed(ranks, send):
+    if ranks.stage[send] == MessageStage.DATA and not ranks.buffered and not _is_confirmed(ranks, send):
         _push(ranks, time, 8 * send + OP_DONE)
 
 
 @inline
 def awaiting_partition(ranks, send):
     """Return the partition, plus 1, of a rank that awaits delivery of a message; 0 if none in another does."""
-    if ranks.stage[send] == DATA and _is_confirmed(ranks, send):
+    if ranks.stage[send] == MessageStage.DATA and _is_confirmed(ranks, send):
         return ranks.remote_partition[ranks.rank[send]]
     return np.int64(0)
 
@@ -433,19 +441,19 @@ def process_events(ranks, now):
 @inline
 def sender(ranks, send):
     """Return the rank that sends a send's message in its present stage: a clear-to-send comes from the receiver."""
-    return ranks.rank[ranks.partner[send]] if ranks.stage[send] == CTS else ranks.rank[send]
+    return ranks.rank[ranks.partner[send]] if ranks.stage[send] == MessageStage.CTS else ranks.rank[send]
 
 
 @inline
 def receiver(ranks, send):
     """Return the rank that receives a send's message in its present stage."""
-    return ranks.rank[send] if ranks.stage[send] == CTS else ranks.rank[ranks.partner[send]]
+    return ranks.rank[send] if ranks.stage[send] == MessageStage.CTS else ranks.rank[ranks.partner[send]]
 
 
 @inline
 def size(ranks, send):
     """Return the bytes of a send's message in its present stage."""
-    return ranks.amount[send] if ranks.stage[send] == DATA else np.int64(0)
+    return ranks.amount[send] if ranks.stage[send] == MessageStage.DATA else np.int64(0)
 
 
 @inline

@@ -13,25 +13,12 @@ from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
-from flitlab.models.rules.draw import ARRIVAL, DESTINATION, draw_with_block
+from flitlab.models.rules.draw import Stream, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
 from flitlab.models.rules.ports import Ports
 from flitlab.models.rules.route import choose_route
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.base import (
-    CREATED_PACKETS,
-    DEFLECTIONS,
-    DELIVERED_FLITS,
-    DELIVERED_PACKETS,
-    EVENTS,
-    HOP_BUCKETS,
-    HOPS,
-    HOPS_MAX,
-    LATENCY,
-    NETWORK_LATENCY,
-    SCALARS,
-    SENT_PACKETS,
-)
+from flitlab.sim.engines.base import HOP_BUCKETS, ChannelCounter, PacketLog, Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     entry_in,
@@ -133,11 +120,13 @@ def _unsigned(ports: Ports) -> Ports:
 class RunCounters(NamedTuple):
     """Counters of a run (see :mod:`flitlab.sim.engines.base`).
 
-    scalars: int64 [SCALARS]. histogram: int64 [BUCKETS], delivered packets by latency. hops, deflections: int64 [LONG],
+    scalars: int64 [scalars]. histogram: int64 [BUCKETS], delivered packets by latency. hops, deflections: int64 [LONG],
     delivered packets by their number. channel_flits: int64 [channels], flits granted. pairs: uint32 [switches *
     switches], flits delivered by source and destination switch; read and zeroed before they can overflow. by_src_host,
-    by_dst_host: int64 [hosts], flits delivered. log: int64 [entries, 3], of which the delivered packets are used:
-    packet number, tick of its tail, hops.
+    by_dst_host: int64 [hosts], flits delivered. log: int64 [entries, columns], of which the delivered packets are used;
+    columns as in :class:`~flitlab.sim.engines.base.PacketLog`. channels: as in
+    :class:`~flitlab.sim.engines.base.Snapshot`, None unless the run counts the traffic of channels; entries of a
+    channel belong to the switch or host that sends into it.
     """
 
     scalars: Ints
@@ -149,12 +138,13 @@ class RunCounters(NamedTuple):
     by_src_host: Ints
     by_dst_host: Ints
     log: Ints
+    channels: Ints | None
 
 
 def make_counters(topology: Topology) -> RunCounters:
     """Make counters that are zero, without a log."""
     return RunCounters(
-        scalars=np.zeros(SCALARS, np.int64),
+        scalars=np.zeros(len(Scalar), np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
         hops=np.zeros(HOP_BUCKETS, np.int64),
         deflections=np.zeros(HOP_BUCKETS, np.int64),
@@ -162,8 +152,17 @@ def make_counters(topology: Topology) -> RunCounters:
         pairs=np.zeros(topology.switches**2, np.uint32),
         by_src_host=np.zeros(topology.hosts, np.int64),
         by_dst_host=np.zeros(topology.hosts, np.int64),
-        log=np.zeros((0, 3), np.int64),
+        log=np.zeros((0, len(PacketLog._fields)), np.int64),
+        channels=None,
     )
+
+
+def channels_of_outputs(const: Any, state: Any) -> Ints:
+    """Return the row of ``state.counters.channels`` of each output's channel, int64 [outputs]."""
+    ports, channels = const.net.ports, len(state.counters.channel_flits)
+    rows: Ints = ports.out_channel.astype(np.int64)
+    rows[ports.eject] = channels + const.net.hosts + np.arange(const.net.hosts)
+    return rows
 
 
 def draw_first_packets(const: Any, state: Any) -> None:
@@ -197,7 +196,8 @@ def inject_packet(const, state, host, tick):
     record.src_host, record.sequence, record.flits = host, host_record.sequence, host_record.flits
     record.created_at, record.injected_at = host_record.created_at, tick
     record.hop = record.deflections = 0
-    state.counters.scalars[SENT_PACKETS] += 1
+    state.counters.scalars[Scalar.SENT_PACKETS] += 1
+    count_flits(state.counters.channels, injection_channel(const, state, host), host_record.flits)
     host_record.free_at = tick + host_record.flits
     host_record.sent_flits += host_record.flits
     host_record.sequence += 1
@@ -216,7 +216,9 @@ def _set_destination(program, const, state, host, packet):
     if program is None:
         net = const.net
         candidate, position_before = host_record.counter + 1, host_record.position
-        word, block = draw_with_block(net.seed, host, DESTINATION, host_record.sequence - 1, ARRIVAL, candidate)
+        word, block = draw_with_block(
+            net.seed, host, Stream.DESTINATION, host_record.sequence - 1, Stream.ARRIVAL, candidate
+        )
         record.dst_host = destination_by(net.packets, host, word)
         counter, position = arrival_by(net.arrivals, net.packets, net.seed, host, candidate, position_before, block)
         host_record.counter = counter
@@ -252,13 +254,41 @@ def run_program(program, const, state, tick, schedule_host):
     ranks = program.ranks
     if next_event(ranks) > tick:
         return
-    state.counters.scalars[EVENTS] += process_events(ranks, tick)
+    state.counters.scalars[Scalar.EVENTS] += process_events(ranks, tick)
     for i in range(ranks.totals[OUTBOX]):
         host, packets = enqueue_message(program, ranks.outbox[i], tick)
-        state.counters.scalars[CREATED_PACKETS] += packets
+        state.counters.scalars[Scalar.CREATED_PACKETS] += packets
         _set_next_packet(program, state.host[host], host)
         schedule_host(const, state, host, tick)
     ranks.totals[OUTBOX] = 0
+
+
+@inline
+def count_flits(channels, channel, flits):
+    """Count the grant of a packet on a channel.
+
+    Parameters
+    ----------
+    channels: ``state.counters.channels``; None: nothing is counted.
+    channel: int64, a row of it.
+    flits: int64, of the packet.
+    """
+    if channels is None:
+        return
+    channels[channel, ChannelCounter.FLITS] += flits
+    channels[channel, ChannelCounter.PACKETS] += 1
+
+
+@inline
+def injection_channel(const, state, host):
+    """Return the row of ``state.counters.channels`` of the channel from a host."""
+    return len(state.counters.channel_flits) + host
+
+
+@inline
+def ejection_channel(const, state, host):
+    """Return the row of ``state.counters.channels`` of the channel to a host."""
+    return len(state.counters.channel_flits) + const.net.hosts + np.int64(host)
 
 
 @inline
@@ -277,6 +307,17 @@ def draw_packet_route(const, state, packet):
 
 
 @inline
+def message_of(program, record):
+    """Return the operation whose message a packet belongs to; -1 where hosts draw their packets.
+
+    program: ``state.program``. record: of the packet.
+    """
+    if program is None:
+        return np.int64(-1)
+    return np.int64(record.send)
+
+
+@inline
 def deliver_packet(const, state, packet, tick):
     """Count a packet whose tail has reached its host, and free its record."""
     record = state.pool.packet[packet]
@@ -284,17 +325,18 @@ def deliver_packet(const, state, packet, tick):
     src_host, dst_host = record.src_host, record.dst_host
     latency, deflections = tick - record.created_at, record.deflections
     if len(state.counters.log):
-        entry = state.counters.scalars[DELIVERED_PACKETS]
-        state.counters.log[entry, 0] = np.int64(record.sequence) * const.net.hosts + src_host
-        state.counters.log[entry, 1] = tick
-        state.counters.log[entry, 2] = hops
-    state.counters.scalars[DELIVERED_PACKETS] += 1
-    state.counters.scalars[DELIVERED_FLITS] += flits
-    state.counters.scalars[LATENCY] += latency
-    state.counters.scalars[NETWORK_LATENCY] += tick - record.injected_at
-    state.counters.scalars[HOPS] += hops
-    state.counters.scalars[DEFLECTIONS] += deflections
-    state.counters.scalars[HOPS_MAX] = max(state.counters.scalars[HOPS_MAX], hops)
+        entry = state.counters.scalars[Scalar.DELIVERED_PACKETS]
+        log = state.counters.log[entry]
+        log[0] = np.int64(record.sequence) * const.net.hosts + src_host
+        log[1], log[2], log[3], log[4] = tick, hops, record.created_at, record.injected_at
+        log[5], log[6], log[7], log[8] = dst_host, flits, deflections, message_of(state.program, record)
+    state.counters.scalars[Scalar.DELIVERED_PACKETS] += 1
+    state.counters.scalars[Scalar.DELIVERED_FLITS] += flits
+    state.counters.scalars[Scalar.LATENCY] += latency
+    state.counters.scalars[Scalar.NETWORK_LATENCY] += tick - record.injected_at
+    state.counters.scalars[Scalar.HOPS] += hops
+    state.counters.scalars[Scalar.DEFLECTIONS] += deflections
+    state.counters.scalars[Scalar.HOPS_MAX] = max(state.counters.scalars[Scalar.HOPS_MAX], hops)
     state.counters.histogram[bucket(latency)] += 1
     state.counters.hops[min(hops, HOP_BUCKETS - 1)] += 1
     state.counters.deflections[min(deflections, HOP_BUCKETS - 1)] += 1
@@ -316,7 +358,7 @@ def deliver_packets(const, state, tick):
             _prefetch_pairs(const.net, ejecting, state.pool, state.counters.pairs, block)
         for i in range(count):
             deliver_packet(const, state, entry_in(ejecting, block, i), tick)
-        state.counters.scalars[EVENTS] += count
+        state.counters.scalars[Scalar.EVENTS] += count
         block, count = release_block(ejecting, block), BLOCK_ENTRIES
 
 
@@ -350,7 +392,7 @@ def switch_pair(net, pool, packet):
 @inline
 def log_is_full(const, state):
     """Tell whether a log is kept that cannot take the packets of one more tick."""
-    return len(state.counters.log) > 0 and state.counters.scalars[DELIVERED_PACKETS] + const.net.hosts > len(
+    return len(state.counters.log) > 0 and state.counters.scalars[Scalar.DELIVERED_PACKETS] + const.net.hosts > len(
         state.counters.log
     )
 
@@ -364,7 +406,7 @@ def pool_is_low(const, state):
 def enlarged(state: Any, hosts: int) -> Any:
     """Return the state with the log, or the pool, doubled where it is too small for one more tick."""
     log, pool, counters = state.counters.log, state.pool, state.counters
-    if len(log) and counters.scalars[DELIVERED_PACKETS] + hosts > len(log):
+    if len(log) and counters.scalars[Scalar.DELIVERED_PACKETS] + hosts > len(log):
         state = state._replace(counters=counters._replace(log=np.concatenate([log, np.zeros_like(log)])))
     if pool.free[-1] < hosts:
         state = state._replace(pool=doubled(pool))

@@ -1,147 +1,173 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on dynamic topologies: failures, returns and rate changes of links and switches.
+"""Runs on dynamic topologies: failures and returns of links and switches.
 
-Events apply between two calls of a kernel, which has no code for them.
+Changes apply between two calls of a kernel, which has no code for them. They are rare, so that the modules of switching
+modes work on whole arrays and lists.
 """
 
+from collections.abc import Sequence
 from types import ModuleType
 
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import inline
+from flitlab.models.rules.route import at_destination, usable_ports
+from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.dynamic_topology import Draining, DynamicTopology, PolicyChange
-from flitlab.sim.engines.base import DROPPED_FLITS, DROPPED_PACKETS
+from flitlab.models.switching.dynamic_topology import DynamicTopology
+from flitlab.models.timeline.network_changes import NetworkChange
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.engine import CompiledRun
-from flitlab.sim.engines.compiled.pool import free_record
-from flitlab.sim.engines.compiled.records import NEVER, NONE
+from flitlab.sim.engines.compiled.pool import free_records
+from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
 from flitlab.sim.engines.compiled.timing_wheel import schedule
+from flitlab.sim.engines.faults import NO_LOCATION, Faults, Residents
 
 
-@inline
-def drop_packet(state, packet, dropped_flits):
-    """Drop a packet: count it, and free its record; dropped_flits: int64 [hosts], by source."""
-    flits = np.int64(state.pool.packet[packet].flits)
-    dropped_flits[state.pool.packet[packet].src_host] += flits
-    state.counters.scalars[DROPPED_PACKETS] += 1
-    state.counters.scalars[DROPPED_FLITS] += flits
-    free_record(state.pool, packet)
+def linked_lists(first: np.ndarray, following: np.ndarray) -> tuple[Ints, Ints]:
+    """List the entries of linked lists, in their order: (number of the list, entry), int64 [entries] each.
+
+    Parameters
+    ----------
+    first: integer [lists], the first entry of each, NONE if it is empty.
+    following: integer [entries], the entry behind each, or NONE.
+    """
+    lists, entries, next_entry = list[int](), list[int](), following.tolist()
+    for number, entry in enumerate(first.tolist()):
+        while entry != NONE:
+            lists.append(number)
+            entries.append(entry)
+            entry = next_entry[entry]
+    return np.array(lists, np.int64), np.array(entries, np.int64)
 
 
-class TimelineRun(CompiledRun):
+def link_lists(first: np.ndarray, last: np.ndarray, following: np.ndarray, lists: Ints, entries: Ints) -> None:
+    """Write linked lists with the entries that :func:`linked_lists` returned, or some of them.
+
+    Parameters
+    ----------
+    first, last: integer [lists], the ends of each, to be written.
+    following: integer [entries], the entry behind each, to be written for entries of the lists.
+    lists, entries: int64, the number of the list of each entry, ascending, and the entry.
+    """
+    first[:] = last[:] = NONE
+    following[entries] = NONE
+    same_list = lists[1:] == lists[:-1]
+    following[entries[:-1][same_list]] = entries[1:][same_list]
+    first[lists[::-1]] = entries[::-1]
+    last[lists] = entries
+
+
+class TimelineRun(CompiledRun, Faults):
     """A compiled run of packets on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`).
 
-    Subclasses define what events do to packets. Arguments as of :class:`CompiledRun`.
+    Subclasses say where packets are and remove them. Arguments as of :class:`CompiledRun`.
     """
 
     def __init__(self, kernel: ModuleType, scenario: Scenario[DynamicTopology], load: float, seed: int, log: bool):
-        super().__init__(kernel, scenario, load, seed, log)
+        CompiledRun.__init__(self, kernel, scenario, load, seed, log)
+        Faults.__init__(self, scenario)
         topology, ports = scenario.topology, self._constants.net.ports
+        self._mode = scenario.switching
         self._routes_fixed = False  # as routes change
-        self._pending_changes = list(scenario.switching.policy_changes(scenario.timeline, scenario.routes))
-        self._channel_up, self._switch_up = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
         self._dropped_flits = np.zeros(topology.hosts, np.int64)
         network = np.flatnonzero(ports.out_channel != NONE)
         self._output_of_channel = network[np.argsort(ports.out_channel[network])]  # of each channel
+        self._channel_of_input = np.full(len(ports.in_switch), NO_LOCATION)
+        self._channel_of_input[ports.out_input[self._output_of_channel]] = np.arange(topology.channels)
         self._free_at = np.zeros(topology.channels, np.int64)  # of failed channels: when their output would be free
+        self._created_at = np.zeros(0, np.int64)  # creation ticks of the next packets of stopped hosts
 
     def advance(self, until: int) -> None:
         while self._tick < until:
-            self._begin_tick(self._tick)
-            end = until if not self._pending_changes else min(until, self._pending_changes[0].step.tick)
-            super().advance(min(end, self._next_inspection()))
-
-    def _next_inspection(self) -> int:
-        """Last tick by which the network is inspected again, with or without an event."""
-        return 1 << 62
+            self.begin_tick(self._tick)
+            super().advance(min(until, self.next_tick(self._tick)))
 
     def backlog(self) -> Ints:
         """Flits of each host created and neither delivered nor dropped, int64 [hosts]."""
         backlog: Ints = super().backlog() - self._dropped_flits
         return backlog
 
-    def _begin_tick(self, tick: int) -> None:
-        """Apply the event of a tick, if there is one."""
-        if not self._pending_changes or self._pending_changes[0].step.tick != tick:
-            return
-        change = self._pending_changes.pop(0)
-        failed, restored = self._channel_up & ~change.step.works, change.step.works & ~self._channel_up
-        failed_switches = self._switch_up & ~change.step.switches
-        self._channel_up, self._switch_up = change.step.works, change.step.switches
-        self._apply_event(failed, restored, failed_switches, tick)
-        if change.step.routes is not None:
-            self._learn_routes(change, tick)
+    def residents_of(self, packets: Sequence[Ints], locations: Sequence[Ints]) -> Residents:
+        """The residents of arrays of packets and arrays of their locations."""
+        packet, location = np.concatenate(packets), np.concatenate(locations)
+        dst_host = self._state.pool.packet["dst_host"][packet]
+        return Residents(packet, location, self._topology.host_switch[dst_host])
 
-    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
-        """Let channels fail and return, and drop the packets of failed switches.
+    def drop(self, packets: Sequence[int] | np.ndarray, tick: int) -> None:
+        pool, scalars = self._state.pool, self._state.counters.scalars
+        records = np.unique(packets)
+        dropped = np.zeros(len(pool.packet), bool)
+        dropped[records] = True
+        self.remove_dropped(dropped, tick)
+        flits = pool.packet["flits"][records].astype(np.int64)
+        np.add.at(self._dropped_flits, pool.packet["src_host"][records], flits)
+        scalars[Scalar.DROPPED_PACKETS] += len(records)
+        scalars[Scalar.DROPPED_FLITS] += flits.sum()
+        free_records(pool, records)
 
-        Parameters
-        ----------
-        failed, restored: bool [channels].
-        failed_switches: bool [switches].
-        tick: of the event.
-        """
+    def remove_dropped(self, dropped: Bools, tick: int) -> None:
+        """Remove packets from buffers, queues and channels, and free what they hold; dropped: bool [records]."""
         raise NotImplementedError
 
-    def _learn_routes(self, change: PolicyChange, tick: int) -> None:
-        """Give the routing the new topology."""
+    @property
+    def output_free_at(self) -> np.ndarray:
+        """The tick at which each output is free, integer [outputs], to be written."""
         raise NotImplementedError
 
-    def _as_outputs(self, channels: Bools) -> Bools:
-        """Values of channels, by the output that feeds each, bool [outputs]."""
-        outputs = np.zeros(len(self._constants.net.ports.out_channel), bool)
-        outputs[self._output_of_channel] = channels
-        return outputs
+    def block(self, channels: Ints, tick: int) -> None:
+        """Let the outputs of failed channels never be free."""
+        outputs = self._output_of_channel[channels]
+        self._free_at[channels] = self.output_free_at[outputs]
+        self.output_free_at[outputs] = TICK_LIMIT
 
-    def _inputs_behind(self, channels: Bools) -> Bools:
-        """Values of channels, by the input that each leads to, bool [inputs]."""
-        ports = self._constants.net.ports
-        inputs = np.zeros(len(ports.in_switch), bool)
-        inputs[ports.out_input[self._output_of_channel]] = channels
-        return inputs
+    def unblock(self, channels: Ints, tick: int) -> None:
+        """Let the outputs of channels be free when they would have been."""
+        self.output_free_at[self._output_of_channel[channels]] = self._free_at[channels]
 
+    def install_routes(self, change: NetworkChange) -> Tables:
+        routes = self._mode.tables_after(self._constants.routes, self._topology, change)
+        self._constants = self._constants._replace(routes=routes)
+        if self.drains:
+            self._constants = self._constants._replace(
+                policy=change.policy, reserved_vcs=reserved_vcs(routes, change.policy)
+            )
+        return routes
 
-class DrainingTimelineRun(TimelineRun):
-    """A run with back-pressure, whose hosts wait until the network is empty before routes change.
+    def is_empty(self) -> bool:
+        return int(self._state.pool.free[-1]) == len(self._state.pool.packet)
 
-    Subclasses define how packets that request a failed output are dropped meanwhile.
-    """
+    def stop_hosts(self) -> None:
+        self._created_at = self._state.host["created_at"].copy()
+        self._state.host["created_at"] = NEVER
 
-    def __init__(self, kernel: ModuleType, scenario: Scenario[Draining], load: float, seed: int, log: bool):
-        super().__init__(kernel, scenario, load, seed, log)
-        self._pending_routes: PolicyChange | None = None  # in force as soon as the network is empty
-        self._created_at = np.zeros(0, np.int64)  # creation ticks of the next packets of waiting hosts
-
-    def _next_inspection(self) -> int:
-        return super()._next_inspection() if self._pending_routes is None else self._tick + 1
-
-    def _begin_tick(self, tick: int) -> None:
-        super()._begin_tick(tick)
-        if self._pending_routes is None:
-            return
-        self._drop_blocked(tick)
-        if self._state.pool.free[-1] == len(self._state.pool.packet):
-            self._adopt_routes(self._pending_routes, tick)
-
-    def _learn_routes(self, change: PolicyChange, tick: int) -> None:
-        if self._pending_routes is None:
-            self._created_at = self._state.host["created_at"].copy()
-            self._state.host["created_at"] = NEVER  # no host injects a packet
-        self._pending_routes = change
-
-    def _drop_blocked(self, tick: int) -> None:
-        """Drop the head packets that have requested a failed output; the next packets become heads."""
-        raise NotImplementedError
-
-    def _adopt_routes(self, change: PolicyChange, tick: int) -> None:
-        """Let hosts inject again, with new routes."""
-        assert change.step.routes is not None
-        routes = change.step.routes.tables(self._topology, change.policy)
-        reserved = reserved_vcs(routes, change.policy)
-        self._constants = self._constants._replace(routes=routes, policy=change.policy, reserved_vcs=reserved)
-        self._pending_routes = None
+    def requeue(self, tick: int) -> None:
+        """Let stopped hosts inject again."""
         self._state.host["created_at"] = self._created_at
         for host in range(self._topology.hosts):
             schedule(self._state.host_wheel, host, tick)
+
+    def requests_failed_output(self, packets: Ints, switch: np.ndarray, output: np.ndarray) -> Bools:
+        """Whether each of some head packets requests the output of a failed channel.
+
+        Parameters
+        ----------
+        packets: int64 [heads].
+        switch: integer [heads], that each is in.
+        output: integer [heads], that each requests; NONE if it may take several.
+        """
+        const, packet = self._constants, self._state.pool.packet
+        failed = np.zeros(len(const.net.ports.out_channel) + 1, bool)
+        failed[self._output_of_channel] = ~self.channel_up
+        requests: Bools = failed[np.minimum(output, len(failed) - 1)]
+        several = np.flatnonzero(output == NONE)
+        several = several[np.isin(switch[several], self._topology.src[~self.channel_up])]
+        for head, record, at in zip(several, packets[several], switch[several].tolist(), strict=True):
+            route, hop = np.int64(packet["route"][record]), np.int64(packet["hop"][record])
+            base, end = const.net.ports.out_base[at : at + 2]
+            dst_switch = int(const.net.host_switch[packet["dst_host"][record]])
+            if not at_destination(const.routes, route, hop, at, dst_switch):
+                ports = int(usable_ports(const.routes, route, hop, at, dst_switch))
+                requests[head] = any(ports >> int(port) & 1 for port in np.flatnonzero(failed[base:end]))
+        return requests

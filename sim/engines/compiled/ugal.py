@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.route import another_path, at_destination, next_port, route_from
-from flitlab.models.rules.tables import LEAST_QUEUED, PROGRESSIVE, UGAL_GLOBAL, UGAL_LOCAL
+from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
 from flitlab.sim.engines.compiled import records
 
@@ -13,7 +13,7 @@ from flitlab.sim.engines.compiled import records
 @inline
 def uses_congestion(rule):
     """Tell whether a selection rule compares congestion at injection; rule: of the routes."""
-    return rule in (UGAL_LOCAL, UGAL_GLOBAL, LEAST_QUEUED, PROGRESSIVE)
+    return rule in (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.LEAST_QUEUED, Selection.PROGRESSIVE)
 
 
 @inline
@@ -31,7 +31,7 @@ def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick
     dst_switch, hops_before = np.int64(const.net.host_switch[dst_host]), np.int64(hop)
     sequence, flits = np.int64(record.sequence), np.int64(0)
     while not at_destination(const.routes, route, hop, switch, dst_switch) and (
-        hop == hops_before or const.rule == UGAL_GLOBAL
+        hop == hops_before or const.rule == Selection.UGAL_GLOBAL
     ):
         port = next_port(
             const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
@@ -47,7 +47,7 @@ def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
     """Return candidate number ``candidate``; the route drawn first is in the packet's record."""
     record = state.pool.packet[packet]
     route = np.int64(record.route)
-    if const.rule != LEAST_QUEUED:
+    if const.rule != Selection.LEAST_QUEUED:
         return route if candidate else MINIMAL_ROUTE
     if candidate == 0:
         return route
@@ -58,7 +58,7 @@ def _candidate_route(const, state, packet, src_switch, dst_switch, candidate):
 @inline
 def _better_route(const, state, packet, src_switch, dst_switch, best, other, best_flits, flits):
     """Return the better of two routes; best_flits, flits: queued for them."""
-    if const.rule == LEAST_QUEUED:
+    if const.rule == Selection.LEAST_QUEUED:
         length = np.int64(state.pool.packet[packet].flits)
         return cheaper_path(const.routes, best, other, best_flits, flits, length)
     return choose_leg_count(const.routes, other, src_switch, dst_switch, best_flits, flits)
@@ -81,11 +81,11 @@ def choose_route(const, state, packet, queue_estimate, tick):
         return
     src_switch = np.int64(const.net.host_switch[record.src_host])
     dst_switch = np.int64(const.net.host_switch[record.dst_host])
-    if const.rule == LEAST_QUEUED and src_switch == dst_switch:
+    if const.rule == Selection.LEAST_QUEUED and src_switch == dst_switch:
         return
     best, best_flits = np.int64(0), np.int64(0)
     for candidate in range(
-        const.routes.draws if const.rule == LEAST_QUEUED else 2
+        const.routes.draws if const.rule == Selection.LEAST_QUEUED else 2
     ):  # one call, so that it is compiled once
         route = _candidate_route(const, state, packet, src_switch, dst_switch, candidate)
         flits = _queued_flits(const, state, packet, route, src_switch, np.int64(0), queue_estimate, tick)

@@ -19,7 +19,7 @@ from flitlab.models.rules.route import (
     path_share,
     port_part,
 )
-from flitlab.models.rules.tables import HASH, PATHS, RANDOM, VIA, Tables
+from flitlab.models.rules.tables import RouteForm, Selection, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.models.timeline.network_changes import network_changes
@@ -111,7 +111,7 @@ class Flowing(NamedTuple):
 def make_network(scenario: Scenario[Flow, Workload], seed: int) -> FlowConstants:
     """Return the constants of a run of mode flow. Raises ``ValueError`` for a routing that depends on congestion."""
     topology, model, routes = scenario.topology, scenario.switching, scenario.routes
-    if routes.deflection or routes.select not in (RANDOM, HASH):
+    if routes.deflection or routes.select not in (Selection.RANDOM, Selection.HASH):
         raise ValueError(
             f"routing {routes.kind!r} depends on congestion, which mode 'flow' does not model; "
             "use a routing with select: random or hash"
@@ -291,16 +291,16 @@ def compute_channel_shares(
     r, count = n.routes, np.int64(0)
     origin, target = n.host_switch[source], n.host_switch[destination]
     first = (send * _STAGES + stage) * DRAWS
-    if r.rule == HASH:
-        if origin != target or r.form == VIA:
+    if r.rule == Selection.HASH:
+        if origin != target or r.form == RouteForm.VIA:
             count = _walk(n, w, count, _draw_route(n, source, destination, 0), 1.0, source, destination, 0)
-    elif r.form == PATHS:
+    elif r.form == RouteForm.PATHS:
         pair = origin * r.switches + target
         begin, end = r.pair_start[pair], r.pair_start[pair + 1]
         if origin != target:
             for path in range(begin, end):
                 count = _walk(n, w, count, path, path_share(r, path, begin, end), source, destination, 0)
-    elif r.form == VIA:
+    elif r.form == RouteForm.VIA:
         draws = min(packets, DRAWS)
         for k in range(draws):
             intermediate = intermediate_of(_draw_route(n, source, destination, first + k))

@@ -13,25 +13,17 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-import numba
 import numpy as np
 from simpy.events import EventPriority
 
 from flitlab.models.arrays import Ints
-from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, precedence, rest_ticks, service_ticks
-from flitlab.models.transport.connections import Connections
+from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.feeders import with_feeders
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
+from flitlab.models.transport.messages import Connections
 from flitlab.models.transport.newreno import (
-    CWND,
-    DEADLINE,
-    HIGH,
     NEVER,
-    NEXT,
-    OPENING,
-    STATE,
-    UNA,
-    Rules,
+    ConnectionState,
     acknowledge,
     connect,
     fits_window,
@@ -43,13 +35,14 @@ from flitlab.models.transport.newreno import (
 )
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import SYN_BYTES, Change, Session, first_samples
-from flitlab.sim.engines.base import Execution, ProgramStatus
-from flitlab.sim.engines.datagram import base
-from flitlab.sim.engines.datagram.base import DROPPED, Counters, Trace, check_lossless, program_status
-from flitlab.sim.engines.reference.clock import ARRIVALS, LATEST, Alarm, Clock
+from flitlab.sim.engines.base import ProgramStatus
+from flitlab.sim.engines.reference.clock import LATEST, Alarm, Phase
+from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.ranks import Message, Ranks
+from flitlab.sim.engines.reference.transport import ReferenceTransport
+from flitlab.sim.engines.transport.datagram import Counters, LinkCount, SubflowCount, program_status
 
-FIRST = ARRIVALS
+FIRST = Phase.ARRIVALS
 """Priority of changes of the network, before all packets of the tick."""
 
 TIMERS, LAST = FIRST + (1 << 63), EventPriority(FIRST + (1 << 64))
@@ -94,7 +87,7 @@ class DatagramLink:
         if number < network.feeders:
             self.queue_limit = queues.queue_bytes
             self.early_drop_bytes = self.queue_limit - NEARLY_FULL * queues.packet_bytes if queues.random_drop else None
-            self.mark_bytes = session.transport.mark_packets * queues.packet_bytes
+            self.mark_bytes = session.mark_bytes
         else:
             self.queue_limit, self.early_drop_bytes, self.mark_bytes = (
                 queues.feeder_packets * queues.packet_bytes,
@@ -106,7 +99,7 @@ class DatagramLink:
         self.occupied = 0
         self.free_at = 0
         self.decisions = 0
-        self.counts = [0] * base.LINK_COUNTS
+        self.counts = [0] * len(LinkCount)
         self.busy = 0
         self._service: dict[int, int] = {}
 
@@ -122,15 +115,15 @@ class DatagramLink:
             return
         if self.mark_bytes and packet.is_data and not packet.marked and occupied > self.mark_bytes:
             packet.marked = True
-            counts[base.MARKS] += 1
+            counts[LinkCount.MARKS] += 1
         service = self._service_ticks(packet.size)
         departs = max(now, self.free_at) + service
         self.free_at = departs
         self.busy += service
         self.occupied = occupied
-        counts[base.ACCEPTED] += 1
-        counts[base.QUEUE_TICKS] += departs - now
-        counts[base.MAX_QUEUE_BYTES] = max(counts[base.MAX_QUEUE_BYTES], occupied)
+        counts[LinkCount.ACCEPTED] += 1
+        counts[LinkCount.QUEUE_TICKS] += departs - now
+        counts[LinkCount.MAX_QUEUE_BYTES] = max(counts[LinkCount.MAX_QUEUE_BYTES], occupied)
         self._send(packet, departs)
 
     def _send(self, packet: DatagramPacket, departs: int) -> None:
@@ -145,9 +138,9 @@ class DatagramLink:
             self.occupied -= self.queued_packets.popleft()[1].size
 
     def _drop(self, packet: DatagramPacket) -> None:
-        self.counts[base.DROPS] += 1
+        self.counts[LinkCount.DROPS] += 1
         if packet.is_data:
-            packet.subflow.counts[base.DROPPED] += 1
+            packet.subflow.counts[SubflowCount.DROPPED] += 1
 
     def fail(self) -> None:
         """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
@@ -173,7 +166,7 @@ class DatagramLink:
         for index, (departs, packet) in enumerate(queued):
             rest = rest_ticks(departs - free, before, ratio, packet.size)
             free += rest if index == 0 else self._service_ticks(packet.size)
-            self.counts[base.QUEUE_TICKS] += free - departs
+            self.counts[LinkCount.QUEUE_TICKS] += free - departs
             packet.dropped = True  # its timer has no effect: its retransmission has another timer
             self._send(replace(packet, dropped=False), free)
         if queued:
@@ -291,7 +284,7 @@ class Subflow:
         self.clock = network.clock
         self.index = index
         self.flow = flow
-        self.counts = [0] * base.SUBFLOW_COUNTS
+        self.counts = [0] * len(SubflowCount)
         session = network.extended_session
         self.path = network.route(session.paths, index)
         self.back = network.route(session.back, index) if session.back else []
@@ -314,9 +307,9 @@ class Subflow:
     def _send_next(self) -> bool:
         """Send the next packet, if there is one."""
         if self.flow.unsent > 0:
-            self.flow.take(self.index, int(self.seq[HIGH]))
-            self._emit(int(self.seq[HIGH]))
-            self.seq[HIGH] += 1
+            self.flow.take(self.index, int(self.seq["high"]))
+            self._emit(int(self.seq["high"]))
+            self.seq["high"] += 1
             return True
         return False
 
@@ -326,24 +319,24 @@ class Subflow:
         It checks first at tick ``first``, and last when everything is acknowledged. An acknowledgement may advance the
         deadline, but not below the shortest timeout.
         """
-        rules, senders, i = self.network.rules, self.network.senders, self.index
+        rules, senders, i = self.network.rules[self.index], self.network.senders, self.index
         seq, min_timeout = self.seq, ceil(rules.min_rto)
         yield self._timer_at(first)
         while True:
             now = self.clock.now
-            if seq[DEADLINE] <= now:
-                if seq[STATE] <= OPENING:
-                    self.counts[base.TIMEOUTS] += int(seq[STATE] == OPENING)
+            if seq["deadline"] <= now:
+                if seq["state"] <= ConnectionState.OPENING:
+                    self.counts[SubflowCount.TIMEOUTS] += int(seq["state"] == ConnectionState.OPENING)
                     open_up(rules, senders, i, now)
                     self.path[0].accept(DatagramPacket(self, 0, SYN_BYTES, now, self.path, self.receive, is_syn=True))
-                elif seq[UNA] == seq[NEXT]:
-                    seq[DEADLINE] = NEVER
+                elif seq["una"] == seq["next"]:
+                    seq["deadline"] = NEVER
                     return
                 else:
-                    self.counts[base.TIMEOUTS] += 1
+                    self.counts[SubflowCount.TIMEOUTS] += 1
                     time_out(rules, senders, i, now)
                     self._send_on()
-            yield self._timer_at(min(int(seq[DEADLINE]), now + min_timeout))
+            yield self._timer_at(min(int(seq["deadline"]), now + min_timeout))
 
     def _timer_at(self, tick: int) -> Alarm:
         return Alarm(self.clock, tick, self.network.packet_priority(tick, self._number, TIMERS))
@@ -356,47 +349,48 @@ class Subflow:
                 self.is_pacing = self._send_next()
                 clock.process(self.pace(clock.now + int(network.extended_session.gap[self.index])))
             return
-        if seq[UNA] == seq[NEXT] and resume(network.rules, network.senders, self.index, clock.now):
-            first = min(int(seq[DEADLINE]), clock.now + ceil(network.rules.min_rto))
+        if seq["una"] == seq["next"] and resume(network.rules[self.index], network.senders, self.index, clock.now):
+            first = min(int(seq["deadline"]), clock.now + ceil(network.rules[self.index].min_rto))
             clock.process(self.watch(first))
         self._send_on()
 
     def _emit(self, sequence: int) -> None:
-        self.counts[base.SENT] += 1
+        self.counts[SubflowCount.SENT] += 1
         size = self.network.extended_session.queues.packet_bytes
         packet = DatagramPacket(self, sequence, size, self.clock.now, self.path, self.receive, is_data=True)
         self.path[0].accept(packet)
 
     def _send_on(self) -> None:
         """Send what the window admits: first retransmissions after a timeout, then new data."""
-        seq, mss = self.seq, self.network.rules.mss
-        while fits_window(self.win[CWND], seq[UNA], seq[NEXT], mss):
-            if seq[NEXT] < seq[HIGH]:
-                self.counts[base.RESENT] += 1
+        seq, mss = self.seq, self.network.rules[self.index].mss
+        while fits_window(self.win["cwnd"], seq["una"], seq["next"], mss):
+            if seq["next"] < seq["high"]:
+                self.counts[SubflowCount.RESENT] += 1
             elif self.flow.unsent > 0:
-                self.flow.take(self.index, int(seq[NEXT]))
-                seq[HIGH] += 1
+                self.flow.take(self.index, int(seq["next"]))
+                seq["high"] += 1
             else:
                 return
-            self._emit(int(seq[NEXT]))
-            seq[NEXT] += 1
+            self._emit(int(seq["next"]))
+            seq["next"] += 1
 
     def receive_ack(self, ack: DatagramPacket) -> None:
         """Process an acknowledgement, and send what the window admits."""
-        rules, senders, i, now = self.network.rules, self.network.senders, self.index, self.clock.now
-        state = self.seq[STATE]
-        if ack.is_syn and state != OPENING:
+        rules, senders = self.network.rules[self.index], self.network.senders
+        i, now = self.index, self.clock.now
+        state = self.seq["state"]
+        if ack.is_syn and state != ConnectionState.OPENING:
             return
         sample = now - ack.stamp
-        self.counts[base.SAMPLES] += 1
-        self.counts[base.RTT] += sample
-        if state == OPENING:
+        self.counts[SubflowCount.SAMPLES] += 1
+        self.counts[SubflowCount.RTT] += sample
+        if state == ConnectionState.OPENING:
             opened(rules, senders, i, sample, now)
         elif self.network.acknowledge(
             rules, senders, i, self.flow.first, self.flow.last, ack.sequence, sample, ack.marked, now
         ):
-            self.counts[base.RESENT] += 1
-            self._emit(int(self.seq[UNA]))
+            self.counts[SubflowCount.RESENT] += 1
+            self._emit(int(self.seq["una"]))
         self._send_on()
 
     # the receiver
@@ -423,10 +417,10 @@ class Subflow:
             ack.path[0].accept(ack)
 
     def _take(self, sequence: int) -> None:
-        self.counts[base.ARRIVED] += 1
+        self.counts[SubflowCount.ARRIVED] += 1
         self.network.trace_packet(self.index, sequence)
         if self.network.never_retransmits or self._hold(sequence):
-            self.counts[base.RECEIVED] += 1
+            self.counts[SubflowCount.RECEIVED] += 1
             self.flow.get(self.index, sequence, self.clock.now)
 
     def _hold(self, sequence: int) -> bool:
@@ -440,18 +434,8 @@ class Subflow:
         return True
 
 
-def _machine_code(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """Return the machine code of a compiled function for arguments of these types: a look-up at every call would be
-    slower.
-    """
-    signature = tuple(numba.typeof(argument) for argument in arguments)
-    function.compile(signature)
-    code: Callable[..., Any] = function.overloads[signature].entry_point
-    return code
-
-
-class ReferenceDatagrams:
-    """A simulation of datagrams in SimPy (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`).
+class ReferenceDatagrams(ReferenceTransport):
+    """A simulation of datagrams in SimPy (see :class:`flitlab.sim.engines.transport.datagram.DatagramRun`).
 
     shuffle: seed for the order of events that the model leaves open. never_retransmits: every received packet is new.
     extended_session: the session with the queues of hosts as links.
@@ -460,18 +444,15 @@ class ReferenceDatagrams:
     latest = LATEST
 
     def __init__(self, session: Session, trace: bool = False, shuffle: int = 0):
-        self.session = session
+        super().__init__(session, trace, shuffle)
         self.extended_session = session = with_feeders(session)
-        self.clock = Clock(shuffle)
-        self.rules: Rules = session.rules  # type: ignore[assignment]  # None where nobody asks for them
+        self.rules = [session.rules[kind] for kind in session.subflow_kind.tolist()] if session.rules else []
         self.senders = make_senders(session.subflows)
         self.never_retransmits = session.transport.law is None and session.program is None
-        self._precedence = _machine_code(precedence, session.seed, 0, 0)
         if session.transport.law:
-            self.acknowledge = _machine_code(acknowledge, self.rules, self.senders, 0, 0, 0, 0, 0, False, 0)
+            self.acknowledge = machine_code(acknowledge, self.rules[0], self.senders, 0, 0, 0, 0, 0, False, 0)
         self.feeders = session.topology.channels + 2 * session.topology.hosts
         self.links = [DatagramLink(self, number) for number in range(len(session.delay))]
-        self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         self.ranks = None if session.program is None else self._program(session.program)
         bounds = session.first.tolist()
         self.flows = [
@@ -499,7 +480,7 @@ class ReferenceDatagrams:
             self.hosts[source].connections[destination] = flow, self.subflows[flow.first : flow.last]
         if self.extended_session.transport.law:
             for i, sample in enumerate(first_samples(self.extended_session).tolist()):
-                connect(self.rules, self.senders, i, sample)
+                connect(self.rules[i], self.senders, i, sample)
 
     def _change(self, alarm: Any) -> None:
         change: Change = alarm.value
@@ -522,18 +503,10 @@ class ReferenceDatagrams:
         """The priority of a link's packet in a tick or, above the numbers of links, of a subflow's timer or
         acknowledgement.
         """
-        return EventPriority(after + 1 + self._precedence(self.extended_session.seed, tick, number))
+        return EventPriority(after + 1 + self.precedence(self.extended_session.seed, tick, number))
 
-    def trace_packet(self, subflow: int, sequence: int) -> None:
-        """Append a received data packet to the trace, if one is kept."""
-        if self._trace is not None:
-            self._trace.append((self.clock.now, subflow, sequence))
-
-    def advance(self, until: int) -> None:
-        if until > self.clock.now:
-            self.clock.run(int(until))
-        if self.ranks is not None and self.extended_session.transport.law is None:
-            check_lossless(self.counters().subflow[:, DROPPED])
+    def _dropped(self) -> int:
+        return sum(subflow.counts[SubflowCount.DROPPED] for subflow in self.subflows)
 
     def counters(self) -> Counters:
         return Counters(
@@ -541,7 +514,7 @@ class ReferenceDatagrams:
             np.array([subflow.counts for subflow in self.subflows], np.int64),
             np.array([link.counts for link in self.links], np.int64),
             np.array([flow.finished for flow in self.flows], np.int64),
-            self.senders.win[:, CWND].copy(),
+            self.senders.win["cwnd"].copy(),
         )
 
     def in_flight(self) -> Ints:
@@ -555,25 +528,13 @@ class ReferenceDatagrams:
         values = (event._value for _, _, _, event in self.clock._queue)
         return [packet for packet in values if isinstance(packet, DatagramPacket) and not packet.dropped]
 
-    def trace(self) -> Trace:
-        if self._trace is None:
-            raise ValueError("the run was started without trace=True")
-        return Trace(*np.array(self._trace, np.int64).reshape(-1, 3).T.copy())
-
-    def done(self) -> bool:
-        return self.ranks is not None and self.ranks.unfinished == 0
-
     def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
-        received = np.array([subflow.counts[base.RECEIVED] for subflow in self.subflows], np.int64)
+        received = np.array([subflow.counts[SubflowCount.RECEIVED] for subflow in self.subflows], np.int64)
         unsent = np.array([flow.unsent for flow in self.flows], np.int64)
         return program_status(
             self.session, self.senders, received, unsent, self.in_flight(), self.clock.now, self.ranks.has_events()
         )
-
-    def execution(self) -> Execution:
-        assert self.ranks is not None
-        return self.ranks.execution()
 
     def carried(self) -> Ints:
         links, now = self.links[: self.extended_session.topology.channels], self.clock.now

@@ -14,19 +14,22 @@ outputs as inputs.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
+from flitlab.models.arrays import Masks
 from flitlab.models.rules.occupancy import occupancy_bound
-from flitlab.models.rules.route import is_stranded, pick, route_word
+from flitlab.models.rules.route import pick
+from flitlab.models.rules.tables import Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.dynamic_topology import PolicyChange
+from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.changes import Changes
 from flitlab.sim.engines.reference.clock import Allocator
+from flitlab.sim.engines.reference.faults import ReferenceFaults
+from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -43,16 +46,19 @@ class DeflectionHost(network.Host):
 class DeflectionSwitch(Allocator):
     """A pool of packets, outputs, and the hosts of the switch.
 
-    outputs: network channels in channel order. ejection: by host. hosts: in order of priority. resident: packets in the
-    pool, from the arrival of their head to their grant; waiting: the eligible ones, by rank. inbound: packets in flight
-    from a host.
+    outputs: network channels in channel order. minimal: the set of minimal ones by destination switch, a bit each.
+    ejection: by host. hosts: in order of priority. resident: packets in the pool, from the arrival of their head to
+    their grant; waiting: the eligible ones, by rank. inbound: packets in flight from a host. location: of its packets
+    (:class:`~flitlab.sim.engines.faults.Residents`).
     """
 
     def __init__(self, net: "DeflectionNetwork", index: int):
-        super().__init__(net.clock)
+        super().__init__(net.clock, net.slot)
         self.network = net
         self.index = index
+        self.location = net.scenario.topology.channels + index
         self.outputs: list[Output] = []
+        self.minimal: list[int] = []
         self.ejection: dict[int, Output] = {}
         self.hosts: deque[DeflectionHost] = deque()
         self.resident = 0
@@ -74,13 +80,9 @@ class DeflectionSwitch(Allocator):
             net.scenario.events,
         )
 
-    def schedule_at(self, tick: int) -> None:
-        """Schedule :meth:`allocate` at a tick or, slotted, at the next multiple of the packet length L."""
-        slot = self.network.slot
-        super().schedule_at(-(-tick // slot) * slot)
-
     def arrive(self, packet: Packet) -> None:
         """Store a packet whose head arrives."""
+        packet.location = self.location
         self.resident += 1
         if packet.hop == 0:
             self.inbound -= 1
@@ -88,28 +90,26 @@ class DeflectionSwitch(Allocator):
         assert self.resident <= self.bound, f"switch {self.index} holds {self.resident} packets"
         self._expected.append(packet)
         self.schedule_at(packet.arrived + self.network.times.header)
-        if self.waiting:
-            self.schedule_at(packet.arrived)  # one more resident may force another out
+        if self.waiting and self.resident > self.network.times.hold_packets:
+            self.schedule_at(packet.arrived)  # one more resident forces another out
 
     def allocate(self, now: int) -> None:
         """Grant outputs to packets in order of rank, deflect excess packets, and let hosts send."""
         header = self.network.times.header
         while self._expected and self._expected[0].arrived + header <= now:
             insort(self.waiting, self._expected.popleft())
-        free = sum(1 << port for port, output in enumerate(self.outputs) if output.free_at <= now)
-        free = self._grant_minimal(now, free)
-        self._deflect(now, free)
+        if self.waiting:
+            free = sum([1 << port for port, output in enumerate(self.outputs) if output.free_at <= now])
+            free = self._grant_minimal(now, free)
+            self._deflect(now, free)
         self._admit(now)
-        held = [o.free_at for o in [*self.outputs, *self.ejection.values()] if o.free_at > now]
-        if self.waiting and held:
-            self.schedule_at(min(held))
 
-    def drop(self, lost: Callable[[Packet], bool]) -> None:
-        """Drop the packets of the pool for which a function returns True."""
-        for packet in [packet for packet in [*self._expected, *self.waiting] if lost(packet)]:
-            (self.waiting if packet in self.waiting else self._expected).remove(packet)
-            self.resident -= 1
-            self.network.drop(packet)
+    def remove_dropped(self) -> None:
+        """Remove dropped packets from the pool."""
+        before = len(self.waiting) + len(self._expected)
+        self.waiting = [packet for packet in self.waiting if not packet.dropped]
+        self._expected = deque(packet for packet in self._expected if not packet.dropped)
+        self.resident -= before - len(self.waiting) - len(self._expected)
 
     def _grant_minimal(self, now: int, free: int) -> int:
         """Grant every packet a free minimal output, where there is one; return the network outputs still free, a bit
@@ -123,7 +123,7 @@ class DeflectionSwitch(Allocator):
                     blocked.append(packet)
                     continue
             else:
-                minimal = free & int(self.network.ports[packet.target, self.index])
+                minimal = free & self.minimal[packet.target]
                 if not minimal:
                     blocked.append(packet)
                     continue
@@ -145,18 +145,17 @@ class DeflectionSwitch(Allocator):
 
     def _pick(self, ports: int, packet: Packet) -> int:
         """Draw one of a set of ports, a bit each; the draw belongs to the packet's decision at this switch."""
-        word = route_word(self.network.seed, packet.source, packet.sequence, packet.hop)
-        return int(pick(np.uint64(ports), word))
+        port: int = self.network.pick(ports, self.network.route_word(packet))
+        return port
 
     def _carry(self, output: Output, packet: Packet, now: int) -> None:
         self.resident -= 1
         output.carry(self.network, packet, now, output.switch)
+        self.schedule_at(output.free_at)
 
     def _admit(self, now: int) -> None:
         """Let hosts start packets while the pool has space, in round robin."""
-        for host in list(self.hosts):
-            if not host.waiting:
-                continue
+        for host in [host for host in self.hosts if host.waiting]:
             if host.free_at <= now and self.resident + self.inbound < self.network.times.hold_packets:
                 host.send(now, self)
                 self.inbound += 1
@@ -166,27 +165,18 @@ class DeflectionSwitch(Allocator):
                 self.schedule_at(host.free_at)
 
 
-class DeflectionChanges(Changes):
-    """The timeline of a network of deflection switches; network: a :class:`DeflectionNetwork`."""
+class DeflectionFaults(ReferenceFaults):
+    """Faults of a network of deflection switches; network: a :class:`DeflectionNetwork`."""
 
-    def _drop_all(self, switch: DeflectionSwitch) -> None:
-        switch.drop(lambda packet: True)
+    def drop(self, packets: Sequence[Packet] | np.ndarray, tick: int) -> None:
+        super().drop(packets, tick)
+        for switch in self.network.switches:
+            switch.remove_dropped()
 
-    def _apply_routes(self, change: PolicyChange) -> None:
-        """Use the updated next hops at once; drop the packets that no next hop leads to their destination."""
-        network, routes = self.network, change.step.routes
-        assert routes is not None
-        network.ports, network.routes = routes.ports, routes.tables(network.scenario.topology)
-        for packet in [packet for packet in network.sent() if packet.on is not None]:
-            if self._is_stranded(packet, packet.on.switch):
-                network.drop(packet)
-        for switch in network.switches:
-            switch.drop(lambda packet, switch=switch: self._is_stranded(packet, switch))
-            switch.schedule_at(self.clock.now)
-
-    def _is_stranded(self, packet: Packet, switch: DeflectionSwitch) -> bool:
-        """Whether no next hop leads a packet from a switch to its destination."""
-        return bool(is_stranded(self.network.routes, switch.index, packet.target))
+    def install_routes(self, change: NetworkChange) -> Tables:
+        assert change.routes is not None
+        self.network.use_ports(change.routes.ports)
+        return super().install_routes(change)
 
 
 class DeflectionNetwork(Network[Deflection]):
@@ -199,9 +189,9 @@ class DeflectionNetwork(Network[Deflection]):
             raise ValueError("deflection needs packets of one length")
         if (topology.in_degree != topology.out_degree).any():
             raise ValueError("deflection needs as many channels into every switch as out of it")
+        self.pick = machine_code(pick, np.uint64(0), 0)
         self.flits = scenario.source.flits[0]
         self.slot = self.flits if times.slotted else 1
-        self.ports = scenario.routes.ports
 
         self.switches = switches = [DeflectionSwitch(self, v) for v in range(topology.switches)]
         self.hosts = hosts = [DeflectionHost(self, h) for h in range(topology.hosts)]
@@ -214,5 +204,11 @@ class DeflectionNetwork(Network[Deflection]):
             host.switch.hosts.append(host)
             host.switch.ejection[host.index] = Output(self.ejection(host.index))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = DeflectionChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
+        self.use_ports(scenario.routes.ports)
+        self.faults = DeflectionFaults(self)
         self.start(hosts)
+
+    def use_ports(self, ports: Masks) -> None:
+        """Use the minimal ports (uint64 [switches, switches], by destination) from now on."""
+        for switch in self.switches:
+            switch.minimal = ports[:, switch.index].tolist()

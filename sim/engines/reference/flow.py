@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.application.messages import DATA, packets_of
+from flitlab.models.application.messages import MessageStage, packets_of
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.scenario import Scenario
@@ -27,7 +27,7 @@ from flitlab.sim.engines.flow.model import (
     make_steps,
     round_rate,
 )
-from flitlab.sim.engines.reference.clock import ALLOCATION, ARRIVALS, CHANGES, LATEST, Alarm, Clock
+from flitlab.sim.engines.reference.clock import LATEST, Alarm, Clock, Phase
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 
@@ -112,7 +112,7 @@ class FlowNetwork:
         self._arriving = 0  # messages that have left their sources
         self._steps = make_steps(scenario, self.network)
         for step in self._steps:
-            Alarm(self.clock, step.tick * RESOLUTION, CHANGES, self._apply_step, step)
+            Alarm(self.clock, step.tick * RESOLUTION, Phase.CHANGES, self._apply_step, step)
 
     def advance(self, until: int) -> None:
         if until * RESOLUTION > self.clock.now:
@@ -139,7 +139,7 @@ class FlowNetwork:
     def progress(self) -> Floats:
         progress = self._progress.copy()
         for flow in self.flows:
-            if self.ranks.stage[flow.message.send] == DATA:
+            if self.ranks.stage[flow.message.send] == MessageStage.DATA:
                 progress[flow.message.send] += self._sent(flow)
         return progress
 
@@ -190,14 +190,14 @@ class FlowNetwork:
 
     def _count_progress(self, flow: FlowMessage, sent: float) -> None:
         """Count flits of a message that have left the source on its current channels for good."""
-        if self.ranks.stage[flow.message.send] == DATA:
+        if self.ranks.stage[flow.message.send] == MessageStage.DATA:
             self._progress[flow.message.send] += sent
 
     def _schedule_update(self) -> None:
         """Schedule one update of the rates for all messages that start or end at this time."""
         if not self._changed:
             self._changed = True
-            Alarm(self.clock, self.clock.now, ALLOCATION, self._update_rates)
+            Alarm(self.clock, self.clock.now, Phase.ALLOCATION, self._update_rates)
 
     def _update_rates(self, _: Any) -> None:
         self._changed = False
@@ -208,7 +208,7 @@ class FlowNetwork:
             if (rate := round_rate(fair)) != flow.rate:
                 flow.set_rate(rate, self.clock.now)
                 if rate:
-                    Alarm(self.clock, flow.source_end, ARRIVALS, self._end, flow)
+                    Alarm(self.clock, flow.source_end, Phase.ARRIVALS, self._end, flow)
 
     def _end(self, alarm: Any) -> None:
         """End a message at its source, unless its rate has changed since the alarm was set."""
@@ -221,7 +221,7 @@ class FlowNetwork:
         self.ranks.tail_sent(flow.message, now)
         self._schedule_update()
         self._arriving += 1
-        Alarm(self.clock, now + flow.latency, ARRIVALS, self._deliver, flow.message)
+        Alarm(self.clock, now + flow.latency, Phase.ARRIVALS, self._deliver, flow.message)
 
     def _deliver(self, alarm: Any) -> None:
         message = alarm.value

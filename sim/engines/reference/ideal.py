@@ -9,70 +9,81 @@ drawn). A channel counts a packet when its header has been read at the far end.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+
+import numpy as np
 
 from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import make_ports
-from flitlab.models.rules.route import is_stranded
-from flitlab.models.rules.tables import POLARIZED, VIA
+from flitlab.models.rules.route import are_stranded
+from flitlab.models.rules.tables import RouteForm
 from flitlab.models.rules.ugal import MINIMAL_ROUTE
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.ideal import Ideal
+from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.changes import NEVER_FREE, Changes
-from flitlab.sim.engines.reference.clock import ARRIVALS, SENDING, Allocator
+from flitlab.sim.engines.reference.clock import Allocator, Phase
+from flitlab.sim.engines.reference.faults import NEVER_FREE, ReferenceFaults
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 
 
 class IdealInput:
-    """An input port of a switch; port: its number in the network. channel: that ends here, None for a host's."""
+    """An input port of a switch; port: its number in the network. channel: that ends here, None for a host's.
 
-    def __init__(self, switch: "IdealSwitch", port: int, channel: int | None = None):
+    flit_ticks: ticks of a flit on it.
+    """
+
+    def __init__(self, switch: "IdealSwitch", port: int, flit_ticks: int, channel: int | None = None):
+        self.flit_ticks = flit_ticks
         self.switch = switch
         self.port = port
         self.channel = channel
 
     def arrive(self, packet: Packet) -> None:
         """Receive a packet whose head arrives."""
+        packet.location = self.switch.location
         self.switch.expect(packet, self)
 
 
 class IdealOutput:
     """An output of a switch and its queue. end: the downstream input, None for an ejection channel.
 
-    delay: ticks from the start of a packet to the arrival of its head. free_at: tick from which it is free.
+    delay: ticks from the start of a packet to the arrival of its head. flit_ticks: ticks of a flit. free_at: tick from
+    which it is free.
     """
 
-    def __init__(self, delay: int, end: IdealInput | None = None):
+    def __init__(self, delay: int, flit_ticks: int, end: IdealInput | None = None):
+        self.flit_ticks = flit_ticks
         self.delay = delay
         self.end = end
         self.queue: deque[Packet] = deque()
         self.free_at = 0
 
     def unsent(self, now: int) -> int:
-        """Flits still to be sent at the start of tick ``now``."""
-        return max(self.free_at - now, 0) + sum(packet.flits for packet in self.queue)
+        """Ticks for the flits still to be sent at the start of tick ``now``."""
+        return max(self.free_at - now, 0) + sum(packet.flits for packet in self.queue) * self.flit_ticks
 
-    def serve(self, now: int) -> None:
+    def serve(self, network: Network[Ideal], now: int) -> None:
         """Start the first packet of the queue if the output is free."""
         if not self.queue or self.free_at > now:
             return
         packet = self.queue.popleft()
-        packet.on = self if self.end is not None else None
-        self.free_at = now + packet.flits
+        packet.location = NO_LOCATION if self.end is None or self.end.channel is None else self.end.channel
+        self.free_at = now + packet.flits * self.flit_ticks
+        network.ledger.cross(None if self.end is None else self.end.channel, packet.destination, packet.flits)
         if self.end is None:
-            packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
+            network.move(packet, now + (packet.flits - 1) * self.flit_ticks + self.delay, None)
         else:
-            packet.moved.set(now + self.delay, ARRIVALS, self.end)
+            network.move(packet, now + self.delay, self.end)
 
 
 class IdealHost(network.Host, Allocator):
     """Sends its oldest packet when its channel is free."""
 
-    phase = SENDING
+    phase = Phase.SENDING
     waiting: deque[Packet]
     entry: IdealInput
 
@@ -94,117 +105,107 @@ class IdealHost(network.Host, Allocator):
 class IdealSwitch(Allocator):
     """The outputs of a switch. outputs: network channels in channel order. ejection: by host.
 
-    expected: a heap of (tick at which the header has been read, port, packet, input).
+    expected: a heap of (tick, port, packet, input, output): when the header has been read, the packet chooses an
+    output (None before), and joins its queue, or does so later if it would starve the output now. location: of its
+    packets (:class:`~flitlab.sim.engines.faults.Residents`).
     """
 
     def __init__(self, net: "IdealNetwork", index: int):
         super().__init__(net.clock)
         self.network = net
         self.index = index
+        self.location = net.scenario.topology.channels + index
         self.outputs: list[IdealOutput] = []
         self.ejection: dict[int, IdealOutput] = {}
-        self.expected: list[tuple[int, int, Packet, IdealInput]] = []
+        self.expected: list[tuple[int, int, Packet, IdealInput, IdealOutput | None]] = []
 
     def expect(self, packet: Packet, entry: IdealInput) -> None:
         """Read the header of a packet that has arrived at an input."""
         ready = packet.arrived + self.network.times.header
-        heappush(self.expected, (ready, entry.port, packet, entry))
+        heappush(self.expected, (ready, entry.port, packet, entry, None))
         self.schedule_at(ready)
 
     def allocate(self, now: int) -> None:
         """Queue the packets whose header has been read, and start transmissions."""
         while self.expected and self.expected[0][0] <= now:
-            self._join(*heappop(self.expected)[2:], now)
+            packet, entry, output = heappop(self.expected)[2:]
+            output = output or self._choose_output(packet, entry, now)
+            feeds = packet.arrived + (packet.flits - 1) * (entry.flit_ticks - output.flit_ticks)
+            if feeds > now:
+                heappush(self.expected, (feeds, entry.port, packet, entry, output))
+                self.schedule_at(feeds)
+            else:
+                output.queue.append(packet)
         for output in [*self.outputs, *self.ejection.values()]:
-            output.serve(now)
+            output.serve(self.network, now)
             if output.queue:
                 self.schedule_at(output.free_at)
 
-    def _join(self, packet: Packet, entry: IdealInput, now: int) -> None:
-        """Put a packet from an input into the queue of its output."""
+    def _choose_output(self, packet: Packet, entry: IdealInput, now: int) -> IdealOutput:
+        """Return the output that a packet from an input chooses."""
         ledger = self.network.ledger
         if entry.channel is not None:
             packet.hop += 1
             ledger.carry(entry.channel, packet.flits)
         ledger.grant(None, packet.flits)
-        self.queue(packet, now)
+        return self.output(packet, now)
 
-    def queue(self, packet: Packet, now: int) -> None:
-        """Put a packet into the queue of the output that it chooses."""
+    def output(self, packet: Packet, now: int) -> IdealOutput:
+        """Return the output that a packet at this switch chooses."""
         ports = self.network.allowed_ports(packet, self.index)
-        output = self.outputs[self._choose(packet, ports, now)] if ports else self.ejection[packet.destination]
-        output.queue.append(packet)
+        return self.outputs[self._choose(packet, ports, now)] if ports else self.ejection[packet.destination]
 
     def _choose(self, packet: Packet, ports: list[int], now: int) -> int:
         """The port that a packet takes, among those that it may take."""
         cost = {port: self._cost(packet, self.outputs[port], now) for port in ports}
         least, word = min(cost.values()), self.network.route_word(packet)
         drawn = int(drawn_channel(port_set(ports), word))
-        if self.network.routes.form != POLARIZED and keeps_drawn(cost[drawn], least, packet.flits):
+        length = packet.flits * self.outputs[drawn].flit_ticks
+        if self.network.routes.form != RouteForm.POLARIZED and keeps_drawn(cost[drawn], least, length):
             return drawn
         return int(drawn_tie(port_set(port for port in ports if cost[port] == least), word))
 
     def _cost(self, packet: Packet, output: IdealOutput, now: int) -> int:
-        """Unsent flits of an output, plus the detour of a polarized packet."""
+        """Unsent flits of an output in ticks, plus the detour of a polarized packet."""
         assert output.end is not None and output.end.channel is not None  # packets choose between switches only
         return output.unsent(now) + self.network.detour(packet, self.index, output.end.channel)
 
 
-class IdealChanges(Changes):
-    """The timeline of a network of ideal switches; network: an :class:`IdealNetwork`."""
+class IdealFaults(ReferenceFaults):
+    """Faults of a network of ideal switches; network: an :class:`IdealNetwork`."""
 
-    def _drop_all(self, switch: IdealSwitch) -> None:
-        for _, _, packet, _ in switch.expected:
-            self.network.drop(packet)
-        switch.expected = []
-        for output in switch.outputs:
-            while output.queue:
-                self.network.drop(output.queue.popleft())
+    def drop(self, packets: Sequence[Packet] | np.ndarray, tick: int) -> None:
+        super().drop(packets, tick)
+        for switch in self.network.switches:
+            switch.expected = [entry for entry in switch.expected if not entry[2].dropped]
+            heapify(switch.expected)
+            for output in switch.outputs:
+                output.queue = deque(packet for packet in output.queue if not packet.dropped)
 
-    def _apply_routes(self, change: PolicyChange) -> None:
-        """Use the updated routes at once; drop the packets that no route leads to their destination.
+    def requeue(self, tick: int) -> None:
+        """Use the updated routes at once.
 
         Packets in flight to an intermediate switch go to their destination; packets on drawn paths keep them. Packets
         that wait for a failed output, or for one that leads nowhere, choose again.
         """
-        network, now = self.network, self.clock.now
-        switching_mode, topology = network.scenario.switching, network.scenario.topology
-        network.routes = switching_mode.tables_after(network.routes, topology, change.step.routes)
-        if network.routes.form == VIA:
+        network = self.network
+        if network.routes.form == RouteForm.VIA:
             for packet in network.sent():
                 packet.route = int(MINIMAL_ROUTE)
-        self._redraw_routes()
-        for packet in network.sent():
-            if packet.on is not None and self._is_stranded(packet, packet.on.end.switch):
-                network.drop(packet)
-        for switch in network.switches:
-            for one in [one for one in switch.expected if self._is_stranded(one[2], switch)]:
-                switch.expected.remove(one)
-                network.drop(one[2])
-            heapify(switch.expected)
-        requeued = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output, switch)]
-        for switch, packet in requeued:
-            switch.queue(packet, now)
-        for switch in network.switches:
-            switch.schedule_at(now)
+        leaving = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output)]
+        for switch, packet in leaving:
+            switch.output(packet, tick).queue.append(packet)
+        super().requeue(tick)
 
-    def _leaving(self, output: IdealOutput, switch: IdealSwitch) -> list[Packet]:
-        """Remove and return the packets that must choose another output; stranded ones are dropped."""
-        waiting, leaving = list(output.queue), []
-        output.queue.clear()
-        for packet in waiting:
-            assert output.end is not None
-            if self._is_stranded(packet, switch):
-                self.network.drop(packet)
-            elif output.free_at < NEVER_FREE and not self._is_stranded(packet, output.end.switch):
-                output.queue.append(packet)
-            else:
-                leaving.append(packet)
-        return leaving
-
-    def _is_stranded(self, packet: Packet, switch: IdealSwitch) -> bool:
-        """Whether no route leads a packet from a switch to its destination."""
-        return bool(is_stranded(self.network.routes, switch.index, packet.target))
+    def _leaving(self, output: IdealOutput) -> list[Packet]:
+        """Remove and return the packets that must choose another output."""
+        assert output.end is not None
+        index, routes, waiting = output.end.switch.index, self.network.routes, list(output.queue)
+        leaves = are_stranded(routes, np.full(len(waiting), index), np.array([p.target for p in waiting], np.int64))
+        if output.free_at >= NEVER_FREE:
+            leaves[:] = True
+        output.queue = deque(packet for packet, left in zip(waiting, leaves, strict=True) if not left)
+        return [packet for packet, left in zip(waiting, leaves, strict=True) if left]
 
 
 class IdealNetwork(Network[Ideal]):
@@ -213,20 +214,21 @@ class IdealNetwork(Network[Ideal]):
     def __init__(self, scenario: Scenario[Ideal], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.routes = times.tables(topology, scenario.routes)
+        self.use_routes(times.tables(topology, scenario.routes), self.policy)
         self.switches = switches = [IdealSwitch(self, v) for v in range(topology.switches)]
         self.hosts = hosts = [IdealHost(self, h) for h in range(topology.hosts)]
         numbering = make_ports(topology)
         ends = zip(topology.src.tolist(), topology.dst.tolist(), topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):
             number = numbering.out_base[tail] + len(switches[tail].outputs)
-            end = IdealInput(switches[head], int(numbering.out_input[number]), channel)
-            switches[tail].outputs.append(IdealOutput(times.switch + times.link + extra, end))
+            ticks = self.flit_ticks[channel]
+            end = IdealInput(switches[head], int(numbering.out_input[number]), ticks, channel)
+            switches[tail].outputs.append(IdealOutput(times.switch + times.link + extra + ticks - 1, ticks, end))
         for host, place in zip(hosts, topology.host_switch.tolist(), strict=True):
-            host.entry = IdealInput(switches[place], int(numbering.inject[host.index]))
-            switches[place].ejection[host.index] = IdealOutput(self.ejection(host.index))
+            host.entry = IdealInput(switches[place], int(numbering.inject[host.index]), self.host_flit_ticks)
+            switches[place].ejection[host.index] = IdealOutput(self.ejection(host.index), self.host_flit_ticks)
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = IdealChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
+        self.faults = IdealFaults(self)
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:

@@ -1,36 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counters and the packet log of a run of the reference engine."""
 
+from collections import defaultdict
+
 import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines import base
-from flitlab.sim.engines.base import Flows, PacketLog, Snapshot
+from flitlab.sim.engines.base import HOP_BUCKETS, ChannelCounter, Flows, PacketLog, Scalar, Snapshot
 from flitlab.sim.engines.reference.packet import Packet
 
 
 class Ledger:
     """Counters of a run, updated event by event.
 
-    moved: grants of packets, or of flits. packets: (id, tick of delivery, hops) of delivered packets; None without a
-    log. The others are those of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
+    moved: grants of packets, or of flits. channels: None unless the run counts the traffic of channels. packets: a
+    row of :class:`~flitlab.sim.engines.base.PacketLog` for each delivered packet; None without a log. The others are
+    those of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
     """
 
     def __init__(self, scenario: Scenario, log: bool):
-        self.counts = [0] * base.SCALARS
+        self.counts = [0] * len(Scalar)
         self.histogram = [0] * BUCKETS
         self.moved = 0
-        self.hops = [0] * base.HOP_BUCKETS
-        self.deflections = [0] * base.HOP_BUCKETS
-        self.created = np.zeros(scenario.topology.hosts, np.int64)
+        self.hops = [0] * HOP_BUCKETS
+        self.deflections = [0] * HOP_BUCKETS
+        self.created = [0] * scenario.topology.hosts
         self.channel_flits = [0] * scenario.topology.channels
+        self.channels: Ints | None = None
+        self._from_hosts = scenario.topology.channels
+        self._to_hosts = self._from_hosts + scenario.topology.hosts
         self.sent = _Flows(scenario)
         self.delivered = _Flows(scenario)
         self.dropped = _Flows(scenario)
-        self.packets: list[tuple[int, int, int]] | None = [] if log else None
+        self.packets: list[tuple[int, ...]] | None = [] if log else None
 
     def create(self, packet: Packet) -> None:
         """Count a packet that enters its source queue."""
@@ -38,18 +43,37 @@ class Ledger:
 
     def join(self, source: int, packets: int, flits: int) -> None:
         """Count packets, of ``flits`` flits in all, that enter the source queue of a host."""
-        self.counts[base.CREATED_PACKETS] += packets
-        self.counts[base.CREATED_FLITS] += flits
+        self.counts[Scalar.CREATED_PACKETS] += packets
+        self.counts[Scalar.CREATED_FLITS] += flits
         self.created[source] += flits
+
+    def count_channels(self) -> None:
+        """Count the traffic of channels from now on."""
+        self.channels = np.zeros((2 * self._to_hosts - self._from_hosts, len(ChannelCounter)), np.int64)
+
+    def enter(self, host: int, flits: int, packets: int = 1) -> None:
+        """Count flits, and packets whose first flit is among them, granted on the channel from a host."""
+        self._count(self._from_hosts + host, flits, packets)
+
+    def cross(self, channel: int | None, host: int, flits: int, packets: int = 1) -> None:
+        """Count flits, and packets whose first flit is among them, granted on a channel between switches or (None) to a
+        host.
+        """
+        self._count(self._to_hosts + host if channel is None else channel, flits, packets)
+
+    def _count(self, row: int, flits: int, packets: int) -> None:
+        if self.channels is not None:
+            self.channels[row, ChannelCounter.FLITS] += flits
+            self.channels[row, ChannelCounter.PACKETS] += packets
 
     def send(self, packet: Packet) -> None:
         """Count a packet that leaves its source queue."""
-        self.counts[base.SENT_PACKETS] += 1
+        self.counts[Scalar.SENT_PACKETS] += 1
         self.sent.add(packet)
 
     def grant(self, channel: int | None, flits: int) -> None:
         """Count the grant of a network channel, or (None) of an ejection channel, to ``flits`` flits of a packet."""
-        self.counts[base.GRANTS] += 1
+        self.counts[Scalar.GRANTS] += 1
         self.carry(channel, flits)
 
     def carry(self, channel: int | None, flits: int) -> None:
@@ -58,38 +82,41 @@ class Ledger:
         if channel is not None:
             self.channel_flits[channel] += flits
 
-    def occupy(self, packets: int) -> None:
-        """Update the maximum occupancy of a switch."""
-        if packets > self.counts[base.OCCUPANCY_MAX]:
-            self.counts[base.OCCUPANCY_MAX] = packets
+    def occupy(self, packets: int, of_input: int = 0) -> None:
+        """Update the maximum occupancy of a switch and of an input."""
+        self.counts[Scalar.OCCUPANCY_MAX] = max(self.counts[Scalar.OCCUPANCY_MAX], packets)
+        self.counts[Scalar.INPUT_PACKETS_MAX] = max(self.counts[Scalar.INPUT_PACKETS_MAX], of_input)
 
     def deliver(self, packet: Packet, now: int) -> None:
         """Count a packet whose tail reaches its destination host at tick ``now``."""
         counts, latency = self.counts, now - packet.created
-        counts[base.DELIVERED_PACKETS] += 1
-        counts[base.DELIVERED_FLITS] += packet.flits
-        counts[base.LATENCY] += latency
-        counts[base.NETWORK_LATENCY] += now - packet.sent
-        counts[base.HOPS] += packet.hop
-        counts[base.HOPS_MAX] = max(counts[base.HOPS_MAX], packet.hop)
-        counts[base.DEFLECTIONS] += packet.deflections
+        counts[Scalar.DELIVERED_PACKETS] += 1
+        counts[Scalar.DELIVERED_FLITS] += packet.flits
+        counts[Scalar.LATENCY] += latency
+        counts[Scalar.NETWORK_LATENCY] += now - packet.sent
+        counts[Scalar.HOPS] += packet.hop
+        counts[Scalar.HOPS_MAX] = max(counts[Scalar.HOPS_MAX], packet.hop)
+        counts[Scalar.DEFLECTIONS] += packet.deflections
         self.histogram[bucket(latency)] += 1
-        self.hops[min(packet.hop, base.HOP_BUCKETS - 1)] += 1
-        self.deflections[min(packet.deflections, base.HOP_BUCKETS - 1)] += 1
+        self.hops[min(packet.hop, HOP_BUCKETS - 1)] += 1
+        self.deflections[min(packet.deflections, HOP_BUCKETS - 1)] += 1
         self.delivered.add(packet)
         if self.packets is not None:
-            self.packets.append((packet.identity, now, packet.hop))
+            self.packets.append((
+                packet.identity, now, packet.hop, packet.created, packet.sent, packet.destination, packet.flits,
+                packet.deflections, -1 if packet.message is None else packet.message.send,
+            ))  # fmt: skip
 
     def drop(self, packet: Packet) -> None:
         """Count a packet dropped on a failed link or in a failed switch."""
-        self.counts[base.DROPPED_PACKETS] += 1
-        self.counts[base.DROPPED_FLITS] += packet.flits
+        self.counts[Scalar.DROPPED_PACKETS] += 1
+        self.counts[Scalar.DROPPED_FLITS] += packet.flits
         self.dropped.add(packet)
 
     def scalars(self, events: int) -> Ints:
-        """The scalar counters, int64 [SCALARS], copied; events: the value of EVENTS."""
+        """The scalar counters, int64 [scalars], copied; events: the value of EVENTS."""
         scalars = np.array(self.counts, np.int64)
-        scalars[base.EVENTS] = events
+        scalars[Scalar.EVENTS] = events
         return scalars
 
     def snapshot(self, tick: int, events: int) -> Snapshot:
@@ -100,34 +127,40 @@ class Ledger:
             np.array(self.histogram, np.int64),
             np.array(self.hops, np.int64),
             np.array(self.deflections, np.int64),
-            self.created.copy(),
+            np.array(self.created, np.int64),
             np.array(self.channel_flits, np.int64),
             delivered=self.delivered.counted(),
             present=self.sent.counted().minus(self.delivered.counted()).minus(self.dropped.counted()),
+            channels=None if self.channels is None else self.channels.copy(),
         )
 
     def log(self) -> PacketLog:
         """Every delivered packet, sorted by id. Raises ``ValueError`` without a log."""
         if self.packets is None:
             raise ValueError("the run was started without log=True")
-        return PacketLog(*np.array(sorted(self.packets), np.int64).reshape(-1, 3).T.copy())
+        return PacketLog(*np.array(sorted(self.packets), np.int64).reshape(-1, len(PacketLog._fields)).T.copy())
 
 
 class _Flows:
-    """Flits of packets by source and destination. sources: int64 [hosts]."""
+    """Flits of packets by source and destination."""
 
     def __init__(self, scenario: Scenario):
         self._switches = scenario.topology.switches
-        self._pairs = np.zeros((self._switches, self._switches), np.int64)
-        self.sources, self._destinations = np.zeros((2, scenario.topology.hosts), np.int64)
+        self._pairs: defaultdict[int, int] = defaultdict(int)
+        self._sources, self._destinations = ([0] * scenario.topology.hosts for _ in range(2))
 
     def add(self, packet: Packet) -> None:
         """Count the flits of a packet."""
-        self._pairs[packet.origin, packet.target] += packet.flits
-        self.sources[packet.source] += packet.flits
+        self._pairs[packet.origin * self._switches + packet.target] += packet.flits
+        self._sources[packet.source] += packet.flits
         self._destinations[packet.destination] += packet.flits
 
     def counted(self) -> Flows:
         """Return the counters, copied."""
-        pairs = PairCounts.of_table(self._switches, self._pairs)
-        return Flows(pairs, self.sources.copy(), self._destinations.copy())
+        place, amount = np.array([*self._pairs.items()], np.int64).reshape(-1, 2).T
+        pairs = PairCounts.of(self._switches, place, amount)
+        return Flows(pairs, self.sources(), np.array(self._destinations, np.int64))
+
+    def sources(self) -> Ints:
+        """Flits by source host, int64 [hosts]."""
+        return np.array(self._sources, np.int64)

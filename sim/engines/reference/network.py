@@ -4,8 +4,9 @@ protocol.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -27,37 +28,26 @@ from flitlab.models.rules.route import (
     route_word,
     usable_ports,
 )
-from flitlab.models.rules.tables import (
-    ADAPTIVE,
-    ESCAPE,
-    ESCAPE_VC,
-    LEAST_QUEUED,
-    PATHS,
-    POLARIZED,
-    PROGRESSIVE,
-    UGAL_GLOBAL,
-    UGAL_LOCAL,
-    VIA,
-)
+from flitlab.models.rules.tables import ESCAPE_VC, RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
-from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
+from flitlab.models.rules.vc import Rings, allowed_vcs, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
+from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.engines.base import (
-    CREATED_PACKETS,
-    DELIVERED_PACKETS,
-    DROPPED_PACKETS,
-    SENT_PACKETS,
     Execution,
     Outstanding,
     PacketLog,
     ProgramStatus,
+    Scalar,
     Snapshot,
     can_count_outstanding,
     check_tick_limit,
 )
-from flitlab.sim.engines.reference.clock import ARRIVALS, CREATION, LATEST, Alarm, Clock, Signal
+from flitlab.sim.engines.faults import NO_LOCATION
+from flitlab.sim.engines.reference.clock import LATEST, Alarm, Clock, Phase
 from flitlab.sim.engines.reference.ledger import Ledger
+from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
@@ -106,11 +96,10 @@ class Host:
         """The process that creates packets indefinitely."""
         clock, ledger = self.network.clock, self.network.ledger
         for sequence, (tick, to, flits) in enumerate(self.network.draw_packets(self.index)):
-            yield Alarm(clock, tick, CREATION)
+            yield Alarm(clock, tick, Phase.CREATION)
             packet = self.network.packet(self.index, sequence, to, flits)
             self.waiting.append(packet)
             ledger.create(packet)
-            clock.process(self.network.packet_process(packet))
             self.schedule_send(tick)
 
     def join(self, message: Message) -> None:
@@ -130,7 +119,6 @@ class Host:
         packet.created, packet.message = message.joined, message
         self.sequence += 1
         self.waiting.append(packet)
-        network.clock.process(network.packet_process(packet))
 
     def leave(self, now: int) -> Packet:
         """Take the oldest packet out of the source queue; its message goes to the end of the queue."""
@@ -152,20 +140,23 @@ class Host:
         delay.
         """
         packet = self.leave(now)
-        self.free_at = now + packet.flits
+        self.network.ledger.enter(self.index, packet.flits)
+        self.free_at = now + packet.flits * self.network.host_flit_ticks
         self.network.tail_leaves(packet, self.free_at)
-        packet.moved.set(now + self.network.injection(self.index), ARRIVALS, receiver)
+        self.network.move(packet, now + self.network.injection(self.index), receiver)
 
 
 class Output:
     """An output of a switch: a network channel, or (``channel`` None) the ejection channel of a host.
 
     free_at: tick from which it is free. delay: ticks from the grant to the arrival of the head, ejection: at the host.
-    switch: the downstream switch (deflection). vcs: the downstream input VCs (virtual cut-through).
+    switch: the downstream switch (deflection). flit_ticks: ticks of a flit on it. vcs: the downstream input VCs
+    (virtual cut-through).
     """
 
-    def __init__(self, delay: int, channel: int | None = None, switch: Any = None):
+    def __init__(self, delay: int, channel: int | None = None, switch: Any = None, flit_ticks: int = 1):
         self.delay = delay
+        self.flit_ticks = flit_ticks
         self.channel = channel
         self.switch = switch
         self.vcs: list[Any] = []
@@ -176,21 +167,43 @@ class Output:
 
         receiver: an input VC or a switch; not used at an ejection channel.
         """
-        self.free_at = now + packet.flits
+        self.free_at = now + packet.flits * self.flit_ticks
         network.ledger.grant(self.channel, packet.flits)
+        network.ledger.cross(self.channel, packet.destination, packet.flits)
+        packet.location = NO_LOCATION if self.channel is None else self.channel
         if self.channel is None:
-            packet.moved.set(now + packet.flits - 1 + self.delay, ARRIVALS, None)
+            network.move(packet, now + (packet.flits - 1) * self.flit_ticks + self.delay, None)
         else:
             packet.hop += 1
-            packet.on = self
-            packet.moved.set(now + self.delay, ARRIVALS, receiver)
+            network.move(packet, now + self.delay, receiver)
+
+
+class _RouteRules:
+    """The rules that packets follow at every hop, compiled at first use for the tables of a run."""
+
+    def __init__(self, routes: Tables, rings: Rings):
+        self._routes = routes
+        self._rings = rings
+
+    @cached_property
+    def at_destination(self) -> Callable[..., bool]:
+        return machine_code(at_destination, self._routes, *[0] * 4)
+
+    @cached_property
+    def next_port(self) -> Callable[..., int]:
+        return machine_code(next_port, self._routes, *[0] * 9)
+
+    @cached_property
+    def allowed_vcs(self) -> Callable[..., tuple[int, int]]:
+        return machine_code(allowed_vcs, self._routes, *[0] * 4, self._rings, *[0] * 6)
 
 
 class Network(Generic[D]):
     """A run of the reference engine: hosts, switches and channels of a scenario. A switching mode adds its switches.
 
-    program: the program of the hosts, if any. times: the switching mode with its delays in ticks. shuffle: seed for the
-    order of events that the model leaves open; 0 for none. latest: the last tick.
+    program: the program of the hosts, if any. times: the switching mode with its delays in ticks. flit_ticks: ticks of
+    a flit on each channel between switches, host_flit_ticks: on those of hosts. shuffle: seed for the order of events
+    that the model leaves open; 0 for none. latest: the last tick.
     """
 
     program: Ranks
@@ -209,12 +222,21 @@ class Network(Generic[D]):
         self._host_switch = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
+        flit_ticks, self.host_flit_ticks, _ = flit_times(scenario.topology)
+        self.flit_ticks: list[int] = flit_ticks.tolist()
         self._access: list[int] = scenario.topology.access_delay.tolist()
-        self.policy = scenario.switching.vc_policy
-        self.routes = scenario.routes.tables(scenario.topology, self.policy)
-        self.reserved_vcs = reserved_vcs(self.routes, self.policy)
         self._undelivered: set[Packet] = set()
         self._rings = make_rings(scenario.topology)
+        self._route_word = machine_code(route_word, seed, 0, 0, 0)
+        policy = scenario.switching.vc_policy
+        self.use_routes(scenario.routes.tables(scenario.topology, policy), policy)
+
+    def use_routes(self, routes: Tables, policy: int) -> None:
+        """Use routes and a VC policy from now on."""
+        self.routes, self.policy = routes, policy
+        self.reserved_vcs = reserved_vcs(routes, policy)
+        self._draws_routes = routes.form in (RouteForm.PATHS, RouteForm.VIA, RouteForm.POLARIZED)
+        self._rules = _RouteRules(routes, self._rings)
 
     def start(self, hosts: Sequence[Host]) -> None:
         """Start the program of the hosts, or the packet creation of hosts with traffic."""
@@ -237,11 +259,11 @@ class Network(Generic[D]):
 
     def injection(self, host: int) -> int:
         """Delay of the injection channel of a host in ticks."""
-        return self.times.injection + self._access[host]
+        return self.times.injection + self._access[host] + self.host_flit_ticks - 1
 
     def ejection(self, host: int) -> int:
         """Ticks from a grant to the arrival of the flit at a host."""
-        return self.times.switch + self.times.ejection + self._access[host]
+        return self.times.switch + self.times.ejection + self._access[host] + self.host_flit_ticks - 1
 
     def packet(self, source: int, sequence: int, destination: int, flits: int) -> Packet:
         """Create a packet with its drawn route.
@@ -251,9 +273,9 @@ class Network(Generic[D]):
         host_switch = self._host_switch
         packet = Packet(
             sequence * len(host_switch) + source, sequence, source, destination,
-            host_switch[source], host_switch[destination], flits, self.clock.now, Signal(self.clock),
+            host_switch[source], host_switch[destination], flits, self.clock.now,
         )  # fmt: skip
-        if self.routes.form in (PATHS, VIA, POLARIZED):
+        if self._draws_routes:
             packet.route = choose_route(
                 self.routes, self.seed, source, destination, len(host_switch), sequence, packet.origin, packet.target
             )
@@ -265,9 +287,9 @@ class Network(Generic[D]):
 
         Under ugal this chooses minimal or non-minimal, under LEAST_QUEUED one of the drawn paths.
         """
-        if self.routes.rule in (UGAL_LOCAL, UGAL_GLOBAL, PROGRESSIVE):
+        if self.routes.rule in (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.PROGRESSIVE):
             self._choose_route(packet, packet.route, packet.origin, now)
-        elif self.routes.rule == LEAST_QUEUED and packet.origin != packet.target:
+        elif self.routes.rule == Selection.LEAST_QUEUED and packet.origin != packet.target:
             for attempt in range(1, self.routes.draws):
                 drawn = another_path(
                     self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, attempt
@@ -299,7 +321,7 @@ class Network(Generic[D]):
         channels.
         """
         channels = self._route_channels(packet, route, switch, packet.hop)
-        if self.routes.rule != UGAL_GLOBAL:
+        if self.routes.rule != Selection.UGAL_GLOBAL:
             channels = islice(channels, 1)
         return sum(self.queue(channel, now) for channel in channels)
 
@@ -308,8 +330,8 @@ class Network(Generic[D]):
 
         switch, hop: where the path begins, and the hops that the packet has taken to it.
         """
-        while not at_destination(self.routes, route, hop, switch, packet.target):
-            port = next_port(
+        while not self._rules.at_destination(self.routes, route, hop, switch, packet.target):
+            port = self._rules.next_port(
                 self.routes, route, self.seed, switch, packet.target, packet.source, packet.destination,
                 len(self._host_switch), packet.sequence, hop,
             )  # fmt: skip
@@ -328,11 +350,6 @@ class Network(Generic[D]):
     def sent(self) -> list[Packet]:
         """The packets in the network."""
         return [packet for packet in self._undelivered if packet.sent >= 0]
-
-    def is_empty(self) -> bool:
-        """Whether no packet is in the network."""
-        counts = self.ledger.counts
-        return counts[SENT_PACKETS] == counts[DELIVERED_PACKETS] + counts[DROPPED_PACKETS]
 
     def drop(self, packet: Packet) -> None:
         """Count a packet as dropped; it arrives nowhere."""
@@ -354,13 +371,13 @@ class Network(Generic[D]):
     def allowed_ports(self, packet: Packet, switch: int) -> list[int]:
         """The ports that a packet may take at a switch, ascending; empty at its destination."""
         r, route, hop = self.routes, packet.route, packet.hop
-        if at_destination(r, route, hop, switch, packet.target):
+        if self._rules.at_destination(r, route, hop, switch, packet.target):
             return []
-        if r.rule == ADAPTIVE:
+        if r.rule == Selection.ADAPTIVE:
             allowed = int(usable_ports(r, route, hop, switch, packet.target))
             return [port for port in range(allowed.bit_length()) if allowed >> port & 1]
         return [
-            next_port(
+            self._rules.next_port(
                 r, route, self.seed, switch, packet.target, packet.source, packet.destination, len(self._host_switch),
                 packet.sequence, hop,
             )
@@ -368,11 +385,11 @@ class Network(Generic[D]):
 
     def route_word(self, packet: Packet) -> int:
         """The random word of the decision of a packet at its current switch."""
-        return int(route_word(self.seed, packet.source, packet.sequence, packet.hop))
+        return self._route_word(self.seed, packet.source, packet.sequence, packet.hop)  # type: ignore[no-any-return]
 
     def detour(self, packet: Packet, switch: int, channel: int) -> int:
         """The penalty in flits of a channel for a polarized packet; 0 for other routings."""
-        if self.routes.form != POLARIZED:
+        if self.routes.form != RouteForm.POLARIZED:
             return 0
         return int(detour(self.routes, packet.origin, packet.target, switch, self._dst[channel], packet.flits))
 
@@ -381,31 +398,43 @@ class Network(Generic[D]):
         network.
         """
         packet.vc = vc
-        if self.policy == ESCAPE and vc == ESCAPE_VC:
+        if self.policy == VcPolicy.ESCAPE and vc == ESCAPE_VC:
             packet.route = int(ON_ESCAPE)
 
     def _vcs(self, packet: Packet, switch: int, port: int) -> tuple[int, int]:
         """The first VC that a packet may take at a port, and one past the last."""
         channel = self._out_start[switch] + port
-        first, end = allowed_vcs(
+        first, end = self._rules.allowed_vcs(
             self.routes, packet.route, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin,
             packet.target, channel, switch, port, packet.vc,
         )  # fmt: skip
         return first, end
 
-    def packet_process(self, packet: Packet) -> Generator[Signal, Any, None]:
-        """The process of a packet: from switch to switch as it is granted, to its destination."""
-        while (receiver := (yield packet.moved)) is not None:
-            if packet.dropped:
-                return
-            packet.on = None
-            packet.moved = Signal(self.clock)
+    def move(self, packet: Packet, tick: int, receiver: Any) -> None:
+        """Let the head of a packet arrive at ``receiver``, an input VC or a switch, at a tick; None: its tail at its
+        destination.
+        """
+        packet.receiver, packet.in_flight = receiver, True
+        self.clock.call(tick, Phase.ARRIVALS, self._arrive, packet)
+
+    def _arrive(self, packet: Packet) -> None:
+        """Let a packet arrive at its receiver, unless it was dropped on the way."""
+        if packet.receiver is None:
+            self._deliver(packet)
+        elif not packet.dropped:
+            packet.in_flight = False
             packet.arrived = self.clock.now
-            receiver.arrive(packet)
+            packet.receiver.arrive(packet)
+
+    def _deliver(self, packet: Packet) -> None:
         self.ledger.deliver(packet, self.clock.now)
         self._undelivered.remove(packet)
         if packet.message is not None:
             self.program.receive(packet.message)
+
+    def count_channels(self) -> None:
+        """Count the traffic of channels from now, tick 0, on."""
+        self.ledger.count_channels()
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``.
@@ -418,13 +447,13 @@ class Network(Generic[D]):
             self.clock.run(int(until))
 
     def scalars(self) -> Ints:
-        """The scalar counters at this tick, int64 [SCALARS]."""
+        """The scalar counters at this tick, int64 [scalars]."""
         return self.ledger.scalars(self.clock.events)
 
     def backlog(self) -> Ints:
         """Flits created and neither delivered nor dropped, by source, int64 [hosts]."""
-        backlog: Ints = self.ledger.created - self.ledger.delivered.sources - self.ledger.dropped.sources
-        return backlog
+        ledger = self.ledger
+        return np.array(ledger.created, np.int64) - ledger.delivered.sources() - ledger.dropped.sources()
 
     def snapshot(self) -> Snapshot:
         """All counters at this tick."""
@@ -454,7 +483,9 @@ class Network(Generic[D]):
     def program_status(self) -> ProgramStatus:
         """The outstanding work of the program."""
         counts = self.ledger.counts
-        created, sent, delivered = (counts[p] for p in (CREATED_PACKETS, SENT_PACKETS, DELIVERED_PACKETS))
+        created, sent, delivered = (
+            counts[p] for p in (Scalar.CREATED_PACKETS, Scalar.SENT_PACKETS, Scalar.DELIVERED_PACKETS)
+        )
         moved = sent + delivered + self.ledger.moved
         return ProgramStatus(moved, created - sent, sent - delivered, self.program.has_events())
 

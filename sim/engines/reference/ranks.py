@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from simpy.events import EventPriority
 
-from flitlab.models.application.messages import CTS, DATA, DELIVERED, RTS, UNSENT, flits_of, packets_of, ticks_of
-from flitlab.models.application.program import CALC, SEND
+from flitlab.models.application.messages import MessageStage, flits_of, packets_of, ticks_of
+from flitlab.models.application.program import Op
 from flitlab.models.application.workload import Workload
-from flitlab.sim.engines.base import FINISHED, MESSAGE, PROCESSOR, STARTED, Execution
-from flitlab.sim.engines.reference.clock import CREATION, Alarm, Clock
+from flitlab.sim.engines.base import Cause, Execution
+from flitlab.sim.engines.reference.clock import Alarm, Clock, Phase
 
 # What happens to an operation, in this order if it is in the same tick.
 READY, BEGUN, QUEUED, ARRIVED, DONE = range(5)
@@ -66,7 +66,7 @@ class Ranks:
     """
 
     def __init__(
-        self, clock: Clock, workload: Workload, hosts: Sequence[MessageHost], phase: EventPriority = CREATION,
+        self, clock: Clock, workload: Workload, hosts: Sequence[MessageHost], phase: EventPriority = Phase.CREATION,
         resolution: int = 1,
     ):  # fmt: skip
         program, host = workload.program, workload.host.tolist()
@@ -83,7 +83,7 @@ class Ranks:
         self.after, self.successor = program.after.tolist(), program.successor.tolist()
         count = program.operations
         self.needs = program.need.tolist()
-        self.stage = [UNSENT] * count
+        self.stage = [MessageStage.UNSENT] * count
         self.requested = [False] * count
         self.ready, self.begun, self.finished = [-1] * count, [-1] * count, [-1] * count
         self.queued, self.delivered, self.cause = [-1] * count, [-1] * count, [-1] * count
@@ -101,12 +101,12 @@ class Ranks:
         """Count the delivery of a packet of a message; the last one completes the message."""
         message.missing -= 1
         if message.missing == 0:
-            self._schedule(ARRIVED, message.send, self.clock.now)
+            self._schedule(ARRIVED, message.send, self.clock.now + self.messages.notice * self.resolution)
 
     def tail_sent(self, message: Message, tick: int) -> None:
         """Record the tick at which the last flit of a message leaves its host, which completes an eager send."""
         send = message.send
-        if self.stage[send] == DATA and not self.messages.buffered and not self._is_confirmed(send):
+        if self.stage[send] == MessageStage.DATA and not self.messages.buffered and not self._is_confirmed(send):
             self._schedule(DONE, send, tick)
 
     def has_events(self) -> bool:
@@ -133,59 +133,62 @@ class Ranks:
     def _be_ready(self, operation: int, now: int) -> None:
         self.ready[operation] = now
         kind = self.kind[operation]
-        if kind == CALC:
+        if kind == Op.CALC:
             ticks = ticks_of(self.amount[operation], self.unit.numerator, self.unit.denominator)
             begin = self._claim_processor(operation, ticks, now)
             self._schedule(BEGUN, operation, begin)
             self._schedule(DONE, operation, begin + ticks)
-        elif kind == SEND:
+        elif kind == Op.SEND:
             begin = self._claim_processor(operation, self.overhead, now)
             self._schedule(BEGUN, operation, begin)
             self._schedule(QUEUED, operation, begin + self.overhead)
         else:
-            self._release(operation, STARTED, now)  # others see a receive start when it can take a message
+            self._release(operation, Cause.STARTED, now)  # others see a receive start when it can take a message
             send = self.partner[operation]
-            if self.stage[send] == DELIVERED:
+            if self.stage[send] == MessageStage.DELIVERED:
                 self._begin_receive(operation, now)
             elif self.requested[send]:
-                self._begin_stage(send, CTS, now)
+                self._begin_stage(send, MessageStage.DATA if self._is_eager(send) else MessageStage.CTS, now)
 
     def _begin(self, operation: int, now: int) -> None:
-        self._release(operation, STARTED, now)
+        self._release(operation, Cause.STARTED, now)
 
     def _queue(self, send: int, now: int) -> None:
         """Queue the message of a send whose processor has finished."""
         self.queued[send] = now
         if self._is_eager(send):
-            self._begin_stage(send, DATA, now)
+            if self.messages.await_receive and self.ready[self.partner[send]] < 0:
+                self.requested[send] = True
+            else:
+                self._begin_stage(send, MessageStage.DATA, now)
             if self.messages.buffered or self.rank[send] == self.rank[self.partner[send]]:
                 self._schedule(DONE, send, now)
         else:
-            self._begin_stage(send, RTS, now)
+            self._begin_stage(send, MessageStage.RTS, now)
 
     def _arrive(self, send: int, now: int) -> None:
         """Complete the current stage of a message."""
         receive = self.partner[send]
         receive_ready = self.ready[receive] >= 0
-        if self.stage[send] == RTS:
+        if self.stage[send] == MessageStage.RTS:
             self.requested[send] = True
             if receive_ready:
-                self._begin_stage(send, CTS, now)
-        elif self.stage[send] == CTS:
-            self._begin_stage(send, DATA, now)
+                self._begin_stage(send, MessageStage.CTS, now)
+        elif self.stage[send] == MessageStage.CTS:
+            self._begin_stage(send, MessageStage.DATA, now)
         else:
-            self.stage[send] = DELIVERED
+            self.stage[send] = MessageStage.DELIVERED
             self.delivered[send] = now
             if self._is_confirmed(send):
                 self._schedule(DONE, send, now)
             if receive_ready:
-                self.cause[receive] = 4 * send + MESSAGE
+                self.cause[receive] = 4 * send + Cause.MESSAGE
                 self._begin_receive(receive, now)
 
     def _finish(self, operation: int, now: int) -> None:
         self.finished[operation] = now
         self.unfinished -= 1
-        self._release(operation, FINISHED, now)
+        self._release(operation, Cause.FINISHED, now)
 
     def _is_eager(self, send: int) -> bool:
         return bool(self.amount[send] <= self.messages.rendezvous)
@@ -199,7 +202,7 @@ class Ranks:
         """Meet the dependencies on the end (FINISHED) or the start (STARTED) of an operation."""
         for entry in self.successor[self.after[operation] : self.after[operation + 1]]:
             waiting, early = divmod(entry, 2)
-            if early == (edge == STARTED):
+            if early == (edge == Cause.STARTED):
                 self.needs[waiting] -= 1
                 if self.needs[waiting] == 0:
                     self.cause[waiting] = 4 * operation + edge
@@ -209,7 +212,7 @@ class Ranks:
         """Return the tick from which an operation holds its processor for ``ticks``, after all earlier claims."""
         processor = self._processors[self.rank[operation], self.cpu[operation]]
         if processor.free_at > now:
-            self.cause[operation] = 4 * processor.holder + PROCESSOR
+            self.cause[operation] = 4 * processor.holder + Cause.PROCESSOR
         begin = self.begun[operation] = max(now, processor.free_at)
         processor.free_at = begin + ticks
         processor.holder = operation
@@ -223,11 +226,11 @@ class Ranks:
         """Start the next stage of a message: a host sends."""
         self.stage[send] = stage
         ends = self.host[send], self.host[self.partner[send]]
-        if ends[0] == ends[1]:
+        if self.rank[send] == self.rank[self.partner[send]]:
             self._schedule(ARRIVED, send, now + self.resolution)
             return
-        source, destination = reversed(ends) if stage == CTS else ends
-        size = self.amount[send] if stage == DATA else 0
+        source, destination = reversed(ends) if stage == MessageStage.CTS else ends
+        size = self.amount[send] if stage == MessageStage.DATA else 0
         packets = packets_of(size, self.messages.packet_bytes)
         flits = (packets - 1) * self.messages.packet_flits + self.flits(size, 1)
         self.hosts[source].join(Message(send, source, destination, size, now, packets, packets, flits))

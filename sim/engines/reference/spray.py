@@ -8,14 +8,11 @@ every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers expir
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from simpy.events import EventPriority
 
 from flitlab.models.application import messages
 from flitlab.models.arrays import Ints
-from flitlab.models.rules.datagram import precedence
-from flitlab.models.rules.spray import layout
 from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
     claim,
@@ -25,15 +22,8 @@ from flitlab.models.rules.spray.credit import (
     on_pull,
     throttles,
 )
-from flitlab.models.rules.spray.layout import NDP, PACED, RCCC, make_receivers, make_senders
-from flitlab.models.rules.spray.ports import (
-    BY_HASH,
-    chosen_port,
-    make_salts,
-    make_switches,
-    spray_port,
-    spray_route,
-)
+from flitlab.models.rules.spray.layout import Credit, Feedback, Kind, make_receivers, make_senders
+from flitlab.models.rules.spray.ports import AtSwitch, chosen_port, make_salts, make_switches, spray_port, spray_route
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
 from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
 from flitlab.models.rules.spray.sender import (
@@ -50,25 +40,15 @@ from flitlab.models.rules.spray.sender import (
     request,
     send,
 )
-from flitlab.models.transport.fabric import LATEST, FabricChange, SpraySession
-from flitlab.sim.engines.base import Execution, ProgramStatus
-from flitlab.sim.engines.reference.clock import Alarm, Clock
+from flitlab.models.transport.fabric import FabricChange, SpraySession
+from flitlab.models.transport.session import LATEST
+from flitlab.sim.engines.base import ProgramStatus
+from flitlab.sim.engines.reference.clock import Alarm
+from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.ranks import Message, Ranks
-from flitlab.sim.engines.reference.spray_links import (
-    ACK,
-    ARRIVALS,
-    CHANGES,
-    DATA,
-    NACK,
-    PULL,
-    RTS,
-    SprayHost,
-    SprayLink,
-    SprayPacket,
-    SprayQueue,
-)  # fmt: skip
-from flitlab.sim.engines.spray import base
-from flitlab.sim.engines.spray.base import Counters, Trace, are_finished, check_lossless, flow_table, program_status
+from flitlab.sim.engines.reference.spray_links import ARRIVALS, CHANGES, SprayHost, SprayLink, SprayPacket, SprayQueue
+from flitlab.sim.engines.reference.transport import ReferenceTransport
+from flitlab.sim.engines.transport.spray import Counters, LinkCount, are_finished, flow_table, program_status
 
 _START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
 """Priorities in a tick; above these comes the index of a flow or host."""
@@ -77,27 +57,16 @@ _LAST = EventPriority(ARRIVALS + (1 << 64))
 """The priority of programs, after all others."""
 
 
-def _code(function: Any, *arguments: Any) -> Callable[..., Any]:
-    """Return the machine code of a compiled function for arguments of these types, which is faster to call."""
-    if not hasattr(function, "overloads"):
-        return function  # type: ignore[no-any-return]  # not compiled, as NUMBA_DISABLE_JIT asks
-    signature = tuple(numba.typeof(argument) for argument in arguments)
-    function.compile(signature)
-    code: Callable[..., Any] = function.overloads[signature].entry_point
-    return code
-
-
-class ReferenceSpray:
+class ReferenceSpray(ReferenceTransport):
     """A simulation of sprayed packets in SimPy.
 
-    See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
+    See :class:`flitlab.sim.engines.transport.spray.SprayRun`.
     """
 
     latest = LATEST
 
     def __init__(self, session: SpraySession, trace: bool = False):
-        self.session = session
-        self.clock = Clock()
+        super().__init__(session, trace)
         topology, rules, flows = session.topology, session.rules, session.flows
         self.rules = rules
         self.transports = [session.transports[kind] for kind in session.kind.tolist()]
@@ -117,7 +86,6 @@ class ReferenceSpray:
         )
         self.routes, self.routes_changed = session.routes, False
         self._compile()
-        self._trace: list[tuple[int, int, int]] | None = [] if trace else None
         channels, hosts = topology.channels, topology.hosts
         self.hosts = [SprayHost(self, h) for h in range(hosts)]
         self.queues = [SprayQueue(self, c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
@@ -130,41 +98,39 @@ class ReferenceSpray:
         for change in session.changes:
             Alarm(self.clock, change.tick, CHANGES, self._change, change)
         self.messages: dict[int, Message] = {}
-        self.ranks: Ranks | None = None
         if session.program is not None:
             self.ranks = Ranks(self.clock, session.program.workload, self.hosts, _LAST)
             return
         for i, tick in enumerate(flows.start.tolist()):
-            self._set_timer(tick, _PACE if self.transports[i].credit == PACED else _START, i, self.start)
+            self._set_timer(tick, _PACE if self.transports[i].credit == Credit.PACED else _START, i, self.start)
 
     def _compile(self) -> None:
         r, s, g, p, w, t = self.rules, self.senders, self.receivers, self.pacers, self.switches, self.session.routes
         out, salts = self.session.topology.out_start, self.salts
-        self.precedence = _code(precedence, r.seed, 0, 0)
-        self._begin_flow = _code(begin_sending, s, 0, 0)
-        self._can_send = _code(may_send, r, s, 0)
-        self._send = _code(send, r, s, 0, 0, 0)
-        self._on_ack = _code(on_ack, r, s, 0, 0, 0, 0, False, 0, False, 0, 0, 0)
-        self._on_nack = _code(on_nack, r, s, 0, 0, False, False, 0)
-        self._on_nack_entropy = _code(on_nack_entropy, r, s, 0, 0, False, False, 0)
-        self._on_pull = _code(on_pull, r, s, 0, 0)
-        self._on_timeout = _code(on_timeout, r, s, 0, 0)
-        self._probe = _code(probe, r, s, 0, 0)
-        self._probe_tick = _code(next_probe_check, r, s, 0, 0)
-        self._deadline = _code(deadline, r, s, 0)
-        self._request = _code(request, r, s, 0, 0, 0)
-        self._pace_on = _code(pace, r, s, 0)
-        self._on_data = _code(on_data, r, g, 0, 0, 0, False, False, 0)
-        self._on_trimmed = _code(on_trimmed, r, g, 0, 0, False)
-        self._on_request = _code(on_request, r, g, 0)
-        self._bits_from = _code(bits_from, g, 0, 0, False)
-        self._bits_of = _code(bits_of, g, 0, 0)
-        self._claim = _code(claim, r, g, p, 0, 0, 0, False, 0)
-        self._next_pull = _code(next_pull, r, g, p, 0, 0)
-        self._count_arrival = _code(count_arrival, r, p, 0, 0, 0)
-        self._way_of = _code(spray_route, t, salts, 0, 0, 0, 0, 0)
-        self._spray_port = _code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
-        self._chosen_port = _code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
+        self._begin_flow = machine_code(begin_sending, s, 0, 0)
+        self._can_send = machine_code(may_send, r, s, 0)
+        self._send = machine_code(send, r, s, 0, 0, 0)
+        self._on_ack = machine_code(on_ack, r, s, 0, 0, 0, 0, False, 0, False, 0, 0, 0)
+        self._on_nack = machine_code(on_nack, r, s, 0, 0, False, False, 0)
+        self._on_nack_entropy = machine_code(on_nack_entropy, r, s, 0, 0, False, False, 0)
+        self._on_pull = machine_code(on_pull, r, s, 0, 0)
+        self._on_timeout = machine_code(on_timeout, r, s, 0, 0)
+        self._probe = machine_code(probe, r, s, 0, 0)
+        self._probe_tick = machine_code(next_probe_check, r, s, 0, 0)
+        self._deadline = machine_code(deadline, r, s, 0)
+        self._request = machine_code(request, r, s, 0, 0, 0)
+        self._pace_on = machine_code(pace, r, s, 0)
+        self._on_data = machine_code(on_data, r, g, 0, 0, 0, False, False, 0)
+        self._on_trimmed = machine_code(on_trimmed, r, g, 0, 0, False)
+        self._on_request = machine_code(on_request, r, g, 0)
+        self._bits_from = machine_code(bits_from, g, 0, 0, False)
+        self._bits_of = machine_code(bits_of, g, 0, 0)
+        self._claim = machine_code(claim, r, g, p, 0, 0, 0, False, 0)
+        self._next_pull = machine_code(next_pull, r, g, p, 0, 0)
+        self._count_arrival = machine_code(count_arrival, r, p, 0, 0, 0)
+        self._way_of = machine_code(spray_route, t, salts, 0, 0, 0, 0, 0)
+        self._spray_port = machine_code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
+        self._chosen_port = machine_code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
 
     def _switch_entry(self, switch: int) -> Callable[[SprayPacket], None]:
         def come(packet: SprayPacket) -> None:
@@ -207,7 +173,7 @@ class ReferenceSpray:
         if switch == target:
             self.last[packet.target.index].accept(packet)
             return
-        if session.at_switch == BY_HASH:
+        if session.at_switch == AtSwitch.ECMP:
             port = self._spray_port(
                 self.routes, session.routes, self.routes_changed, self.salts, packet.route, packet.hop, switch,
                 target, packet.key, packet.entropy,
@@ -223,7 +189,7 @@ class ReferenceSpray:
 
     def update_queue(self, number: int, low: int, high: int) -> None:
         """Update the queue lengths that adaptive switches read."""
-        if self.session.at_switch != BY_HASH:
+        if self.session.at_switch != AtSwitch.ECMP:
             self.switches.low[number], self.switches.high[number] = low, high
 
     # senders
@@ -237,7 +203,7 @@ class ReferenceSpray:
         number, size, flags, entropy, claimed = self._send(
             self.transports[flow], self.senders, flow, waiting, self.clock.now
         )
-        packet = self._packet(DATA, flow, entropy, size)
+        packet = self._packet(Kind.DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, claimed
         self._watch(flow)
         if flow in self.messages and number == self.session.flows.packets[flow] - 1 and not flags & IS_AGAIN:
@@ -245,8 +211,8 @@ class ReferenceSpray:
             self.ranks.tail_sent(self.messages[flow], self.clock.now + 1)
         return packet
 
-    def _packet(self, kind: int, flow: int, entropy: int, size: int = 0) -> SprayPacket:
-        backwards = kind in (ACK, NACK, PULL)
+    def _packet(self, kind: Kind, flow: int, entropy: int, size: int = 0) -> SprayPacket:
+        backwards = kind in (Kind.ACK, Kind.NACK, Kind.PULL)
         to = self.source[flow] if backwards else self.destination[flow]
         return SprayPacket(kind, flow, size or self.rules.control, entropy, 2 * flow + backwards, self.hosts[to])
 
@@ -259,7 +225,7 @@ class ReferenceSpray:
     def start(self, flow: int) -> None:
         """Start a flow."""
         self._begin_flow(self.senders, flow, self.clock.now)
-        if self.transports[flow].credit == PACED:
+        if self.transports[flow].credit == Credit.PACED:
             self._pace(flow)
         else:
             self.hosts[self.source[flow]].enqueue_flow(flow)
@@ -268,7 +234,9 @@ class ReferenceSpray:
         """Start the flow of a message."""
         program, ranks = self.session.program, self.ranks
         assert program is not None and ranks is not None
-        of = {messages.RTS: program.request, messages.CTS: program.consent}.get(ranks.stage[message.send], program.data)
+        of = {messages.MessageStage.RTS: program.request, messages.MessageStage.CTS: program.consent}.get(
+            ranks.stage[message.send], program.data
+        )
         flow = int(of[message.send])
         message.missing = 1  # a flow comes as a whole
         self.messages[flow] = message
@@ -286,7 +254,7 @@ class ReferenceSpray:
         if 0 <= tick <= now:
             if self._on_timeout(r, s, flow, now):
                 entropy, claimed = self._request(r, s, flow, len(host.waiting), now)
-                packet = self._packet(RTS, flow, entropy)
+                packet = self._packet(Kind.REQUEST, flow, entropy)
                 packet.claim = claimed
                 host.post(packet)
             host.enqueue_flow(flow)
@@ -309,7 +277,7 @@ class ReferenceSpray:
         self.probe_timers.remove(flow)
         entropy = self._probe(self.transports[flow], self.senders, flow, self.clock.now)
         if entropy >= 0:
-            packet = self._packet(RTS, flow, entropy)
+            packet = self._packet(Kind.REQUEST, flow, entropy)
             packet.number = int(PROBE)
             self.hosts[self.source[flow]].post(packet)
         self._await_probe(flow)
@@ -324,48 +292,47 @@ class ReferenceSpray:
         g, now, flow = self.receivers, self.clock.now, packet.flow
         r = self.transports[flow]
         asks = packet.flags & ASKS != 0
-        answer: int | None
+        answer: Kind | None
         if packet.trimmed:
-            answer = NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else ACK
+            answer = Kind.NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else Kind.ACK
         else:
-            if self._trace is not None:
-                self._trace.append((now, flow, packet.number))
-            before = g.got[flow, layout.COMPLETE]
+            self.trace_packet(flow, packet.number)
+            before = g.got[flow].complete
             acks = self._on_data(r, g, flow, packet.number, packet.size, packet.marked, asks, now)
-            answer = ACK if acks else None
-            if self.ranks is not None and before != g.got[flow, layout.COMPLETE]:
+            answer = Kind.ACK if acks else None
+            if self.ranks is not None and before != g.got[flow].complete:
                 self.ranks.receive(self.messages[flow])
         reply = None if answer is None else self._acknowledge(answer, packet, packet.marked or asks)
         self._claim_credit(packet, host, packet.trimmed)
         if throttles(r):
             what = int(packet.marked)
             if packet.trimmed:
-                what = layout.TIMED_OUT if packet.last_hop else layout.TRIMMED
+                what = Feedback.TIMED_OUT if packet.last_hop else Feedback.TRIMMED
             self._count_arrival(self.rules, self.pacers, host.index, what, now)
         if reply is not None:
             host.post(reply)
 
-    def _acknowledge(self, kind: int, packet: SprayPacket, exact: bool) -> SprayPacket:
+    def _acknowledge(self, kind: Kind, packet: SprayPacket, exact: bool) -> SprayPacket:
         """An ACK or NACK with the state of the receiver."""
         g, flow = self.receivers, packet.flow
         reply = self._packet(kind, flow, packet.entropy)
         reply.number, reply.flags, reply.marked, reply.last_hop = (
             packet.number, packet.flags, packet.marked, packet.last_hop,
         )  # fmt: skip
-        if kind == ACK:
-            reply.expected, reply.received = g.got[flow, layout.EXPECTED], g.got[flow, layout.BYTES]
+        if kind == Kind.ACK:
+            reply.expected, reply.received = g.got[flow].expected, g.got[flow].bytes
             reply.start = self._bits_from(g, flow, packet.number, exact)
             reply.bits = self._bits_of(g, flow, reply.start)
         return reply
 
     def _handle_request(self, packet: SprayPacket, host: SprayHost) -> None:
         self._on_request(self.transports[packet.flow], self.receivers, packet.flow)
-        reply = self._acknowledge(ACK, packet, False)
+        reply = self._acknowledge(Kind.ACK, packet, False)
         self._claim_credit(packet, host, True)
         host.post(reply)
 
     def _claim_credit(self, packet: SprayPacket, host: SprayHost, outstanding: bool) -> None:
-        if self.transports[packet.flow].credit in (RCCC, NDP):
+        if self.transports[packet.flow].credit in (Credit.RCCC, Credit.NDP):
             self._claim(
                 self.rules,
                 self.receivers,
@@ -414,17 +381,14 @@ class ReferenceSpray:
         self._await_pull(host)
         if flow >= 0:
             got = self.receivers.got[flow]
-            packet = self._packet(PULL, flow, (int(got[layout.PULLS]) - 1) % PULL_ENTROPIES)
-            packet.granted = int(got[layout.CREDIT_GRANTED])
+            packet = self._packet(Kind.PULL, flow, (int(got.pulls) - 1) % PULL_ENTROPIES)
+            packet.granted = int(got.credit_granted)
             host.post(packet)
 
     # the run
 
-    def advance(self, until: int) -> None:
-        if until > self.clock.now:
-            self.clock.run(int(until))
-        if self.ranks is not None and not self.rules.acknowledges:
-            check_lossless(sum(link.counts[base.DROPS] + link.counts[base.TRIMMED] for link in self.links))
+    def _dropped(self) -> int:
+        return sum(link.counts[LinkCount.DROPS] + link.counts[LinkCount.TRIMMED] for link in self.links)
 
     def counters(self) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
@@ -433,23 +397,13 @@ class ReferenceSpray:
     def ended(self) -> bool:
         return are_finished(self.session, self.senders, self.receivers)
 
-    def done(self) -> bool:
-        return self.ranks is not None and self.ranks.unfinished == 0
-
     def program_status(self) -> ProgramStatus:
         assert self.ranks is not None
         return program_status(self.session, self.senders, self.receivers, self.clock.now, self.ranks.has_events())
 
-    def execution(self) -> Execution:
-        assert self.ranks is not None
-        return self.ranks.execution()
-
     def carried(self) -> Ints:
         """Ticks for which each channel has been sending, int64 [channels]."""
         now = self.clock.now
-        return np.array([link.counts[base.BUSY] - max(0, link.service_end - now) for link in self.queues], np.int64)
-
-    def trace(self) -> Trace:
-        if self._trace is None:
-            raise ValueError("the run was started without trace=True")
-        return Trace(*np.array(self._trace, np.int64).reshape(-1, 3).T.copy())
+        return np.array(
+            [link.counts[LinkCount.BUSY] - max(0, link.service_end - now) for link in self.queues], np.int64
+        )

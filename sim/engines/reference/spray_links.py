@@ -9,17 +9,16 @@ from typing import Any, Protocol
 from simpy.events import EventPriority
 
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
+from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.ranks import Message
-from flitlab.sim.engines.spray import base
+from flitlab.sim.engines.transport.spray import LinkCount
 
 CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
 ARRIVALS = 4
 """Priorities in a tick; above ARRIVALS comes the precedence of the link."""
-
-DATA, ACK, NACK, PULL, RTS = range(5)
 
 
 class SprayNetwork(Protocol):
@@ -44,12 +43,12 @@ class SprayNetwork(Protocol):
 class SprayPacket:
     """A packet of the switching mode spray.
 
-    kind: DATA ... key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
+    key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
     requested credit. marked, trimmed, last_hop: what happened to it, and echoed. route: fixed at its first switch; hop:
     channels between switches taken. expected, received, start, bits: of an acknowledgement. granted: of a pull.
     """
 
-    kind: int
+    kind: Kind
     flow: int
     size: int
     entropy: int
@@ -73,7 +72,7 @@ class SprayPacket:
     @property
     def is_data(self) -> bool:
         """Whether it is untrimmed data."""
-        return self.kind == DATA and not self.trimmed
+        return self.kind == Kind.DATA and not self.trimmed
 
 
 class SprayLink:
@@ -87,7 +86,7 @@ class SprayLink:
         self.network, self.number, self.end = network, number, end
         self.clock = network.clock
         self.delay, self.ratio = int(network.session.delay[number]), int(network.session.ratio[number])
-        self.counts = [0] * base.LINK_COUNTS
+        self.counts = [0] * len(LinkCount)
         self.serving: SprayPacket | None = None
         self.service_end = 0
         self.in_flight: deque[SprayPacket] = deque()
@@ -96,7 +95,7 @@ class SprayLink:
         """Start to send a packet."""
         self.serving = packet
         ticks = service_ticks(self.ratio, packet.size)
-        self.counts[base.BUSY] += ticks
+        self.counts[LinkCount.BUSY] += ticks
         self._leave_at(self.clock.now + ticks)
 
     def _leave_at(self, tick: int) -> None:
@@ -146,12 +145,12 @@ class SprayQueue(SprayLink):
     def fail(self) -> None:
         """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
         if self.serving is not None:
-            self.counts[base.BUSY] -= self.service_end - self.clock.now
+            self.counts[LinkCount.BUSY] -= self.service_end - self.clock.now
             self.in_flight.append(self.serving)
         for some in (self.in_flight, self.data, self.control):
             for packet in some:
                 packet.dropped = True
-            self.counts[base.DROPS] += len(some)
+            self.counts[LinkCount.DROPS] += len(some)
             some.clear()
         self.serving, self.service_end, self.works = None, self.clock.now, False
         self._update_occupancy(-self.low, -self.high)
@@ -165,13 +164,13 @@ class SprayQueue(SprayLink):
         if self.serving is not None:
             now = self.clock.now
             ends = now + int(rest_ticks(self.service_end - now, before, ratio, self.serving.size))
-            self.counts[base.BUSY] += ends - self.service_end
+            self.counts[LinkCount.BUSY] += ends - self.service_end
             self._leave_at(ends)
 
     def accept(self, packet: SprayPacket) -> None:
         """Queue a packet; trim or drop one if the queue is full; drop it if the link has failed."""
         if not self.works:
-            self.counts[base.DROPS] += 1
+            self.counts[LinkCount.DROPS] += 1
             return
         if packet.is_data:
             self._accept_data(packet)
@@ -182,9 +181,9 @@ class SprayQueue(SprayLink):
 
     def _accept_control(self, packet: SprayPacket) -> None:
         if self.high + packet.size > self.high_limit:
-            self.counts[base.DROPS] += 1
+            self.counts[LinkCount.DROPS] += 1
             return
-        self.counts[base.ACCEPTED] += 1
+        self.counts[LinkCount.ACCEPTED] += 1
         self.control.append(packet)
         self._update_occupancy(0, packet.size)
 
@@ -196,10 +195,10 @@ class SprayQueue(SprayLink):
             self.full += 1
             if heads and self.data:
                 victim = self.data.pop()
-                self.counts[base.ACCEPTED] -= 1
+                self.counts[LinkCount.ACCEPTED] -= 1
                 self._update_occupancy(-victim.size, 0)
         if victim is not packet:
-            self.counts[base.ACCEPTED] += 1
+            self.counts[LinkCount.ACCEPTED] += 1
             self.data.append(packet)
             self._update_occupancy(packet.size, 0)
         if victim is not None:
@@ -208,16 +207,16 @@ class SprayQueue(SprayLink):
     def _trim(self, victim: SprayPacket) -> None:
         rules = self.network.session.rules
         if not rules.trims:
-            self.counts[base.DROPS] += 1
+            self.counts[LinkCount.DROPS] += 1
             return
-        self.counts[base.TRIMMED] += 1
+        self.counts[LinkCount.TRIMMED] += 1
         victim.size, victim.trimmed, victim.last_hop = rules.control, True, self.is_last
         self._accept_control(victim)
 
     def _update_occupancy(self, data: int, control: int) -> None:
         self.low += data
         self.high += control
-        self.counts[base.MAX_QUEUE_BYTES] = max(self.counts[base.MAX_QUEUE_BYTES], self.low)
+        self.counts[LinkCount.MAX_QUEUE_BYTES] = max(self.counts[LinkCount.MAX_QUEUE_BYTES], self.low)
         self.network.update_queue(self.number, self.low, self.high)
 
     def has_left(self, packet: SprayPacket) -> None:
@@ -231,7 +230,7 @@ class SprayQueue(SprayLink):
         self.drawn += self.low_mark < self.low <= self.high_mark
         if marked and not packet.marked:
             packet.marked = True
-            self.counts[base.MARKED] += 1
+            self.counts[LinkCount.MARKED] += 1
 
     def serve_next(self) -> None:
         control = bool(self.control)
@@ -281,7 +280,7 @@ class SprayHost(SprayLink):
         if data_first and self._send_data():
             return
         if self.control:
-            self.counts[base.ACCEPTED] += 1
+            self.counts[LinkCount.ACCEPTED] += 1
             self.serve(self.control.popleft())
 
     def _send_data(self) -> bool:
@@ -289,7 +288,7 @@ class SprayHost(SprayLink):
         while self.waiting:
             flow = self.waiting.popleft()
             if network.may_send(flow):
-                self.counts[base.ACCEPTED] += 1
+                self.counts[LinkCount.ACCEPTED] += 1
                 self.serve(network.next_packet(flow, len(self.waiting) + 1))
                 if network.may_send(flow):
                     self.waiting.append(flow)

@@ -10,22 +10,26 @@ after the credit delay and the delay of the channel over which they return.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import input_delays, make_ports
-from flitlab.models.rules.tables import POLARIZED, PROGRESSIVE
+from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.rules.vc import is_reserved, is_reserved_for_others, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.changes import DrainingChanges
-from flitlab.sim.engines.reference.clock import CREDITS, DECISIONS, SENDING, Alarm, Allocator
+from flitlab.sim.engines.reference.clock import Allocator, Phase
+from flitlab.sim.engines.reference.faults import ReferenceFaults
+from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -47,12 +51,17 @@ class VctInputVC:
 
     index: in the numbering of ``flitlab.models.rules.ports``. sender: the upstream switch or host. queue: packets whose
     head has arrived and that are not granted; the first is the head packet. credits: free flits known to the sender.
-    returning: flits of credits in flight to it. credit: delay of credits in ticks. tail_left_at: tick at which the tail
-    of the last granted packet has left. age: age key of the head packet.
+    returning: flits of credits in flight to it. credit: delay of credits in ticks. flit_ticks: ticks of a flit on the
+    channel that ends here. tail_left_at: tick at which the tail
+    of the last granted packet has left. age: age key of the head packet. blocked_until: the tick before which it cannot
+    be granted, as its input or its only output is busy.
     """
 
-    def __init__(self, switch: "VctSwitch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int):
+    def __init__(
+        self, switch: "VctSwitch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int, ticks: int
+    ):
         self.switch = switch
+        self.flit_ticks = ticks
         self.index = index
         self.sender = sender
         self.reader = reader
@@ -62,9 +71,11 @@ class VctInputVC:
         self.queue: deque[Packet] = deque()
         self.tail_left_at = 0
         self.age = 0
+        self.blocked_until = 0
 
     def arrive(self, packet: Packet) -> None:
         """Store a packet whose head arrives."""
+        packet.location = self.switch.location
         packet.outlets = self.switch.outlets(packet)
         self.queue.append(packet)
         if len(self.queue) == 1:
@@ -75,18 +86,23 @@ class VctInputVC:
         header = self.switch.network.times.header
         return sum(packet.flits for packet in self.queue if packet.arrived + header <= now)
 
-    def leave(self, now: int) -> None:
-        """Remove the granted head packet: its credits return once its tail has left."""
+    def feeds_from(self, output: Output) -> int:
+        """Return the tick from which the head packet never starves an output: its flits are there in time."""
+        packet = self.queue[0]
+        return packet.arrived + (packet.flits - 1) * (self.flit_ticks - output.flit_ticks)
+
+    def leave(self, now: int, flit_ticks: int) -> None:
+        """Remove the head packet, granted a channel of ``flit_ticks``: its credits return once its tail has left."""
         flits = self.queue.popleft().flits
-        self.tail_left_at = self.reader.free_at = now + flits
+        self.tail_left_at = self.reader.free_at = now + flits * flit_ticks
         self.returning += flits
-        Alarm(self.switch.clock, now + flits - 1 + self.credit, CREDITS, self.restore, flits)
+        usable = now + (flits - 1) * flit_ticks + self.credit
+        self.switch.clock.call(usable, Phase.CREDITS, self.restore, flits)
         if self.queue:
             self.switch.expect(self)
 
-    def restore(self, alarm: Any) -> None:
-        """Return credits, in flits, to the sender; the alarm carries them as its value."""
-        flits = alarm.value
+    def restore(self, flits: int) -> None:
+        """Return credits to the sender."""
         self.credits += flits
         self.returning -= flits
         if self.sender.waiting:
@@ -114,7 +130,7 @@ def select_vc(vcs: Sequence[VcOrSink], flits: int, vc_score: VcScore) -> VcOrSin
 class VctHost(network.Host, Allocator):
     """Sends its oldest packet when its channel is free and an injection VC has buffer space for the whole packet."""
 
-    phase = SENDING
+    phase = Phase.SENDING
     waiting: deque[Packet]
     network: "VctNetwork"
 
@@ -128,7 +144,7 @@ class VctHost(network.Host, Allocator):
 
     def allocate(self, now: int) -> None:
         """Send the oldest packet if the channel is free and a VC has buffer space for it."""
-        if not self.waiting or self.free_at > now or self.network.changes.draining:
+        if not self.waiting or self.free_at > now or self.network.faults.draining:
             return
         flits = self.waiting[0].flits
         vc = select_vc(self.vcs, flits, _credits)
@@ -143,17 +159,20 @@ class VctSwitch(Allocator):
     """Input VCs, outputs, and the arbitration between them.
 
     outputs: network channels in channel order. ejection: by host. input_vcs: in order of index. waiting: input VCs with
-    an eligible head packet, in the order in which they are visited.
+    an eligible head packet, in the order in which they are visited. location: of its packets
+    (:class:`~flitlab.sim.engines.faults.Residents`).
     """
 
     def __init__(self, net: "VctNetwork", index: int):
         super().__init__(net.clock)
         self.network = net
         self.index = index
+        self.location = net.scenario.topology.channels + index
         self.outputs: list[Output] = []
         self.ejection: dict[int, Output] = {}
         self.input_vcs: list[VctInputVC] = []
         self.waiting: list[VctInputVC] = []
+        self.header = net.times.header
         self._expected: list[tuple[int, int, VctInputVC]] = []  # heap: age key, tick of eligibility
 
     def outlets(self, packet: Packet) -> list[tuple[Output, Sequence[VcOrSink]]]:
@@ -161,32 +180,34 @@ class VctSwitch(Allocator):
         choices = self.network.choices(packet, self.index)
         if not choices:
             return [(self.ejection[packet.destination], _SINK)]
-        reserved = self.network.reserved_vcs
-        return [
-            (
-                self.outputs[port],
-                [
-                    self.outputs[port].vcs[vc]
-                    for vc in range(first, end)
-                    if not is_reserved_for_others(reserved, first, vc)
-                ],
-            )
-            for port, first, end in choices
-        ]
+        return [(self.outputs[port], self._vcs(port, first, end)) for port, first, end in choices]
 
-    def reroute(self, alarm: Any) -> None:
-        """Re-route the packet that an alarm carries, at the start of the tick in which its header is read."""
-        if not alarm.value.dropped and self.network.reroute(alarm.value, self.index, self.clock.now - 1):
-            alarm.value.outlets = self.outlets(alarm.value)
+    def _vcs(self, port: int, first: int, end: int) -> Sequence[VctInputVC]:
+        """The VCs from ``first`` to ``end`` of a port without those that are reserved for other packets."""
+        vcs, reserved = self.outputs[port].vcs, self.network.reserved_vcs
+        if reserved == 0:
+            return vcs[first:end]
+        return [vcs[vc] for vc in range(first, end) if not is_reserved_for_others(reserved, first, vc)]
 
-    def clear(self) -> None:
-        """Forget all requests: the buffers have been emptied."""
-        self.waiting, self._expected = [], []
+    def reroute(self, packet: Packet) -> None:
+        """Re-route a packet at the start of the tick in which its header is read."""
+        if not packet.dropped and self.network.reroute(packet, self.index, self.clock.now - 1):
+            packet.outlets, vc = self.outlets(packet), packet.receiver
+            if vc.queue and vc.queue[0] is packet:  # over a faster output it may be eligible later
+                self.withdraw(vc)
+                self.expect(vc)
+
+    def withdraw(self, vc: VctInputVC) -> None:
+        """Withdraw the requests of the head packet of an input VC."""
+        self.waiting = [other for other in self.waiting if other is not vc]
+        self._expected = [entry for entry in self._expected if entry[2] is not vc]
+        heapify(self._expected)
 
     def expect(self, vc: VctInputVC) -> None:
         """Schedule the arbitration of the head packet of an input VC from the tick at which it is eligible."""
-        eligible = max(vc.queue[0].arrived + self.network.times.header, vc.tail_left_at)
-        vc.age = age_key(eligible, vc.index)
+        feeds = min(vc.feeds_from(output) for output, _ in vc.queue[0].outlets)
+        eligible = max(vc.queue[0].arrived + self.header, vc.tail_left_at, feeds)
+        vc.age, vc.blocked_until = self.network.age_key(eligible, vc.index), eligible
         heappush(self._expected, (vc.age, eligible, vc))
         self.schedule_at(eligible)
 
@@ -195,79 +216,105 @@ class VctSwitch(Allocator):
         # those that become eligible now have waited less than all that wait: appending keeps the order of age
         while self._expected and self._expected[0][1] <= now:
             self.waiting.append(heappop(self._expected)[2])
+        if not self.waiting:
+            return
         if self.network.times.oldest_first:
             self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
-        self.waiting = [vc for vc in self.waiting if not self._grant(vc, now)]
+        self.waiting = [vc for vc in self.waiting if vc.blocked_until > now or not self._grant(vc, now)]
         if self.waiting and self.network.polarized:
             self.schedule_at(now + 1)  # what an output costs changes with every grant
+
+    def _block(self, vc: VctInputVC, tick: int) -> None:
+        """Visit the head packet of an input VC again at a tick, and not before."""
+        vc.blocked_until = tick
+        self.schedule_at(tick)
 
     def _grant(self, vc: VctInputVC, now: int) -> bool:
         """Grant the head packet of an input VC if possible; return whether it is granted."""
         if vc.reader.free_at > now:
-            self.schedule_at(vc.reader.free_at)
+            self._block(vc, vc.reader.free_at)
             return False
-        packet = vc.queue[0]
-        vc_score: VcScore = self.network.vc_score_of(packet) if self.network.reserved_vcs else _credits
-        offers = {}
-        for output, vcs in [self._cheapest(packet)] if self.network.polarized else packet.outlets:
+        packet, network = vc.queue[0], self.network
+        vc_score: VcScore = network.vc_score_of(packet) if network.reserved_vcs else _credits
+        next_vc: VcOrSink | None
+        if len(packet.outlets) == 1:
+            output, vcs = packet.outlets[0]
             if output.free_at > now:
-                self.schedule_at(output.free_at)
-                continue
+                self._block(vc, output.free_at)
+                return False
             next_vc = select_vc(vcs, packet.flits, vc_score)  # without space, returning credits schedule this switch
-            if next_vc is not None:
-                offers[output] = next_vc
-        output = self._choose(vc, offers, vc_score, now) if len(packet.outlets) > 1 else next(iter(offers), None)
-        if output is None:
+        elif network.polarized:
+            output, vcs = self._cheapest(packet)
+            next_vc = self._offer(vc, output, vcs, vc_score, now)
+        else:
+            output, next_vc = self._choose(vc, vc_score, now)
+        if next_vc is None:
             return False
-        next_vc = offers[output]
         next_vc.credits -= packet.flits
-        vc.leave(now)
+        vc.leave(now, output.flit_ticks)
         if isinstance(next_vc, VctInputVC):
             self.network.enter(packet, next_vc.index % self.network.times.vcs)
             if self.network.progressive and packet.hop == 0:
                 read = now + output.delay + self.network.times.header
-                Alarm(self.clock, read, DECISIONS, next_vc.switch.reroute, packet)
+                self.clock.call(read, Phase.DECISIONS, next_vc.switch.reroute, packet)
         output.carry(self.network, packet, now, next_vc)
         return True
 
-    def _choose(self, vc: VctInputVC, offers: dict[Output, VcOrSink], vc_score: VcScore, now: int) -> Output | None:
-        """The output that the head packet of an input VC takes (see ``flitlab.models.rules.adaptive``).
+    def _offer(
+        self, vc: VctInputVC, output: Output, vcs: Sequence[VcOrSink], vc_score: VcScore, now: int
+    ) -> VcOrSink | None:
+        """The VC with the highest score, if it has space for the head packet of ``vc``; None if there is none, the
+        output is busy, or the packet would starve it.
+        """
+        free_at = max(output.free_at, vc.feeds_from(output))
+        if free_at > now:
+            self.schedule_at(free_at)
+            return None
+        return select_vc(vcs, vc.queue[0].flits, vc_score)
 
-        offers: for each free output, the VC with buffer space for the packet. vc_score: the packet's score of a VC.
-        Returns None if there is no such output, or while the packet waits for its drawn channel.
+    def _choose(self, vc: VctInputVC, vc_score: VcScore, now: int) -> tuple[Output, VcOrSink | None]:
+        """The output and VC that the head packet of an input VC takes (see ``flitlab.models.rules.adaptive``).
+
+        vc_score: the packet's score of a VC. The VC is None if no output has one with buffer space for the packet, or
+        while the packet waits for its drawn channel.
         """
         packet: Packet = vc.queue[0]
-        if not offers or self.network.polarized:
-            return next(iter(offers), None)
+        offers = {}
+        for output, vcs in packet.outlets:
+            next_vc = self._offer(vc, output, vcs, vc_score, now)
+            if next_vc is not None:
+                offers[output] = next_vc
+        if not offers:
+            return packet.outlets[0][0], None
         costs = {output: self._cost(output, vc_score(next_vc)) for output, next_vc in offers.items()}
         least, word = min(costs.values()), self.network.route_word(packet)
         outlets: dict[int, tuple[Output, Sequence[VcOrSink]]] = {
             self.outputs.index(o): (o, vcs) for o, vcs in packet.outlets
         }
         drawn, vcs = outlets[int(drawn_channel(port_set(outlets), word))]
-        since = max(vc.age >> 32, vc.reader.free_at)
-        if drawn in offers and keeps_drawn(costs[drawn], least, packet.flits):
-            return drawn
-        if drawn.free_at > now and waits_for_drawn(drawn.free_at, since, packet.flits):
+        since = max(vc.age >> 32, vc.reader.free_at, vc.feeds_from(drawn))
+        length = packet.flits * drawn.flit_ticks
+        if drawn in offers and keeps_drawn(costs[drawn], least, length):
+            return drawn, offers[drawn]
+        if drawn.free_at > now and waits_for_drawn(drawn.free_at, since, length):
             next_vc = select_vc(vcs, packet.flits, vc_score)
-            if next_vc is not None and keeps_drawn(self._cost(drawn, vc_score(next_vc)), least, packet.flits):
-                return None
-        return self.outputs[drawn_tie(port_set(self.outputs.index(o) for o in costs if costs[o] == least), word)]
+            if next_vc is not None and keeps_drawn(self._cost(drawn, vc_score(next_vc)), least, length):
+                return drawn, None
+        chosen = self.outputs[drawn_tie(port_set(self.outputs.index(o) for o in costs if costs[o] == least), word)]
+        return chosen, offers[chosen]
 
     def _cost(self, output: Output, score: int) -> int:
-        """The cost of an output to a packet; score: that of the VC that it would take."""
-        used = sum(vc.size - vc.credits for vc in output.vcs)
+        """The cost of an output to a packet, in ticks; score: that of the VC that it would take."""
+        used = sum(vc.size - vc.credits for vc in output.vcs) * output.flit_ticks
         return int(channel_cost(used, self.network.reserved_vcs > 0 and is_reserved(score)))
 
     def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[VcOrSink]]:
         """The output of least cost to a polarized packet (ties are drawn) among those that it may take."""
         outlets: list[tuple[Output, Sequence[VcOrSink]]] = packet.outlets
-        if len(outlets) == 1:
-            return outlets[0]
 
         def cost(output: Output) -> int:
             assert output.channel is not None  # an ejection channel is the only one that a packet may take
-            queued: int = sum(vc.size - vc.credits for vc in output.vcs)
+            queued: int = sum(vc.size - vc.credits for vc in output.vcs) * output.flit_ticks
             return queued + self.network.detour(packet, self.index, output.channel)
 
         costs = {self.outputs.index(output): cost(output) for output, _ in outlets}
@@ -276,41 +323,46 @@ class VctSwitch(Allocator):
         return next(outlet for outlet in outlets if outlet[0] is chosen)
 
 
-class VctChanges(DrainingChanges):
-    """The timeline of a network of virtual cut-through; network: a :class:`VctNetwork`."""
+class VctFaults(ReferenceFaults):
+    """Faults of a network of virtual cut-through; network: a :class:`VctNetwork`."""
 
-    def _fail(self, channel: int) -> None:
-        super()._fail(channel)
-        # no head waits for a drawn channel that has failed
-        self.network.outputs[channel][1].schedule_at(self.clock.now)
+    def drop(self, packets: Sequence[Packet] | np.ndarray, tick: int) -> None:
+        super().drop(packets, tick)
+        for packet in packets:
+            if packet.location < len(self.channel_up):
+                next_vc: Any = packet.receiver
+                next_vc.credits += packet.flits
+        for vc in self.network.input_vcs:
+            if any(packet.dropped for packet in vc.queue):
+                self._remove_dropped(vc, tick)
 
-    def _drop_on_link(self, packet: Packet) -> None:
-        next_vc: Any = packet.moved.value
-        next_vc.credits += packet.flits
-        super()._drop_on_link(packet)
+    def _remove_dropped(self, vc: VctInputVC, tick: int) -> None:
+        """Remove dropped packets from an input VC, and return their credits."""
+        head, switch = vc.queue[0], vc.switch
+        vc.credits += sum(packet.flits for packet in vc.queue if packet.dropped)
+        vc.queue = deque(packet for packet in vc.queue if not packet.dropped)
+        if head.dropped:
+            switch.withdraw(vc)
+            vc.tail_left_at = max(vc.tail_left_at, tick)
+            if vc.queue:
+                switch.expect(vc)
+        if vc.sender.waiting and self.switch_up[switch.index]:
+            vc.sender.schedule_at(tick)
 
-    def _drop_all(self, switch: VctSwitch) -> None:
-        for vc in switch.input_vcs:
-            while vc.queue:
-                self._drop_first(vc)
-        switch.clear()
+    def block(self, channels: Ints, tick: int) -> None:
+        super().block(channels, tick)
+        for channel in channels:  # no head waits for a drawn channel that has failed
+            self.network.outputs[channel][1].schedule_at(tick)
 
-    def _drop_waiting(self) -> None:
-        dead = {self.network.outputs[channel][0] for channel in self._free_at}
-        for switch in self.network.switches:
-            for vc in [vc for vc in switch.waiting if any(output in dead for output, _ in vc.queue[0].outlets)]:
-                switch.waiting.remove(vc)
-                self._drop_first(vc)
-                vc.tail_left_at = self.clock.now
-                if vc.sender.waiting:
-                    vc.sender.schedule_at(self.clock.now)
-                if vc.queue:
-                    switch.expect(vc)
+    def unblock(self, channels: Ints, tick: int) -> None:
+        super().unblock(channels, tick)
+        for vc in self.network.input_vcs:
+            vc.blocked_until = 0
 
-    def _drop_first(self, vc: VctInputVC) -> None:
-        packet = vc.queue.popleft()
-        vc.credits += packet.flits
-        self.network.drop(packet)
+    def blocked_packets(self, tick: int) -> Sequence[Packet]:
+        dead = {self.network.outputs[channel][0] for channel in np.flatnonzero(~self.channel_up)}
+        heads = [vc.queue[0] for switch in self.network.switches for vc in switch.waiting]
+        return [packet for packet in heads if any(output in dead for output, _ in packet.outlets)]
 
 
 class VctNetwork(Network[Vct]):
@@ -319,28 +371,36 @@ class VctNetwork(Network[Vct]):
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.polarized = self.routes.form == POLARIZED
-        self.progressive = self.routes.rule == PROGRESSIVE
+        self.age_key = machine_code(age_key, 0, 0)
+        self.polarized = self.routes.form == RouteForm.POLARIZED
+        self.progressive = self.routes.rule == Selection.PROGRESSIVE
         self.input_vcs: list[VctInputVC] = []
 
         self.switches = switches = [VctSwitch(self, v) for v in range(topology.switches)]
         self.hosts = hosts = [VctHost(self, h) for h in range(topology.hosts)]
         for channel, (tail, extra) in enumerate(zip(topology.src, topology.delay.tolist(), strict=True)):
-            switches[tail].outputs.append(Output(times.switch + times.link + extra, channel))
+            ticks = self.flit_ticks[channel]
+            output = Output(times.switch + times.link + extra + ticks - 1, channel, flit_ticks=ticks)
+            switches[tail].outputs.append(output)
         for host, place in enumerate(topology.host_switch):
-            switches[place].ejection[host] = Output(self.ejection(host))
+            switches[place].ejection[host] = Output(self.ejection(host), flit_ticks=self.host_flit_ticks)
 
         numbering = make_ports(topology)
         credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
+        self.buffer_flits = input_delays(numbering, *np.split(times.buffers_of(topology), [topology.channels])).tolist()
         for channel, (tail, head) in enumerate(zip(topology.src, topology.dst, strict=True)):
             output = switches[tail].outputs[channel - topology.out_start[tail]]
             port = numbering.out_input[numbering.out_base[tail] + channel - topology.out_start[tail]]
-            output.vcs = self._input_port(switches[head], int(port), switches[tail], int(credit[port]))
+            output.vcs = self._input_port(
+                switches[head], int(port), switches[tail], int(credit[port]), output.flit_ticks
+            )
         for host, place in enumerate(topology.host_switch):
             port = numbering.inject[host]
-            hosts[host].vcs = self._input_port(switches[place], int(port), hosts[host], int(credit[port]))
+            hosts[host].vcs = self._input_port(
+                switches[place], int(port), hosts[host], int(credit[port]), self.host_flit_ticks
+            )
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
-        self.changes = VctChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
+        self.faults = VctFaults(self)
         self.start(hosts)
 
     def vc_score_of(self, packet: Packet) -> VcScore:
@@ -352,14 +412,16 @@ class VctNetwork(Network[Vct]):
         output, switch = self.outputs[channel]
         waiting = sum(vc.read(now) for vc in switch.input_vcs if vc.queue and vc.queue[0].outlets[0][0] is output)
         in_flight: int = sum(vc.size - vc.credits for vc in output.vcs)
-        return waiting + in_flight
+        return (waiting + in_flight) * output.flit_ticks
 
-    def _input_port(self, switch: VctSwitch, port: int, sender: Allocator, credit: int) -> list[VctInputVC]:
-        """The VCs of an input port, with the credit delay in ticks."""
+    def _input_port(
+        self, switch: VctSwitch, port: int, sender: Allocator, credit: int, flit_ticks: int
+    ) -> list[VctInputVC]:
+        """The VCs of an input port, with the credit delay and the flit time of its channel in ticks."""
         times, reader = self.times, Reader()
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
-            vcs.append(VctInputVC(switch, index, sender, reader, times.buffer_flits, credit))
+            vcs.append(VctInputVC(switch, index, sender, reader, self.buffer_flits[port], credit, flit_ticks))
             if not times.shared_input:
                 reader = Reader()
         switch.input_vcs += vcs

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wormhole: credits in flits; a packet holds a VC of the next buffer, and every flit requests the crossbar.
 
-Per tick and switch, both steps on the state at the start of the tick:
+Per tick and switch, both allocations on the state at the start of the tick; with a ``speedup`` s, in each of floor(s (t
++ 1)) - floor(s t) steps of tick t, on the state that the step before it left:
 
 1. *VC allocation.* An input VC whose head packet holds no output VC requests all free VCs that the packet may take,
    regardless of credits. Output VCs offer themselves to input VCs, which accept (``islip``). Under adaptive routing,
@@ -10,12 +11,16 @@ Per tick and switch, both steps on the state at the start of the tick:
    (ties:
    the lowest). An escape VC is used last, and the others then need credits for the whole packet.
 2. *Switch allocation.* An input VC requests the output of its head packet's VC if its front flit has arrived, may be
-   switched, and the VC has a credit. Outputs offer themselves to inputs, which accept, likewise; an input that sends
-   then chooses among its VCs that request that output.
+   switched, the VC has a credit, and the output has sent its last flit. Outputs offer themselves to inputs, which
+   accept, likewise; an input that sends then chooses among its VCs that request that output.
 
-A head requests from T = max(its arrival, the tick after the grant of the tail before it). It is switched from T +
-header on, and not in the tick in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
-granted, for the next tick.
+A head requests from T = max(its arrival, the step after the grant of the tail before it). It is switched from T +
+header on, and not in the step in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
+granted, for the next step.
+
+A granted flit joins the queue of its output, which sends one flit a tick, from max(grant + switch, the tick after the
+flit before it) on. With ``output_flits`` n an output takes no flit that would find n in its queue. The credits of an
+input's step are one message, and an input sends one message a tick.
 
 A failed link drops every packet that has flits on it or holds a VC of it; a failed switch drops those with flits in it.
 At the start of that tick all flits of a dropped packet vanish, the rest of it is not sent, its VCs are free, and
@@ -25,18 +30,21 @@ VC in the same tick.
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import input_delays, make_ports
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.changes import DrainingChanges
-from flitlab.sim.engines.reference.clock import ARRIVALS, CREDITS, SENDING, Alarm, Allocator
+from flitlab.sim.engines.reference.clock import Allocator, Phase
+from flitlab.sim.engines.reference.faults import ReferenceFaults
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -73,22 +81,39 @@ class RoundRobin:
 class WormholeChannel:
     """An output of a switch, or the injection channel of a host.
 
-    index: of the output in its switch. delay: ticks from the grant of a flit to its arrival. number: of a network
-    channel, else None. vcs: its output VCs. arbiter: among the inputs that request it. works: whether it is up.
+    index: of the output in its switch. switch: ticks from the grant of a flit until it can be sent; delay: until it
+    arrives, if it need not wait. flit_ticks: ticks of a flit. number: of a network channel, else None. vcs: its output
+    VCs. arbiter: among the inputs that request it. free_at: tick from which it takes a flit. works: whether it is up.
+    queue_end: tick after that in which the last granted flit is sent.
     """
 
-    def __init__(self, index: int, delay: int, number: int | None = None):
+    def __init__(self, index: int, switch: int, delay: int, flit_ticks: int, number: int | None = None):
+        self.flit_ticks = flit_ticks
+        self.free_at = 0
         self.index = index
+        self.switch = switch
         self.delay = delay
+        self.queue_end = 0
         self.number = number
         self.vcs: list[OutputVC] = []
         self.arbiter = RoundRobin()
         self.works = True
 
+    def queued(self, now: int) -> int:
+        """Flits that one granted at tick ``now`` finds in the queue."""
+        return max(self.queue_end - now - self.switch, 0)
+
+    def arrival(self, now: int) -> int:
+        """Append a flit, granted at tick ``now``, to the queue; the tick of its arrival."""
+        wait = self.queued(now)
+        self.queue_end = now + self.switch + wait + 1
+        return now + self.delay + wait
+
     @property
     def committed(self) -> int:
-        """Flits of credit in use, plus unsent flits of packets that hold its VCs."""
-        return sum(vc.unsent + vc.input_vc.size - vc.credits for vc in self.vcs if vc.input_vc is not None)
+        """Flits of credit in use, plus unsent flits of packets that hold its VCs, in ticks."""
+        flits = sum(vc.unsent + vc.input_vc.size - vc.credits for vc in self.vcs if vc.input_vc is not None)
+        return flits * self.flit_ticks
 
 
 class OutputVC:
@@ -100,7 +125,12 @@ class OutputVC:
     """
 
     def __init__(
-        self, sender: Allocator, channel: WormholeChannel, index: int, input_vc: "WormholeInputVC | None", credits: int
+        self,
+        sender: "WormholeSwitch | WormholeHost",
+        channel: WormholeChannel,
+        index: int,
+        input_vc: "WormholeInputVC | None",
+        credits: int,
     ):
         self.sender = sender
         self.channel = channel
@@ -133,18 +163,20 @@ class OutputVC:
 
     def send(self, flit: Flit, now: int) -> None:
         """Send a flit to the downstream buffer or host."""
-        arrival, packet = now + self.channel.delay, flit.packet
+        arrival, packet = self.channel.arrival(now), flit.packet
+        if self.channel.flit_ticks > 1:
+            self.channel.free_at = now + self.channel.flit_ticks
         self.unsent -= 1
         if self.input_vc is None:
             if flit.is_tail:
-                packet.moved.set(arrival, ARRIVALS, None)
+                self.sender.network.move(packet, arrival, None)
             return
         self.credits -= 1
         self.in_flight.append(flit)
         if flit.is_head:
-            packet.moved.set(arrival, ARRIVALS, self.input_vc)
+            self.sender.network.move(packet, arrival, self.input_vc)
         else:
-            Alarm(self.input_vc.switch.clock, arrival, ARRIVALS, self.input_vc.follow, flit)
+            self.sender.clock.call(arrival, Phase.ARRIVALS, self.input_vc.follow, flit)
 
 
 class CrossbarInput:
@@ -159,25 +191,44 @@ class CrossbarInput:
         self.vc_arbiter = RoundRobin()
 
 
+class CreditPort:
+    """The credits that an input port returns, in one message per step; it sends one message a tick.
+
+    delay: ticks from the sending of a message until the sender may use its credits.
+    """
+
+    def __init__(self, delay: int) -> None:
+        self.delay = delay
+        self.sent = self.step = -1
+
+    def arrival(self, now: int, step: int) -> int:
+        """The tick at which the credit of a flit that is granted in a step arrives."""
+        if step != self.step:
+            self.step, self.sent = step, max(now, self.sent + 1)
+        return self.sent + self.delay
+
+
 class WormholeInputVC:
     """The buffer of a virtual channel of an input port.
 
     index: in its switch. crossbar_input: the input of the crossbar that reads it. flits: those that have arrived and
-    not left. front_since: tick from which the head packet may request a VC. outlets: the VCs that it may take. outlet:
-    the VC that it holds. arbiter: among the output VCs that offer themselves. credit: ticks from the grant of a flit
-    until the sender may use its credit.
+    not left. front_step, front_since: step and tick from which the head packet may request a VC. outlets: the VCs that
+    it may take. outlet: the VC that it holds. arbiter: among the output VCs that offer themselves. credits: of its
+    port.
     """
 
     upstream: OutputVC
 
-    def __init__(self, switch: "WormholeSwitch", index: int, crossbar_input: CrossbarInput, size: int, credit: int):
+    def __init__(
+        self, switch: "WormholeSwitch", index: int, crossbar_input: CrossbarInput, size: int, credits: CreditPort
+    ):
         self.switch = switch
-        self.credit = credit
+        self.credits = credits
         self.index = index
         self.crossbar_input = crossbar_input
         self.size = size
         self.flits: deque[Flit] = deque()
-        self.front_since = 0
+        self.front_step = self.front_since = 0
         self.outlets: list[OutputVC] = []
         self.outlet: OutputVC | None = None
         self.arbiter = RoundRobin()
@@ -186,10 +237,10 @@ class WormholeInputVC:
         """Store the head flit of a packet."""
         self._put(Flit(packet, 0))
 
-    def follow(self, alarm: Any) -> None:
-        """Store a body or tail flit, which the alarm carries as its value, unless its packet was dropped."""
-        if not alarm.value.packet.dropped:
-            self._put(alarm.value)
+    def follow(self, flit: Flit) -> None:
+        """Store a body or tail flit, unless its packet was dropped."""
+        if not flit.packet.dropped:
+            self._put(flit)
 
     def _put(self, flit: Flit) -> None:
         now = self.switch.clock.now
@@ -197,31 +248,35 @@ class WormholeInputVC:
         self.upstream.in_flight.popleft()
         self.flits.append(flit)
         if len(self.flits) == 1 and flit.is_head:
-            self._update_front(now)
+            self._update_front(self.switch.network.times.first_step(now))
         self.switch.schedule_at(now)
 
-    def _update_front(self, since: int) -> None:
-        """A head came to the front; it may ask from ``front_since`` on."""
-        self.front_since = since
+    def _update_front(self, step: int) -> None:
+        """A head came to the front; it may ask from a step on."""
+        self.front_step, self.front_since = step, self.switch.network.times.tick_of(step)
         self.outlets = self.switch.outlets(self.flits[0].packet)
 
-    def requests_vc(self, now: int) -> bool:
-        """Whether there is a packet at the front that has no VC yet and may ask for one at tick ``now``."""
-        return self.outlet is None and bool(self.flits) and self.front_since <= now
+    def requests_vc(self, step: int) -> bool:
+        """Whether there is a packet at the front that has no VC yet and may ask for one in a step."""
+        return self.outlet is None and bool(self.flits) and self.front_step <= step
 
     def requests_output(self, now: int) -> bool:
-        """Whether the front flit can be sent at tick ``now``: its packet has a VC, and that has a credit."""
-        if self.outlet is None or not self.flits or self.outlet.credits == 0:
+        """Whether the front flit can be sent at tick ``now``: its packet has a VC of a free output, and a credit."""
+        if self.outlet is None or not self.flits or self.outlet.credits == 0 or self.outlet.channel.free_at > now:
+            return False
+        most = self.switch.network.times.output_flits
+        if most is not None and self.outlet.channel.queued(now) >= most:
             return False
         return not self.flits[0].is_head or now >= self.front_since + self.switch.network.times.header
 
-    def leave(self, now: int) -> None:
-        """Send the front flit, which is granted at tick ``now``; a tail releases its VC."""
+    def leave(self, now: int, step: int) -> None:
+        """Send the front flit, which is granted in a step of tick ``now``; a tail releases its VC."""
         net, outlet = self.switch.network, self.outlet
         assert outlet is not None
         flit = self.flits.popleft()
         channel = outlet.channel.number
-        Alarm(self.switch.clock, now + self.credit, CREDITS, self.restore)
+        returned = self.credits.arrival(now, step)
+        self.switch.clock.call(returned, Phase.CREDITS, self.restore, returned)
         if flit.is_head:
             net.ledger.grant(channel, 1)
             if channel is not None:
@@ -229,34 +284,36 @@ class WormholeInputVC:
                 net.enter(flit.packet, outlet.index % net.times.vcs)
         else:
             net.ledger.carry(channel, 1)
+        net.ledger.cross(channel, flit.packet.destination, 1, int(flit.is_head))
         outlet.send(flit, now)
         if flit.is_tail:
             outlet.release()
             if self.flits:
-                self._update_front(now + 1)
+                self._update_front(step + 1)
 
-    def drop(self, packets: set[Packet], now: int) -> None:
-        """Drop the flits of packets, stored and in flight, and return their credits."""
+    def remove_dropped(self, now: int) -> None:
+        """Remove the flits of dropped packets, stored and in flight, and return their credits."""
         arrived, in_flight = self.flits, self.upstream.in_flight
-        self.flits = deque(flit for flit in arrived if flit.packet not in packets)
-        self.upstream.in_flight = deque(flit for flit in in_flight if flit.packet not in packets)
+        self.flits = deque(flit for flit in arrived if not flit.packet.dropped)
+        self.upstream.in_flight = deque(flit for flit in in_flight if not flit.packet.dropped)
         self.upstream.credits += len(arrived) + len(in_flight) - len(self.flits) - len(self.upstream.in_flight)
         if self.flits and self.flits[0] is not arrived[0]:
             self._update_front(now)
 
-    def restore(self, _: Any) -> None:
+    def restore(self, now: int) -> None:
         """Return a credit to the sender."""
         self.upstream.credits += 1
-        self.upstream.sender.schedule_at(self.switch.clock.now)
+        self.upstream.sender.schedule_at(now)
 
 
 class WormholeHost(network.Host, Allocator):
-    """Sends its packets one after another, a flit per tick, each on the next injection VC in round robin with credits.
+    """Sends its packets one after another, a flit whenever its channel is free, each on the next injection VC in round
+    robin with credits.
 
     ``flit`` is the next flit to send, of the packet ``flit.packet``.
     """
 
-    phase = SENDING
+    phase = Phase.SENDING
     waiting: deque[Packet]
     network: "WormholeNetwork"
 
@@ -273,8 +330,11 @@ class WormholeHost(network.Host, Allocator):
 
     def allocate(self, now: int) -> None:
         """Send the next flit if an injection VC has a credit."""
+        if self.free_at > now:
+            self.schedule_at(self.free_at)
+            return
         if self.flit is None:
-            if not self.waiting or self.network.changes.draining:
+            if not self.waiting or self.network.faults.draining:
                 return
             if any(vc.credits for vc in self.vcs):
                 self.arbiter.last_served = self.arbiter.select(i for i, vc in enumerate(self.vcs) if vc.credits)
@@ -283,7 +343,7 @@ class WormholeHost(network.Host, Allocator):
         elif self.outlet.credits:
             self._send(self.flit, now)
         if self.flit is not None or self.waiting:
-            self.schedule_at(now + 1)
+            self.schedule_at(max(now + 1, self.free_at))
 
     def start(self, now: int) -> None:
         """Send the head of the oldest packet."""
@@ -291,8 +351,10 @@ class WormholeHost(network.Host, Allocator):
 
     def _send(self, flit: Flit, now: int) -> None:
         self.outlet.send(flit, now)
+        self.free_at = now + self.outlet.channel.flit_ticks
+        self.network.ledger.enter(self.index, 1, int(flit.is_head))
         if flit.is_tail:
-            self.network.tail_leaves(flit.packet, now + 1)
+            self.network.tail_leaves(flit.packet, self.free_at)
         self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
 
 
@@ -352,18 +414,20 @@ class WormholeSwitch(Allocator):
         return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
-        """Allocate VCs to packets, and match inputs with outputs; both use the state at the start of the tick."""
-        allocated = self._allocate_vcs(now)
-        if self.network.times.header > 0:
-            self._allocate_switch(now)
-        for vc, outlet in allocated.items():
-            vc.outlet = outlet
-        if self.network.times.header == 0:  # a head can be switched in the tick in which it gets its VC
-            self._allocate_switch(now)
+        """Allocate VCs to packets, and match inputs with outputs; both use the state at the start of the step."""
+        times = self.network.times
+        for step in range(times.first_step(now), times.first_step(now + 1)):
+            allocated = self._allocate_vcs(step)
+            if times.header > 0:
+                self._allocate_switch(now, step)
+            for vc, outlet in allocated.items():
+                vc.outlet = outlet
+            if times.header == 0:  # a head can be switched in the step in which it gets its VC
+                self._allocate_switch(now, step)
         if any(vc.flits for vc in self.input_vcs):
             self.schedule_at(now + 1)
 
-    def _allocate_switch(self, now: int) -> None:
+    def _allocate_switch(self, now: int, step: int) -> None:
         requesters: dict[CrossbarInput, dict[WormholeChannel, dict[int, WormholeInputVC]]] = defaultdict(
             lambda: defaultdict(dict)
         )
@@ -375,18 +439,18 @@ class WormholeSwitch(Allocator):
         for entry, channel in islip(requests, self.network.times.iterations).items():
             vcs = requesters[entry][channel]
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
-            vcs[index].leave(now)
+            vcs[index].leave(now, step)
 
-    def _allocate_vcs(self, now: int) -> dict[WormholeInputVC, OutputVC]:
-        requesters = [vc for vc in self.input_vcs if vc.requests_vc(now)]
-        if self.network.routes.rule != ADAPTIVE:
+    def _allocate_vcs(self, step: int) -> dict[WormholeInputVC, OutputVC]:
+        requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
+        if self.network.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
             allocated = islip(requests, self.network.times.iterations)
             for vc, outlet in allocated.items():
                 outlet.allocate_to(vc)
             return allocated
         allocated = {}
-        for vc in sorted(requesters, key=lambda vc: (vc.front_since, vc.index)):
+        for vc in sorted(requesters, key=lambda vc: (vc.front_step, vc.index)):
             choice = self._choose(vc.outlets, vc.flits[0].packet)
             if choice is not None:
                 allocated[vc] = choice
@@ -414,48 +478,49 @@ class WormholeSwitch(Allocator):
         }
         least, word = min(cost.values()), net.route_word(packet)
         drawn = int(drawn_channel(port_set(allowed), word))
-        if drawn in offers and keeps_drawn(cost[drawn], least, packet.flits):
+        length = packet.flits * self.outputs[drawn].flit_ticks
+        if drawn in offers and keeps_drawn(cost[drawn], least, length):
             return offers[drawn]
         return offers[int(drawn_tie(port_set(index for index in cost if cost[index] == least), word))]
 
 
-class WormholeChanges(DrainingChanges):
-    """The timeline of a network of wormhole switches; network: a :class:`WormholeNetwork`."""
+class WormholeFaults(ReferenceFaults):
+    """Faults of a network of wormhole switches; network: a :class:`WormholeNetwork`."""
 
-    def _fail(self, channel: int) -> None:
-        output, _ = self.network.outputs[channel]
-        output.works = False
-        on_it = {flit.packet for vc in output.vcs for flit in vc.in_flight}
-        self._drop_packets(on_it | {vc.packet for vc in output.vcs if vc.packet is not None})
+    def locations(self) -> list[tuple[Packet, int]]:
+        """Packets with a flit on a channel, or a VC of it, and packets with a flit in a switch."""
+        locations = []
+        for channel, (output, _) in enumerate(self.network.outputs):
+            locations += [(flit.packet, channel) for vc in output.vcs for flit in vc.in_flight]
+            locations += [(vc.packet, channel) for vc in output.vcs if vc.packet is not None]
+        for location, switch in enumerate(self.network.switches, len(self.channel_up)):
+            locations += [(flit.packet, location) for vc in switch.input_vcs for flit in vc.flits]
+        return locations
 
-    def _restore(self, channel: int) -> None:
-        self.network.outputs[channel][0].works = True
-
-    def _drop_all(self, switch: WormholeSwitch) -> None:
-        self._drop_packets({flit.packet for vc in switch.input_vcs for flit in vc.flits})
-
-    def _drop_waiting(self) -> None:
-        since = self.clock.now - 1
-        requesters = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.requests_vc(since)]
-        self._drop_packets(
-            {vc.flits[0].packet for vc in requesters if not all(outlet.channel.works for outlet in vc.outlets)}
-        )
-
-    def _drop_packets(self, packets: set[Packet]) -> None:
+    def drop(self, packets: Sequence[Packet] | np.ndarray, tick: int) -> None:
         """Drop packets with all their flits, and free their VCs and credits."""
-        if not packets:
-            return
+        super().drop(packets, tick)
         for switch in self.network.switches:
             for outlet in (outlet for output in switch.outputs for outlet in output.vcs):
-                if outlet.packet in packets:
+                if outlet.packet is not None and outlet.packet.dropped:
                     outlet.release()
             for vc in switch.input_vcs:
-                vc.drop(packets, self.clock.now)
+                vc.remove_dropped(tick)
         for host in self.network.hosts:
-            if host.flit is not None and host.flit.packet in packets:
+            if host.flit is not None and host.flit.packet.dropped:
                 host.flit = None
-        for packet in packets:
-            self.network.drop(packet)
+
+    def block(self, channels: Ints, tick: int) -> None:
+        for channel in channels:
+            self.network.outputs[channel][0].works = False
+
+    def unblock(self, channels: Ints, tick: int) -> None:
+        for channel in channels:
+            self.network.outputs[channel][0].works = True
+
+    def blocked_packets(self, tick: int) -> Sequence[Packet]:
+        vcs = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.requests_vc(tick - 1)]
+        return [vc.flits[0].packet for vc in vcs if not all(outlet.channel.works for outlet in vc.outlets)]
 
 
 class WormholeNetwork(Network[Wormhole]):
@@ -467,52 +532,58 @@ class WormholeNetwork(Network[Wormhole]):
         self.switches = [WormholeSwitch(self, v) for v in range(topology.switches)]
         numbering = make_ports(topology)
         credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
+        sizes = input_delays(numbering, *np.split(times.buffers_of(topology), [topology.channels]))
         inputs = [
-            self._input_port(self.switches[v], port - int(numbering.in_base[v]), int(credit[port]))
+            self._input_port(self.switches[v], port - int(numbering.in_base[v]), int(sizes[port]), int(credit[port]))
             for port, v in enumerate(numbering.in_switch)
         ]
         ends = zip(topology.src, topology.delay.tolist(), strict=True)
         for channel, (tail, extra) in enumerate(ends):
             switch = self.switches[tail]
-            output = WormholeChannel(len(switch.outputs), times.switch + times.link + extra, channel)
+            ticks = self.flit_ticks[channel]
+            delay = times.switch + times.link + extra + ticks - 1
+            output = WormholeChannel(len(switch.outputs), times.switch, delay, ticks, channel)
             switch.outputs.append(output)
             port = numbering.out_base[tail] + output.index
             self._output_vcs(switch, output, inputs[numbering.out_input[port]])
         hosts = [WormholeHost(self, h) for h in range(topology.hosts)]
         for host, switch_index in zip(hosts, topology.host_switch, strict=True):
             switch = self.switches[switch_index]
-            output = WormholeChannel(len(switch.outputs), self.ejection(host.index))
+            output = WormholeChannel(len(switch.outputs), times.switch, self.ejection(host.index), self.host_flit_ticks)
             switch.outputs.append(output)
             switch.ejection[host.index] = output
             self._output_vcs(switch, output, [None] * times.vcs)
-            injection = WormholeChannel(0, self.injection(host.index))
+            injection = WormholeChannel(0, 0, self.injection(host.index), self.host_flit_ticks)
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
-        self.changes = WormholeChanges(self, times.policy_changes(scenario.timeline, scenario.routes))
+        self.faults = WormholeFaults(self)
         self.start(hosts)
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self.outputs[channel]
         waiting = sum(len(vc.flits) for vc in switch.input_vcs if vc.flits and vc.outlets[0].channel is output)
-        return waiting + sum(self.times.buffer_flits - vc.credits for vc in output.vcs)
+        waiting += sum(vc.input_vc.size - vc.credits for vc in output.vcs if vc.input_vc is not None)
+        return waiting * output.flit_ticks
 
-    def _input_port(self, switch: WormholeSwitch, port: int, credit: int) -> list[WormholeInputVC]:
-        """The VCs of an input port, with the credit delay in ticks."""
-        times, crossbar_input = self.times, CrossbarInput(port)
+    def _input_port(self, switch: WormholeSwitch, port: int, size: int, credit: int) -> list[WormholeInputVC]:
+        """The VCs of an input port; size: flits of the buffer of each; credit: credit delay in ticks."""
+        times, crossbar_input, credits = self.times, CrossbarInput(port), CreditPort(credit)
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
             if not times.shared_input:
                 crossbar_input = CrossbarInput(index)
-            vcs.append(WormholeInputVC(switch, index, crossbar_input, times.buffer_flits, credit))
+            vcs.append(WormholeInputVC(switch, index, crossbar_input, size, credits))
         switch.input_vcs += vcs
         return vcs
 
-    def _output_vcs(self, sender: Allocator, channel: WormholeChannel, ends: Sequence[WormholeInputVC | None]) -> None:
+    def _output_vcs(
+        self, sender: WormholeSwitch | WormholeHost, channel: WormholeChannel, ends: Sequence[WormholeInputVC | None]
+    ) -> None:
         """Create the VCs of a channel, one for each downstream buffer."""
         for i, end in enumerate(ends):
-            credits = UNLIMITED_CREDITS if end is None else self.times.buffer_flits
+            credits = UNLIMITED_CREDITS if end is None else end.size
             channel.vcs.append(OutputVC(sender, channel, channel.index * self.times.vcs + i, end, credits))
 
     def deadlocked(self) -> bool:
@@ -530,7 +601,7 @@ class WormholeNetwork(Network[Wormhole]):
         def comes_free(outlet: OutputVC) -> bool:
             if outlet.holder is not None:
                 return outlet.holder not in blocked
-            return self.routes.rule != ADAPTIVE or drains(outlet.input_vc)
+            return self.routes.rule != Selection.ADAPTIVE or drains(outlet.input_vc)
 
         def moves(vc: WormholeInputVC) -> bool:
             return drains(vc.outlet.input_vc) if vc.outlet else any(comes_free(outlet) for outlet in vc.outlets)

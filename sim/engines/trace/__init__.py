@@ -5,7 +5,7 @@ from typing import Any
 
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.start import packet_watch
-from flitlab.sim.engines.trace.base import PacketHistory, PacketWatch, follow
+from flitlab.sim.engines.trace.base import PacketHistory, PacketWatch, follow, reject_speeds
 
 
 def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> PacketWatch:
@@ -30,12 +30,14 @@ def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity
     Raises
     ------
     ValueError
-        For a switching mode whose packets cannot be followed, and for a timeline, which may drop packets.
+        For a switching mode whose packets cannot be followed, for a timeline, which may drop packets, and for
+        channels of different speed.
     KeyError
         For another engine.
     """
     if scenario.timeline is not None:
         raise ValueError("timeline: single packets are followed only in networks that stay as they are")
+    reject_speeds(scenario)
     seen: PacketWatch = packet_watch(engine, scenario.switching)(scenario, load, seed, identity)
     return seen
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.start import packet_watch
-from flitlab.sim.engines.trace.base import PacketHistory, Recorder
+from flitlab.sim.engines.trace.base import PacketHistory, Recorder, reject_speeds
 from flitlab.sim.engines.trace.reference import ReferenceWatch, watched_run
 
 
@@ -13,8 +13,9 @@ def record_all_packets(scenario: Scenario[Any], load: float, seed: int, ticks: i
     """Return the history of every packet created before tick ``ticks``, up to that tick, in the reference engine.
 
     Sorted by creation, then by id. Raises ``ValueError`` for a switching mode whose packets cannot be followed
-    (datagram), and for a load that hosts cannot create.
+    (datagram), for channels of different speed, and for a load that hosts cannot create.
     """
+    reject_speeds(scenario)
     kind: Any = packet_watch("reference", scenario.switching)
     run, ledger = watched_run(kind.network, scenario, load, seed)
     lives: dict[int, PacketHistory] = {}

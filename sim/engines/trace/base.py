@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.packets import destination, length, make_packets
@@ -11,7 +11,7 @@ from flitlab.models.rules.ports import make_ports
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.topology.flit_times import flit_times
 from flitlab.models.topology.names import host_names
 
 FOLLOWED_TICKS = 100_000
@@ -128,6 +128,12 @@ class ClosedForm(NamedTuple):
     flits: int
 
 
+def reject_speeds(scenario: Scenario[Any]) -> None:
+    """Raise ``ValueError`` for channels of different speed, over which single packets are not followed."""
+    if not flit_times(scenario.topology).all_one:
+        raise ValueError("topology.capacity: single packets are followed only where all channels are equally fast")
+
+
 def zero_load(life: PacketHistory, scenario: Scenario[Buffered]) -> ClosedForm:
     """Return the zero-load latency of a delivered packet by cause; links: their extra delays included."""
     model, through = scenario.switching, len(life.visits)
@@ -241,7 +247,7 @@ class Recorder:
         """Record a grant; what was not observed before it happened in the tick of the grant."""
         visit.granted = now
         visit.eligible = now if visit.eligible is None else visit.eligible
-        if not isinstance(self._scenario.switching, Wormhole):
+        if not self._scenario.switching.grants_flits:
             visit.tail = now + self.life.flits - 1
         elif visit.allocated is None:
             visit.allocated = now

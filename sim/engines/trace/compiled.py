@@ -8,14 +8,14 @@ import numpy as np
 
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
-from flitlab.sim.engines.base import DELIVERED_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled import deflection
 from flitlab.sim.engines.compiled import vct as vct_kernel
 from flitlab.sim.engines.compiled import wormhole as wormhole_kernel
 from flitlab.sim.engines.compiled.calendar_queue import events_at
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.wormhole import state as wormhole
+from flitlab.sim.engines.compiled.wormhole import layout as wormhole
 from flitlab.sim.engines.trace.base import PacketState
 
 
@@ -69,7 +69,7 @@ class CompiledWatch(CompiledRun):
 
     def _delivered(self) -> bool:
         first, counters = self._logged, self._state.counters
-        self._logged = int(counters.scalars[DELIVERED_PACKETS])
+        self._logged = int(counters.scalars[Scalar.DELIVERED_PACKETS])
         return bool((counters.log[first : self._logged, 0] == self.identity).any())
 
     def field(self, name: str) -> np.uint32:
@@ -78,7 +78,7 @@ class CompiledWatch(CompiledRun):
         return value
 
     def listed(self, first: int) -> Iterator[int]:
-        """The records of a linked list of packets; first: NOBODY for an empty list."""
+        """The records of a linked list of packets; first: NONE for an empty list."""
         while first != NONE:
             yield int(first)
             first = self._state.pool.packet[first]["next"]

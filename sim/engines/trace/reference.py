@@ -77,11 +77,11 @@ class ReferenceWatch:
         packet = self.ledger.known.get(self.identity)
         if packet is None or packet.sent < 0:
             return None
-        moving = packet.moved.triggered
-        if moving and packet.moved.value is not None and len(self.trail) <= packet.hop:
-            self.trail.append(packet.moved.value)
+        moving = packet.in_flight
+        if moving and packet.receiver is not None and len(self.trail) <= packet.hop:
+            self.trail.append(packet.receiver)
         return self.state_of(packet, moving, PacketState(
-            packet.hop, -1, packet.arrived == now, None, moving and packet.moved.value is None,
+            packet.hop, -1, packet.arrived == now, None, moving and packet.receiver is None,
             self.identity in self.ledger.done, deflections=packet.deflections,
         ))  # fmt: skip
 
@@ -112,7 +112,7 @@ class WormholeWatch(ReferenceWatch):
 
     def state_of(self, packet: Packet, moving: bool, sight: PacketState) -> PacketState:
         vc, head = self.trail[-1], Flit(packet, 0)
-        in_flight = moving and packet.moved.value is vc
+        in_flight = moving and packet.receiver is vc
         ejecting = not in_flight and head not in vc.flits
         at_front = bool(vc.flits) and vc.flits[0] == head
         left = self.trail if ejecting else self.trail[:-1]

@@ -14,12 +14,11 @@ from pydantic import BaseModel, ConfigDict
 
 from flitlab.models.closest_match import closest_match
 from flitlab.models.hashing import content_hash
-from flitlab.sim.config.check import validated
-from flitlab.sim.config.document import ConfigDocument
-from flitlab.sim.config.errors import ConfigError, Diagnostic
-from flitlab.sim.config.load import load_file, read_text
+from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
 from flitlab.sim.config.overrides import apply_quick
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
+from flitlab.sim.config.text import ConfigDocument, load_file, read_text
+from flitlab.sim.config.validation import validated
 
 USUAL_FOLDER = Path("configs/paper")
 """Folder of the rows, below the current folder or the installation."""
@@ -88,14 +87,14 @@ def read_row(file: Path, full: bool, name: str = "") -> RowFile:
 
 
 def _row(file: Path, full: bool, name: str) -> RowFile:
-    errors: list[Diagnostic] = []
-    root = load_file(file, errors)
-    root = root if full else apply_quick(root, errors)
+    diagnostics = Diagnostics()
+    root = load_file(file, diagnostics)
+    root = root if full else apply_quick(root, diagnostics)
     configuration = root.plain()
     keys = {key: configuration[key] for key in _RowSection.model_fields if key in configuration}
-    section = validated(_RowSection, ConfigDocument(root, errors), (), keys)
-    if errors or section is None:
-        raise ConfigError(errors)
+    section = validated(_RowSection, ConfigDocument(root, diagnostics), keys)
+    if diagnostics.errors or section is None:
+        raise ConfigError(diagnostics.errors)
     outputs = configuration.get("outputs") or {}
     run = {key: value for key, value in configuration.items() if key not in UNMEASURED}
     stamp = content_hash(run, outputs.get("relative_to"))

@@ -15,15 +15,15 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from flitlab.models.files import read_file, replace_file
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.reporting import PublishedConfig
-from flitlab.sim.config.section import Name
-from flitlab.sim.exit import CHECK_FAILED, FAILED, OK, RunStatus
+from flitlab.sim.config.sections import Name
+from flitlab.sim.exit import ExitCode, RunStatus
 from flitlab.sim.experiment.folders import ManifestError, read_manifest
 from flitlab.sim.experiment.scoreboard.file import read_row
 
 RECORD = "reproduction.json"
 """The file of the record, beside the pages."""
 
-CODES = {RunStatus.DONE: OK, RunStatus.CHECK_FAILED: CHECK_FAILED}
+CODES = {RunStatus.DONE: ExitCode.OK, RunStatus.CHECK_FAILED: ExitCode.CHECK_FAILED}
 """Status of a run -> exit code; 1 for all others."""
 
 
@@ -90,7 +90,7 @@ class Ran:
     measured: list[Measurement] = field(default_factory=list)
     figures: dict[Name, str] = field(default_factory=dict)
     problem: str = ""
-    code: int = OK
+    code: int = ExitCode.OK
 
 
 def decides(entry: PublishedConfig) -> str:
@@ -124,7 +124,7 @@ def ran_into(folder: Path) -> Ran | None:
     problem = "" if status == RunStatus.DONE else "; ".join(manifest.get("problems", [])) or f"status: {status}"
     return Ran(
         folder.name, not changes, manifest.get("finished", ""), row_file.fingerprint, note.get("machine", ""),
-        note.get("cpu_s", 0.0), list(measured.values()), problem=problem, code=CODES.get(status, FAILED),
+        note.get("cpu_s", 0.0), list(measured.values()), problem=problem, code=CODES.get(status, ExitCode.FAILED),
     )  # fmt: skip
 
 

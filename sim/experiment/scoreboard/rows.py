@@ -8,14 +8,14 @@ from the file and the record of measured values.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.experiment.published import Claim, Verdict, claim, verdict
 from flitlab.sim.experiment.scoreboard.file import USUAL_FOLDER, RowFile, read_row
-from flitlab.sim.experiment.scoreboard.record import Measurement, Ran, decides
+from flitlab.sim.experiment.scoreboard.record import DamagedRecord, Ran, decides, load_record
 
 PAPERS = {
     "uni": "A Case for Uni-Directional Network Topologies in Large-Scale Clusters",
@@ -41,11 +41,15 @@ def first_sentence(text: str) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """A published value and the measured one, None if it was not measured. scenario: in words."""
+    """A published value and the measured one, None if it was not measured.
+
+    scenario: in words. full_size: of a quick version, the verdict at full size, None if it is not known.
+    """
 
     entry: PublishedConfig
     scenario: str
     measured: float | None
+    full_size: Verdict | None = None
 
     @property
     def claim(self) -> Claim:
@@ -60,15 +64,19 @@ class Value:
     @property
     def verdict(self) -> Verdict:
         """The verdict on the measured value."""
-        return verdict(self.entry, self.quantity, self.measured)
+        return verdict(self.entry, self.quantity, self.measured, self.full_size)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its file, and the result of its last run, None if it has not run."""
+    """A row: its file, and the result of its last run, None if it has not run.
+
+    full_size: of a quick version, the verdicts at full size by ``where``.
+    """
 
     file: RowFile
     last: Ran | None
+    full_size: Mapping[str, Verdict] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -107,7 +115,8 @@ class Row:
         if self.ran is None or self.problem:
             return []
         by_key = {one.key: one for one in self.ran.measured}
-        return [_value(entry, by_key[decides(entry)]) for entry in self.file.published]
+        measured = [(entry, by_key[decides(entry)]) for entry in self.file.published]
+        return [Value(entry, one.words, one.value, self.full_size.get(entry.where)) for entry, one in measured]
 
     @property
     def state(self) -> str:
@@ -115,10 +124,6 @@ class Row:
         if self.problem:
             return "failed"
         return "not run since its file changed" if self.outdated else "" if self.ran else "not run"
-
-
-def _value(entry: PublishedConfig, measurement: Measurement) -> Value:
-    return Value(entry, measurement.words, measurement.value)
 
 
 def fits(ran: Ran, file: RowFile) -> bool:
@@ -131,9 +136,31 @@ def fits(ran: Ran, file: RowFile) -> bool:
 
 def rows_of(files: Iterable[Path], record: Mapping[str, Ran]) -> list[Row]:
     """The rows of some files in the order of the pages: by paper, then by name."""
-    rows = [Row(read_row(file, ran is None or ran.full), ran) for file in files for ran in [record.get(file.stem)]]
+    rows = [_row_of(file, record.get(file.stem)) for file in files]
     papers = [*PAPERS, *sorted({row.file.paper for row in rows} - set(PAPERS))]
     return sorted(rows, key=lambda row: (papers.index(row.file.paper), row.name))
+
+
+def _row_of(file: Path, ran: Ran | None) -> Row:
+    is_quick = ran is not None and not ran.full
+    return Row(read_row(file, not is_quick), ran, verdicts_at_full_size(file) if is_quick else {})
+
+
+def verdicts_at_full_size(file: Path) -> dict[str, Verdict]:
+    """The verdicts of a row at full size by ``where``, from ``docs/reproduction.json`` beside ``configs/paper``.
+
+    Returns {} where there is no such record, or it does not match the file.
+
+    Parameters
+    ----------
+    file: of the row.
+    """
+    try:
+        ran = load_record(file.resolve().parents[2] / "docs").get(file.stem)
+    except (DamagedRecord, IndexError):
+        return {}
+    row = Row(read_row(file, True), ran) if ran is not None and ran.full else None
+    return {value.entry.where: value.verdict for value in row.values} if row else {}
 
 
 @dataclass(frozen=True)

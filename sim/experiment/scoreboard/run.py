@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
-from flitlab.sim.config.check import crash
-from flitlab.sim.config.errors import ConfigError
-from flitlab.sim.config.study import read
-from flitlab.sim.exit import FAILED, INTERRUPTED, RunStatus
+from flitlab.sim.config.diagnostics import ConfigError, crash
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.exit import ExitCode, RunStatus
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
-from flitlab.sim.experiment.pool import SharedProcesses, cpu_seconds
+from flitlab.sim.experiment.pool import RunOptions, Shard, SharedProcesses, cpu_seconds
 from flitlab.sim.experiment.provenance import processor
 from flitlab.sim.experiment.runner import Report, run
 from flitlab.sim.experiment.scoreboard.file import read_row
 from flitlab.sim.experiment.scoreboard.record import Ran, changes_of, load_record, ran_into
 from flitlab.sim.experiment.scoreboard.rows import fits
-from flitlab.sim.experiment.shards import Shard
 from flitlab.sim.experiment.store import Store, StoreError
 
 
@@ -55,11 +53,11 @@ def run_row(
     jobs: processes.
     pool: shared processes for rows without plugins; others start their own.
     """
-    began, spent, report, code = cpu_seconds(), _spent(file, folder, full), None, FAILED
+    began, spent, report, code = cpu_seconds(), _spent(file, folder, full), None, int(ExitCode.FAILED)
     before = pool.spent if pool else 0.0
     try:
         study = read(file, quick=not full)
-        report = run(study, folder, jobs, None if study.plugins else pool)
+        report = run(study, folder, RunOptions(jobs, pool=None if study.plugins else pool))
         problem, code = "; ".join(report.problems), report.exit_code
         _note(folder, spent + cpu_seconds() - began + (pool.spent - before if pool else 0.0))
     except ConfigError as error:
@@ -68,7 +66,7 @@ def run_row(
         problem = f"output folder = {folder}: {error}"
     except Exception as error:
         problem = crash(error)
-    if code == INTERRUPTED:
+    if code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     ran = ran_into(folder) if report is not None else None
     if ran is None:

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of results.csv where datagrams in flows are simulated; :mod:`flitlab.sim.measure.datagram` measures them."""
 
-from flitlab.sim.measure.columns.registry import Column, declare
+import math
+from collections import defaultdict
+
+import numpy as np
+
+from flitlab.models.switching.datagram import Datagram
+from flitlab.models.switching.spray import Spray
+from flitlab.sim.measure.columns.registry import Column, declare, derived
+from flitlab.sim.measure.rows import MeasuredPoint
 
 NIC = "fraction of NIC rate"
 
@@ -65,17 +73,77 @@ for end, which in SIZES.items():
 declare(
     Column("flows", "fct_ms_max", "Longest completion time of all flows (spray).", "ms", "longest completion time",
            summary="longest (ms)"),
-    Column("flows", "fct_ms_bound", "Least time in which the last of all flows can end, by `mcf`, without latencies "
-           "(spray, messages of one size that begin together).", "ms", "least time by mcf"),
+)  # fmt: skip
+
+
+@derived(Column("flows", "fct_ms_bound", "Least time in which the last of all flows can end, by `mcf`, without "
+                "latencies (spray, messages of one size that begin together).", "ms", "least time by mcf"))  # fmt: skip
+def fct_ms_bound(point: MeasuredPoint) -> float | None:
+    """The time of the concurrent flow, if messages are proportional to the demand and all have arrived."""
+    optimum, scenario, row = _optimum(point), point.scenario, point.row
+    switching_mode, traffic = scenario.switching, scenario.traffic
+    if optimum is None or not isinstance(switching_mode, Spray):
+        return None
+    amounts, sizes = traffic.pairs()[2], switching_mode.sizes
+    is_uniform = sizes is not None and sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
+    if switching_mode.poisson or not is_uniform or row["flows"] != row["flows_complete"]:
+        return None
+    host_throughput = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
+    time: float = 1000 * row["seconds"] * row["host_throughput"] / host_throughput
+    return time
+
+
+declare(
     Column("flows", "fct_receiver_ms_mean", "Mean time until the receiver of a flow had all of it (spray).", "ms",
            "mean completion time at the receiver"),
     Column("flows", "mcf_paths_drawn", "Maximum concurrent flow over the paths that the subflows drew.", NIC),
     Column("flows", "mmf_drawn", "Max-min fair rates over the paths drawn, per host.", NIC, "max-min fair throughput"),
     Column("flows", "mmf_drawn_min", "The least of these rates.", NIC),
     Column("flows", "mmf_drawn_jain", "Jain's fairness index of these rates."),
-    Column("flows", "efficiency", "The least part of its demand that a pair of hosts gets, over the part that `mcf` "
-           "gives to every pair: at most 1.", label="efficiency"),
-    Column("flows", "host_throughput_mcf", "What a host gets in the maximum concurrent flow, on average.", NIC,
-           "throughput of equal rates"),
-    Column("flows", "cpu_s", "CPU time of the point, without that of compiling kernels and loading them.", "s"),
 )  # fmt: skip
+
+
+@derived(Column("flows", "efficiency", "The least part of its demand that a pair of hosts gets, over the part that "
+                "`mcf` gives to every pair: at most 1.", label="efficiency"))  # fmt: skip
+def efficiency(point: MeasuredPoint) -> float | None:
+    """The least part of a pair, which the maximum concurrent flow makes equal for all pairs; long-lived flows."""
+    optimum = _optimum(point)
+    if optimum is None or not _is_long_lived(point):
+        return None
+    least = _least_part(point)
+    return None if math.isnan(least) else least * point.scenario.topology.host_capacity / optimum
+
+
+@derived(Column("flows", "host_throughput_mcf", "What a host gets in the maximum concurrent flow, on average.", NIC,
+                "throughput of equal rates"))  # fmt: skip
+def host_throughput_mcf(point: MeasuredPoint) -> float | None:
+    """The mean over hosts, relative to the host channel; ``host_throughput`` of unequal flows may be larger."""
+    optimum, scenario = _optimum(point), point.scenario
+    if optimum is None or not _is_long_lived(point):
+        return None
+    return optimum * float(scenario.traffic.rate.mean()) / scenario.topology.host_capacity
+
+
+declare(Column("flows", "cpu_s", "CPU time of the point, without that of compiling kernels and loading them.", "s"))
+
+
+def _optimum(point: MeasuredPoint) -> float | None:
+    """The upper end of ``mcf``, if it is known and the network is static."""
+    if point.scenario.timeline is not None or "host_throughput" not in point.row:
+        return None
+    return point.ceilings.get("mcf.upper", point.ceilings.get("mcf")) or None
+
+
+def _is_long_lived(point: MeasuredPoint) -> bool:
+    return isinstance(point.scenario.switching, Datagram) and point.scenario.switching.long_lived
+
+
+def _least_part(point: MeasuredPoint) -> float:
+    """The least throughput of a pair, in host channels, over its demand at load 1; NaN without flows."""
+    received: dict[tuple[int, int], float] = defaultdict(float)
+    for flow in point.detail.get("flows", ()):
+        if flow["subflow"] == "":
+            received[flow["source"], flow["target"]] += flow["throughput"]
+    pairs = zip(*(part.tolist() for part in point.scenario.traffic.pairs()), strict=True)
+    parts = (received[source, target] / demand for source, target, demand in pairs if demand > 0)
+    return min(parts, default=math.nan) if received else math.nan

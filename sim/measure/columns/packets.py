@@ -3,18 +3,9 @@
 
 from flitlab.models.fairness import jain as jains_index
 from flitlab.models.histogram import percentile
-from flitlab.sim.engines.base import (
-    CREATED_FLITS,
-    DEFLECTIONS,
-    DELIVERED_FLITS,
-    EVENTS,
-    HOPS,
-    HOPS_MAX,
-    LATENCY,
-    NETWORK_LATENCY,
-    OCCUPANCY_MAX,
-)
-from flitlab.sim.measure.columns.registry import RATE, TICKS, Column, column, declare
+from flitlab.sim.engines.base import Scalar
+from flitlab.sim.measure.columns.registry import RATE, TICKS, Column, column, declare, derived
+from flitlab.sim.measure.rows import MeasuredPoint
 from flitlab.sim.measure.saturation import SEARCHED
 from flitlab.sim.measure.window import Window, latency_half_width
 
@@ -22,19 +13,21 @@ from flitlab.sim.measure.window import Window, latency_half_width
 @column("packets", "offered", RATE, "offered traffic", lead=True)
 def offered(window: Window) -> float:
     """Flits that hosts created."""
-    return window.rate(CREATED_FLITS)
+    return window.rate(Scalar.CREATED_FLITS)
 
 
 @column("packets", "accepted", RATE, "accepted traffic", lead=True, summary="accepted")
 def accepted(window: Window) -> float:
     """Flits that hosts received."""
-    return window.rate(DELIVERED_FLITS)
+    return window.rate(Scalar.DELIVERED_FLITS)
 
 
-declare(
-    Column("packets", "accepted_flit_per_ns_per_host", "Accepted traffic per ns, if `flit_ns` is given.",
-           "flits/ns/host", "accepted traffic", lead=True),
-)  # fmt: skip
+@derived(Column("packets", "accepted_flit_per_ns_per_host", "Accepted traffic per ns, if `flit_ns` is given.",
+                "flits/ns/host", "accepted traffic", lead=True))  # fmt: skip
+def accepted_per_ns(point: MeasuredPoint) -> float | None:
+    """Accepted traffic in flits/ns/host."""
+    rate = point.row.get("accepted")
+    return None if rate is None or point.flit_ns is None else rate / point.flit_ns
 
 
 @column("packets", "min_flow_ratio", "", "accepted / created, worst source", lead=True)
@@ -65,7 +58,7 @@ def least_channel_share(window: Window) -> float | None:
 @column("packets", "latency_mean", TICKS, "mean packet latency", lead=True, summary="latency (ticks)")
 def latency_mean(window: Window) -> float:
     """Mean time from the creation of a packet to its tail at the destination, source queue included."""
-    return window.mean(LATENCY)
+    return window.mean(Scalar.LATENCY)
 
 
 @column("packets", "latency_ci95", TICKS, lead=True, report="")
@@ -95,31 +88,49 @@ def latency_p999(window: Window) -> float:
 @column("packets", "network_latency_mean", TICKS, "mean network latency", lead=True, report="")
 def network_latency_mean(window: Window) -> float:
     """Mean latency without the wait in the source queue."""
-    return window.mean(NETWORK_LATENCY)
+    return window.mean(Scalar.NETWORK_LATENCY)
 
 
 @column("packets", "hops_mean", "hops", "mean path length", lead=True, summary="hops")
 def hops_mean(window: Window) -> float:
     """Channels between switches that packets took, on average."""
-    return window.mean(HOPS)
+    return window.mean(Scalar.HOPS)
 
 
 @column("packets", "hops_max", "hops", "longest path", lead=True, report="")
 def hops_max(window: Window) -> int:
     """Most channels between switches that a packet took."""
-    return int(window.after.scalars[HOPS_MAX])
+    return int(window.after.scalars[Scalar.HOPS_MAX])
 
 
 @column("packets", "deflections_mean", "hops", "mean deflections", lead=True)
 def deflections_mean(window: Window) -> float:
     """Hops that were not on a shortest path (hot-potato)."""
-    return window.mean(DEFLECTIONS)
+    return window.mean(Scalar.DEFLECTIONS)
+
+
+@column("packets", "deflections", "hops", report="")
+def deflections(window: Window) -> int:
+    """All hops of these packets that were not on a shortest path (hot-potato)."""
+    return int(window.total[Scalar.DEFLECTIONS])
 
 
 @column("packets", "occupancy_max", "packets", "most packets in a switch", report="")
 def occupancy_max(window: Window) -> int:
     """Hot-potato: the most packets that a switch held."""
-    return int(window.after.scalars[OCCUPANCY_MAX])
+    return int(window.after.scalars[Scalar.OCCUPANCY_MAX])
+
+
+@column("packets", "input_packets_max", "packets", "most packets of an input", report="")
+def input_packets_max(window: Window) -> int:
+    """Hot-potato, rules `vc` and `frame`: the most packets of one input that its switch held."""
+    return int(window.after.scalars[Scalar.INPUT_PACKETS_MAX])
+
+
+@column("packets", "vc_waits", TICKS, "waits for an output VC", report="")
+def vc_waits(window: Window) -> int:
+    """Hot-potato, rule `vc`: ticks that heads waited because all VCs of all outputs of their switch were taken."""
+    return int(window.total[Scalar.VC_WAITS])
 
 
 SATURATED = (
@@ -152,7 +163,7 @@ declare(
     Column("packets", "overloaded_channels", OVERLOADED, "channels", lead=True, report=""),
     Column("packets", "saturated", SATURATED, lead=True), Column("packets", "saturated_by", BY, lead=True),
     Column("packets", "saturated_from", FROM, lead=True), Column("packets", "deadlocked", DEADLOCKED, lead=True),
-    Column("packets", "resolution", RESOLUTION), Column("packets", SEARCHED, SEARCHED_MEANING),
+    Column("packets", "resolution", RESOLUTION),
 )  # fmt: skip
 
 
@@ -174,7 +185,7 @@ declare(Column("packets", "warmup_ticks", "Length of the warm-up before the wind
 @column("packets", "events", "events", lead=True, report="")
 def events(window: Window) -> int:
     """Events of the simulation."""
-    return int(window.total[EVENTS])
+    return int(window.total[Scalar.EVENTS])
 
 
 declare(
@@ -195,5 +206,20 @@ BACKGROUND = (
 PRECISE = "Whether the mean latency is as precise as `measure.ci` asks; only if it asks."
 declare(
     Column("packets", "cpu_s", CPU, "s", lead=True), Column("packets", "steady", STEADY),
-    Column("packets", "background", BACKGROUND, RATE), Column("packets", "precise", PRECISE),
+    Column("packets", "background", BACKGROUND, RATE),
 )  # fmt: skip
+
+
+@derived(Column("packets", "precise", PRECISE))
+def precise(point: MeasuredPoint) -> bool | None:
+    """Whether the interval of the mean latency is as narrow as ``measure.ci``; None with a timeline."""
+    half, mean = point.row.get("latency_ci95"), point.row.get("latency_mean")
+    if point.ci is None or half is None or mean is None or point.scenario.timeline is not None:
+        return None
+    return bool(half <= point.ci * mean)
+
+
+@derived(Column("packets", SEARCHED, SEARCHED_MEANING))
+def searched(point: MeasuredPoint) -> bool | None:
+    """Whether the search of a probe has ended."""
+    return point.searched

@@ -2,8 +2,8 @@
 """The registry of columns, from which headers, reports, axes and documentation follow.
 
 A measured column of results.csv is a function of counters, under :func:`column`. The built-in ones are in the modules
-of this package; a plugin's function does the same. Derived columns, and those of the run itself, are declared with
-:func:`declare`.
+of this package; a plugin's function does the same. A derived column is a function of a measured point, under
+:func:`derived`. All others are declared with :func:`declare`.
 """
 
 import importlib
@@ -11,11 +11,12 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from flitlab.models.hashing import content_hash
+from flitlab.sim.measure.rows import MeasuredPoint
 
 PACKAGE = "flitlab.sim.measure.columns"
 """The package of the built-in columns."""
@@ -36,8 +37,8 @@ class Column:
 
     meaning: in Markdown. unit: '' for pure numbers and texts. label: on axes. lead: whether it comes before the others
     in every results.csv of its form. report, summary: its headings in the table of the report and on the console, '' to
-    hide it. scale: factor of the numbers under these headings. measure: computes it from counters; None for derived
-    columns.
+    hide it. scale: factor of the numbers under these headings. measure: computes it from counters, derive: from a
+    measured point; None for other columns.
     """
 
     table: Table
@@ -50,6 +51,7 @@ class Column:
     summary: str = ""
     scale: float = 1.0
     measure: Callable[[Any], Any] | None = None
+    derive: "Derive | None" = None
 
     @property
     def axis(self) -> str:
@@ -59,6 +61,9 @@ class Column:
 
 
 Measure = TypeVar("Measure", bound=Callable[[Any], Any])
+
+Derive = Callable[[MeasuredPoint], Any]
+"""Computes a derived column; None where a point has no such column."""
 
 _registered: dict[Table, dict[str, Column]] = {table: {} for table in get_args(Table)}
 _discovered: list[str] = []
@@ -104,6 +109,16 @@ def column(
     return enter
 
 
+def derived(one: Column) -> Callable[[Derive], Derive]:
+    """Decorator: register a column that the function derives from a measured point."""
+
+    def enter(derive: Derive) -> Derive:
+        declare(replace(one, derive=derive))
+        return derive
+
+    return enter
+
+
 def declare(*columns: Column) -> None:
     """Register columns of tables. Raises ``ValueError`` for a name that another column of the same table has."""
     for one in columns:
@@ -128,6 +143,12 @@ def measured(table: Table, counted: Any) -> dict[str, Any]:
     return {
         name: _cell(one, one.measure(counted)) for name, one in columns(table).items() if one.measure is not None
     }  # fmt: skip
+
+
+def derived_columns(point: MeasuredPoint) -> dict[str, Any]:
+    """Return the derived columns of a point, by name."""
+    values = {one.name: one.derive(point) for one in columns(point.scenario.counted).values() if one.derive is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def added(table: Table, plugins: Sequence[str]) -> dict[str, str]:

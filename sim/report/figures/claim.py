@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure of a claim: the share of its limit that each reported number reaches."""
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flitlab.sim.judge.verdict import Check, Verdict
-from flitlab.sim.report.figures.style import in_style, log_axis
+from flitlab.sim.report.figures.style import in_style, log_axis, new_figure
 
 MOST_BARS = 24
 """Numbers that are drawn: of more, those nearest to their limit, or beyond it."""
@@ -24,8 +23,7 @@ def figure_of(verdict: Verdict) -> Figure:
     """A bar for each number: of a rate its share of the limit, of a latency the least one over it; 1 is the limit."""
     chosen = sorted(verdict.checks, key=lambda check: (check.possible, -check.share))[:MOST_BARS]
     shown = [check for check in verdict.checks if check in chosen]
-    figure = Figure(figsize=(6.4, 1.5 + 0.34 * len(shown)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((6.4, 1.5 + 0.34 * len(shown)))
     ax = figure.add_subplot()
     shares = [check.share for check in shown]
     for place, (check, share) in enumerate(zip(shown, shares, strict=True)):

@@ -77,9 +77,7 @@ class BySize:
     def style(self, algorithm: str) -> dict[str, Any]:
         """Colour, marker and dashes of an algorithm, the same in all panels."""
         i = self.algorithms.index(algorithm)
-        cycles = (marks.OKABE_ITO, marks.MARKERS, marks.DASHES)
-        colour, marker, dashes = (kind[i % len(kind)] for kind in cycles)
-        return {"color": colour, "marker": marker, "linestyle": dashes}
+        return marks.symbol(i) | {"linestyle": marks.dashes(i)}
 
 
 def over_size(rows: Sequence[Row], column: str) -> tuple[Floats, Floats]:

@@ -12,20 +12,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from flitlab.sim.config.study import Study
+from flitlab.sim.config.case import Study
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.grid import grid_of, share_axes
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics import figure as of_metrics
 from flitlab.sim.report.figures.metrics.specification import plots_of
 from flitlab.sim.report.figures.panels import MOST_CURVES, Layout, layout
 from flitlab.sim.report.figures.registry import Kind, figures
-from flitlab.sim.report.figures.style import SIZES, in_style, save
-from flitlab.sim.report.folder.names import Names
+from flitlab.sim.report.figures.style import SIZES, in_style, new_figure, save
+from flitlab.sim.report.folder.names import Longest, Names
 from flitlab.sim.report.folder.run import Run
+from flitlab.sim.terminal import shown_label
 
-WHOLE_FIGURES = {"budgets", "messages", "saturation"}
-"""Kinds of figures of points that have their own layout."""
+MOST_ACROSS = {False: 2, True: 4}
+"""Panels in a row of a figure in one column, and of one across two."""
+
+WIDE = 5.0
+"""Width in inches from which a figure goes across two columns."""
+
+HEIGHT, BELOW = 1.5, 0.35
+"""Inches of a panel, and of the labels of axes below all."""
+
+LETTERS = 16
+"""Letters of a title in an inch."""
+
+TITLE = 7.0
+"""Font size of the title of a panel."""
 
 
 def draw(
@@ -95,7 +107,7 @@ def captions(run: Run) -> dict[str, str]:
 
 def _kinds(run: Run) -> dict[str, Kind]:
     """The registered figures of runs of its sort: of collectives, of other programs, or of points."""
-    sorts = {"packets", "flows", *WHOLE_FIGURES}
+    sorts = {"packets", "flows"}
     if run.of_programs:
         sorts = {"collectives"} if run.of_collectives else {"programs"}
     return {name: kind for name, kind in figures().items() if sorts & set(kind.of)}
@@ -107,9 +119,8 @@ def _makers(run: Run, flit_ns: float | None, size: str) -> tuple[dict[str, Calla
         plots, errors = plots_of(run)
         figure = in_style(of_metrics.figure_of)
         return {plot.name: partial(figure, run, plot, SIZES[size]) for plot in plots}, errors
-    whole_figures = {"programs", "collectives"} if run.of_programs else WHOLE_FIGURES
     return {
-        name: partial(in_style(kind.draw), run, SIZES[size]) if whole_figures & set(kind.of) and "flows" not in kind.of
+        name: partial(in_style(kind.draw), run, SIZES[size]) if kind.is_whole
         else partial(figure_of, run, name, flit_ns, size)
         for name, kind in _kinds(run).items()
     }, []  # fmt: skip
@@ -162,7 +173,8 @@ def draw_on(ax: Axes, run: Run, name: str, flit_ns: float | None = None, single:
 
 
 def _suits(kind: Kind, run: Run) -> bool:
-    return ("flows" if run.of_flows else "packets") in kind.of
+    """Whether a figure is drawn on axes, and of the results of a run."""
+    return not kind.is_whole and ("flows" if run.of_flows else "packets") in kind.of
 
 
 def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, single: bool) -> bool:
@@ -211,3 +223,46 @@ def _key(
 
 def _is_empty(artist: Any) -> bool:
     return isinstance(artist, Line2D) and not np.size(artist.get_xdata())
+
+
+def grid_of(titles: Sequence[str], size: tuple[float, float], across: int = 0) -> tuple[Figure, list[Axes]]:
+    """A figure with axes for every title.
+
+    size: inches of a figure with a single pair. across: how many should stand in a row, 0 for any number.
+    """
+    count, most = len(titles), MOST_ACROSS[size[0] >= WIDE]
+    columns = min(across if 0 < across <= most else most, count) or 1
+    rows = -(-count // columns)
+    figure = new_figure(size if count <= 1 else (size[0], HEIGHT * rows + BELOW))
+    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
+    for ax, title in zip(axes, (shown_label(one, Longest.TITLE) for one in titles), strict=True):
+        if count > 1:
+            lines = 1 + int(len(title) / (LETTERS * size[0] / columns))
+            ax.set_title(marks.in_lines(title, lines), fontsize=TITLE, pad=3)
+    return figure, axes
+
+
+def share_axes(figure: Figure, axes: Sequence[Axes]) -> None:
+    """Gives axes the ranges of all of them, and their labels to the figure, once."""
+    for which in ("x", "y"):
+        ends = np.array([getattr(ax, f"get_{which}lim")() for ax in axes])
+        for ax in axes:
+            getattr(ax, f"set_{which}lim")(ends.min(), ends.max())
+    figure.supylabel(axes[0].get_ylabel(), fontsize=axes[0].yaxis.label.get_fontsize())
+    letters_per_line = LETTERS * figure.get_figwidth() / max(_column(ax) + 1 for ax in axes)
+    for ax in axes:
+        bottom = not any(_column(other) == _column(ax) and _row(other) > _row(ax) for other in axes)
+        text = ax.get_xlabel()
+        ax.set_xlabel(marks.in_lines(text, 1 + int(len(text) / letters_per_line)) if bottom else "")
+        ax.set_ylabel("")
+        ax.tick_params(labelbottom=bottom, labelleft=_column(ax) == 0)
+
+
+def _column(ax: Axes) -> int:
+    place = ax.get_subplotspec()
+    return 0 if place is None else int(place.colspan.start)
+
+
+def _row(ax: Axes) -> int:
+    place = ax.get_subplotspec()
+    return 0 if place is None else int(place.rowspan.start)

@@ -5,9 +5,9 @@ Every function takes rows (or ceilings) and key functions.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice, pairwise
+from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
@@ -26,7 +26,7 @@ from flitlab.models.arrays import Floats
 from flitlab.sim.report.folder.ceilings import Mark, Total
 from flitlab.sim.report.folder.curves import Curve, curves
 from flitlab.sim.report.folder.frames import Key, Row
-from flitlab.sim.report.folder.names import LONGEST_NAME, Names
+from flitlab.sim.report.folder.names import Longest, Names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
 
@@ -40,6 +40,9 @@ UPRIGHT = str.maketrans("▴▾◂", "▸◂▴")
 """What a triangle must be so that it looks right in a text that is turned by 90 degrees."""
 
 DASHES = ("-", (0, (4, 1.2)), (0, (5, 1.2, 1, 1.2)), (0, (1.5, 1)), (0, (7, 1.5)))
+
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx")
+"""Of bars, so that they are told apart in grey, too."""
 
 NEUTRAL = "#444444"
 
@@ -67,6 +70,26 @@ Place = tuple[tuple[float, float], tuple[float, float], str, str]
 """Where a name may stand: the point it belongs to, an offset in points, ha, va."""
 
 
+def colour(i: int) -> str:
+    """The colour of the i-th of several things; further ones begin anew."""
+    return OKABE_ITO[i % len(OKABE_ITO)]
+
+
+def dashes(i: int) -> Any:
+    """The dashes of the i-th line."""
+    return DASHES[i % len(DASHES)]
+
+
+def hatch(i: int) -> str:
+    """The hatch of the i-th bar."""
+    return HATCHES[i % len(HATCHES)]
+
+
+def symbol(i: int) -> dict[str, Any]:
+    """Colour and marker of the i-th of several things."""
+    return {"color": colour(i), "marker": MARKERS[i % len(MARKERS)]}
+
+
 @dataclass(frozen=True)
 class Look:
     """Colour, marker, dashes and short name of every curve, the same in all panels and figures of a run.
@@ -80,8 +103,7 @@ class Look:
 
     def __getitem__(self, scenario: str) -> dict[str, Any]:
         i = self.names.labels.index(scenario)
-        colour, marker, dashes = (next(islice(cycle(kind), i, None)) for kind in (OKABE_ITO, MARKERS, DASHES))
-        return {"color": colour, "marker": marker, "linestyle": dashes}
+        return symbol(i) | {"linestyle": dashes(i)}
 
     @property
     def shown(self) -> Sequence[str]:
@@ -184,8 +206,8 @@ def draw_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) 
     """
     for mark in marks:
         lower, upper, colour = mark.lower * rate, mark.upper * rate, look.colour(mark.scenarios)
-        dashes = theta_dashes(mark.name)
-        ax.axvline(upper, color=colour, linestyle=dashes, linewidth=0.8, zorder=1.8, gid="ceiling")
+        stroke = theta_dashes(mark.name)
+        ax.axvline(upper, color=colour, linestyle=stroke, linewidth=0.8, zorder=1.8, gid="ceiling")
         if mark.range is not None:
             ax.axvspan(
                 mark.range[0] * rate,
@@ -204,7 +226,7 @@ def draw_thetas(ax: Axes, marks: Iterable[Mark], look: Look, rate: float = 1.0) 
         ]
         text = look.named(mark.name, mark.scenarios).translate(UPRIGHT)
         name = Name(ax, text, places, xycoords=ax.get_xaxis_transform(), rotation=90, color=colour, gid="theta")
-        name.instead = key(mark.name, color=NEUTRAL, linestyle=dashes, linewidth=0.8)
+        name.instead = key(mark.name, color=NEUTRAL, linestyle=stroke, linewidth=0.8)
 
 
 def theta_dashes(name: str) -> Any:
@@ -304,6 +326,11 @@ def in_lines(text: str, lines: int) -> str:
     return "\n".join(wrap(text, len(text) // lines + 5, break_on_hyphens=False))
 
 
+def put_label(put: Callable[[str], Any], text: str, width: int = 35) -> None:
+    """A label on as few lines of a width as it takes, all about as long. put: sets it."""
+    put(in_lines(text, -(-len(text) // width) or 1))
+
+
 def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:
     """Move every :class:`Name` to the place where it covers least; call it when the layout is final.
 
@@ -366,7 +393,7 @@ def _inside(points: Floats, box: Bbox) -> int:
 
 def entry_name(name: str) -> str:
     """A name as an entry of a legend, cut; with a thin space before an underscore, which legends leave out."""
-    name = shown_label(name, LONGEST_NAME)
+    name = shown_label(name, Longest.NAME)
     return f"\u2009{name}" if name.startswith("_") else name
 
 

@@ -176,6 +176,7 @@ def _panel(name: str, run: Run, places: dict[str, _Place]) -> Panel:
     manifest = run.manifest | {
         "mean_rate": {curve: fmean(map(run.mean_rate, some)) for curve, some in scenarios.items()},
         "background_rate": {curve: fmean(map(run.background_rate, some)) for curve, some in scenarios.items()},
+        "flits_per_load": {curve: fmean(map(run.flits_per_load, some)) for curve, some in scenarios.items()},
     }
     part = replace(
         run,

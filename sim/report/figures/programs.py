@@ -9,15 +9,15 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import OKABE_ITO, in_lines
 from flitlab.sim.report.figures.metrics.rows import combined
+from flitlab.sim.report.figures.style import new_figure
 from flitlab.sim.report.folder.frames import Row
-from flitlab.sim.report.folder.names import LONGEST_TITLE, shown_names
+from flitlab.sim.report.folder.names import Longest, shown_names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
 
@@ -66,13 +66,11 @@ class ByProgram:
 
     def mean(self, column: str, program: str, series: str) -> float:
         """The mean of a column over the replicates of a program and a series; NaN where it has no number."""
-        values = [number(row, column) for row in self.rows(self.run.rows, program, series)]
-        known = [value for value in values if math.isfinite(value)]
-        return fmean(known) if known else math.nan
+        return mean_of([number(row, column) for row in self.rows(self.run.rows, program, series)])
 
     def colour(self, series: str) -> str:
         """The colour of a series, the same in all panels."""
-        return OKABE_ITO[self.series.index(series) % len(OKABE_ITO)]
+        return marks.colour(self.series.index(series))
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -93,12 +91,12 @@ def label_groups(ax: Axes, names: Sequence[str]) -> None:
 
 def in_title(ax: Axes, text: str) -> None:
     """The title of a panel, on as many lines as it takes."""
-    text = shown_label(text, LONGEST_TITLE)
+    text = shown_label(text, Longest.TITLE)
     figure, place = ax.get_figure(root=True), ax.get_subplotspec()
     assert figure is not None
     columns = 1 if place is None else place.get_gridspec().ncols
     letters_per_line = PER_INCH * figure.get_figwidth() / columns
-    ax.set_title(in_lines(text, 1 + int(len(text) / letters_per_line)), fontsize=6.5, pad=2)
+    ax.set_title(marks.in_lines(text, 1 + int(len(text) / letters_per_line)), fontsize=6.5, pad=2)
 
 
 def first_of(items: Sequence[Item], what: str) -> tuple[Sequence[Item], str]:
@@ -122,8 +120,7 @@ def unit_of(ns: float) -> tuple[str, float]:
 
 def figure_of(size: tuple[float, float], width: float | None = None) -> tuple[Figure, Axes]:
     """Return a figure with one pair of axes. size, width: inches."""
-    figure = Figure(layout="constrained", figsize=(width or size[0], size[1]))
-    FigureCanvasAgg(figure)
+    figure = new_figure((width or size[0], size[1]))
     return figure, figure.add_subplot()
 
 
@@ -131,8 +128,7 @@ def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0
     """A figure with a panel for each item."""
     columns = min(len(items), 2 if size[0] < 5 else 4)
     rows = -(-len(items) // columns)
-    figure = Figure(layout="constrained", figsize=(size[0], max(height * rows, 1.6 if rows == 1 else 0.0)))
-    FigureCanvasAgg(figure)
+    figure = new_figure((size[0], max(height * rows, 1.6 if rows == 1 else 0.0)))
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(len(items))]
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures that ``outputs.figures`` may name: each is registered by its file in ``kinds``, or by a plugin.
 
-A figure of points is a function ``draw(ax, run, units, look)``. It draws a run
-(:class:`~flitlab.sim.report.folder.run.Run`) on axes, with the marks of :mod:`~flitlab.sim.report.figures.marks`, and
-returns what the key says beside the names of scenarios, if anything; where a run has panels it is called for each, with
-what that one shows (:mod:`~flitlab.sim.report.figures.panels`). A figure of programs, of messages, of budgets or of
-saturation points is a function ``make(run, size)`` that returns the whole figure, or None if there is nothing to show.
-A figure of networks is a function ``draw(study, folder, formats)`` that writes its files and returns them. The first
-paragraph of its docstring is its caption, and the rest of it says how it is read.
+A figure is a function ``draw(ax, run, units, look)``. It draws a run (:class:`~flitlab.sim.report.folder.run.Run`) on
+axes, with the marks of :mod:`~flitlab.sim.report.figures.marks`, and returns what the key says beside the names of
+scenarios, if anything; where a run has panels it is called for each, with what that one shows
+(:mod:`~flitlab.sim.report.figures.panels`). A figure with a layout of its own is a function ``make(run, size)`` that
+returns the whole figure, or None if there is nothing to show; one of networks, ``draw(study, folder, formats)`` that
+writes its files and returns them. The first paragraph of its docstring is its caption, and the rest of it says how it
+is read.
 """
 
 import importlib
@@ -15,14 +15,14 @@ import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 PACKAGE = "flitlab.sim.report.figures.kinds"
 """Where the built-in figures are, in files of their names."""
 
-Of = Literal["packets", "flows", "messages", "programs", "collectives", "network", "budgets", "saturation"]
-"""What a figure shows: results of one of five sorts, the networks of the scenarios, their loss budgets, or where they
-saturate."""
+Of = Literal["packets", "flows", "programs", "collectives", "network"]
+"""What a figure shows: results of one of four sorts, or the networks of the scenarios."""
 
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ class Kind:
     """A kind of figure: what runs it is for and the function that draws it.
 
     of: the runs that have it. draw: as the module says. place: the lower, the earlier it is shown. usual: whether it is
-    drawn where ``outputs.figures`` names none. panels: whether a figure of points is drawn once for each panel.
+    drawn where ``outputs.figures`` names none. panels: whether a figure on axes is drawn once for each panel.
     """
 
     name: str
@@ -41,6 +41,11 @@ class Kind:
     place: int
     usual: bool
     panels: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has a layout of its own, and is not drawn on axes."""
+        return "ax" not in inspect.signature(self.draw).parameters
 
     @property
     def caption(self) -> str:
@@ -83,12 +88,25 @@ def _origin(draw: Callable[..., Any]) -> tuple[bool, str]:
 
 def names() -> list[str]:
     """Names of all figures that ``outputs.figures`` may name, sorted; what draws them is not imported."""
-    files = pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__)
-    return sorted({*_registered, *(file.name for file in files)})
+    return sorted({*_registered, *_files()})
+
+
+def usual() -> list[str]:
+    """Names of the built-in figures that are drawn where ``outputs.figures`` names none, sorted.
+
+    Their files are read, not imported: that takes matplotlib, which a configuration does not need.
+    """
+    return sorted(name for name, file in _files().items() if "usual=False" not in file.read_text("utf-8"))
 
 
 def figures() -> dict[str, Kind]:
     """Every kind of figure by name, in the order in which they are shown."""
-    for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__):
-        importlib.import_module(f"{PACKAGE}.{module.name}")
+    for name in _files():
+        importlib.import_module(f"{PACKAGE}.{name}")
     return {kind.name: kind for kind in sorted(_registered.values(), key=lambda kind: (kind.place, kind.name))}
+
+
+def _files() -> dict[str, Path]:
+    """The files of the built-in figures, by name."""
+    (folder,) = importlib.import_module(PACKAGE).__path__
+    return {module.name: Path(folder, f"{module.name}.py") for module in pkgutil.iter_modules([folder])}

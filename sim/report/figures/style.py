@@ -11,6 +11,7 @@ from typing import Literal
 
 import matplotlib.style
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
@@ -28,6 +29,13 @@ FORMATS: dict[str, dict[str, None]] = {
 
 SIZES = {"column": (3.5, 2.4), "double": (7.16, 3.2)}
 """Width and height in inches of a figure in one column of a paper, and across two."""
+
+
+def new_figure(size: tuple[float, float] | None = None) -> Figure:
+    """An empty figure whose parts keep clear of each other. size: inches."""
+    figure = Figure(layout="constrained", figsize=size)
+    FigureCanvasAgg(figure)
+    return figure
 
 
 _POWER = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

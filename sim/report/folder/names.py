@@ -3,15 +3,20 @@
 
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 
 from flitlab.sim.terminal import shown_label
 
-LONGEST_NAME = 48
-"""Characters of a name in a figure, about the width of one column; tables have the full label."""
-LONGEST_ROW = 28
-"""Characters of a name beside a row, which takes width from the axes."""
-LONGEST_TITLE = 2 * LONGEST_NAME
-"""Characters of the title of a panel, which has several lines."""
+
+class Longest(IntEnum):
+    """Characters of a name in a figure; tables have the full label."""
+
+    NAME = 48
+    """In a key: about the width of one column."""
+    ROW = 28
+    """Beside a row, which takes width from the axes."""
+    TITLE = 2 * NAME
+    """In the title of a panel, which has several lines."""
 
 
 class Names:
@@ -46,7 +51,7 @@ class Names:
         return value if self.title or re.match(r"(?!(?:true|false|none|null)$)[a-z]", value, re.I) else part
 
 
-def shown_names(names: Sequence[str], most: int = LONGEST_NAME) -> list[str]:
+def shown_names(names: Sequence[str], most: int = Longest.NAME) -> list[str]:
     """Names as a figure shows them: cut to ``most`` characters, and different where they are.
 
     >>> [name[-20:] for name in shown_names(["x" * 100, "y", "x" * 50 + "z" + "x" * 49])]

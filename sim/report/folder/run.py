@@ -15,7 +15,7 @@ from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.ceilings import ceiling_columns
 from flitlab.sim.experiment.folders import altered, read_manifest, reject_special_files
-from flitlab.sim.experiment.saturation import limit_of
+from flitlab.sim.experiment.saturation import in_loads, limit_of
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder import stored
 from flitlab.sim.report.folder.budget import TABLES as BUDGET_TABLES
@@ -152,8 +152,15 @@ class Run:
         return limit_of(self.ceiling_columns(scenario))
 
     def ceiling_columns(self, scenario: str) -> dict[str, float | None]:
-        """The ceilings of a scenario by name, as :func:`~flitlab.sim.experiment.ceilings.ceiling_columns` has them."""
-        return ceiling_columns(one.row for one in self.ceilings if one.scenario == scenario and one.known)
+        """The ceilings of a scenario by name, as :func:`~flitlab.sim.experiment.ceilings.ceiling_columns` has them, in
+        units of load.
+        """
+        columns = ceiling_columns(one.row for one in self.ceilings if one.scenario == scenario and one.known)
+        return in_loads(columns, self.flits_per_load(scenario))
+
+    def flits_per_load(self, scenario: str) -> float:
+        """Flits per tick of a host of rate 1 at load 1: 1, unless host channels are slower than a flit per tick."""
+        return float(self.manifest.get("flits_per_load", {}).get(scenario, 1.0))
 
     def thetas(self) -> "list[Mark]":
         """Ceilings that are vertical lines, in flits/tick/host of accepted traffic, by falling rank; equal ones are

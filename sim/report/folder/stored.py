@@ -7,8 +7,8 @@ from typing import Any
 
 from flitlab.sim.experiment.ceilings import stored_rows
 from flitlab.sim.experiment.store import RecordError, cell, read_record
+from flitlab.sim.report.folder.frames import Row
 
-Row = dict[str, str]
 Record = dict[str, Any]
 
 

@@ -14,13 +14,12 @@ from flitlab.models.files import open_text
 from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, columns
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
-from flitlab.sim.report.figures.load_curves import FAR
+from flitlab.sim.report.figures.load_curves import FAR, zero_load
 from flitlab.sim.report.figures.metrics import rows as metrics
 from flitlab.sim.report.figures.metrics.figure import caption
 from flitlab.sim.report.figures.metrics.series import series
 from flitlab.sim.report.figures.metrics.specification import plots_of
 from flitlab.sim.report.figures.panels import Layout, Panel, layout
-from flitlab.sim.report.figures.scale import zero_load
 from flitlab.sim.report.folder.curves import Curve, curves
 from flitlab.sim.report.folder.frames import column, load
 from flitlab.sim.report.folder.names import Names

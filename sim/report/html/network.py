@@ -5,7 +5,6 @@ import base64
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.stored import certified, points
 from flitlab.sim.report.html import tables
-from flitlab.sim.report.network.places import PLACES, suitable
+from flitlab.sim.report.network.places import positions, suitable
 
 MOST_BYTES = 1_500_000
 """The most bytes of channel utilisation on a page; beyond, some loads, then some scenarios, are left out."""
@@ -204,15 +203,15 @@ def _map(topology: Topology) -> dict[str, Any]:
     style = suitable(topology, MOST_SWITCHES)
     if style == "matrix" or topology.channels > MOST_LINES.get(style, MOST_LINKS):
         return document
-    xy = PLACES[style](topology).xy * [1, -1]
+    xy = positions(topology, style).xy * [1, -1]
     low, span = xy.min(axis=0), float(np.ptp(xy, axis=0).max(initial=0)) or 1.0
     placed = np.rint((xy - low) / span * 1000).astype(int)
     return document | {"style": style, "xy": placed.tolist()}
 
 
-def busiest(networks: Iterable[NetworkUse]) -> str:
-    """Return a table of the busiest channels at the highest unsaturated load, for readers without a script."""
-    parts = []
+def busiest(networks: Iterable[NetworkUse]) -> list[tables.Table]:
+    """Return tables of the busiest channels at the highest unsaturated load, for readers without a script."""
+    shown = []
     for one in list(networks)[:4]:
         stable = [load for load, state in one.states.items() if not state.saturated] or list(one.states)
         if not stable:
@@ -225,5 +224,5 @@ def busiest(networks: Iterable[NetworkUse]) -> str:
             for c in np.argsort(-use, kind="stable")[:LISTED_CHANNELS].tolist()
         ]
         title = f"Channels used most: {one.label}, load {load:g}"
-        parts.append(tables.table(("channel", "utilisation"), rows, caption=title))
-    return "".join(parts) or f'<p class="soft">{escape("Nothing is stored of the channels.")}</p>'
+        shown.append(tables.Table(("channel", "utilisation"), rows, caption=title))
+    return shown

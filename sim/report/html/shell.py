@@ -1,58 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frame of every page: a self-contained document with its style, data and script."""
+"""Self-contained pages from the templates of this package. Every value is escaped where a template inserts it."""
 
-import json
-from collections.abc import Mapping, Sequence
-from html import escape
-from importlib.resources import files
+import base64
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from flitlab.models.files import replace_file
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from flitlab.models.files import read_file, replace_file
+
+LARGEST_FIGURE = 300_000
+"""The largest static figure that is embedded as SVG, in bytes; a larger one is PNG."""
 
 
-def write_page(
-    path: Path, title: str, body: str, parts: Mapping[str, str], data: Any, scripts: Sequence[str],
-    styles: Sequence[str] = ("style.css",),
-) -> Path:  # fmt: skip
-    """Write a self-contained page.
+def render(template: str, **values: Any) -> str:
+    """Return a page. template: a file of this package."""
+    return _environment.get_template(template).render(values)
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    title : str
-        Its title, plain text.
-    body : str
-        File of this package with the body, whose placeholders are ``$title`` and the ``parts``.
-    parts : mapping of str to str
-        HTML by placeholder.
-    data : JSON-able
-        For the script.
-    scripts, styles : sequence of str
-        Files of this package, in order.
 
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
-    title = escape(title)
-    text = Template(_resource("shell.html")).substitute(
-        title=title, style="".join(map(_resource, styles)),
-        body=Template(_resource(body)).substitute(parts, title=title).rstrip(),
-        data=json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
-        script="\n".join(map(_resource, scripts)),
-    )  # fmt: skip
-    replace_file(path, text)
+def write_page(path: Path, template: str, **values: Any) -> Path:
+    """Write a page and return its file. Raises ``OSError``."""
+    replace_file(path, render(template, **values))
     return path
 
 
-def _resource(name: str) -> str:
-    return (files(__package__) / name).read_text("utf-8")
+def data_uri(file: Path) -> str:
+    """Return a PNG or SVG picture as an address that holds it, so that ids of two SVG pictures do not clash."""
+    if file.stat().st_size > LARGEST_FIGURE and file.with_suffix(".png").exists():
+        file = file.with_suffix(".png")
+    kind = "png" if file.suffix == ".png" else "svg+xml"
+    return f"data:image/{kind};base64,{base64.b64encode(read_file(file)).decode('ascii')}"
+
+
+def _resource(name: str) -> Markup:
+    """The text of a style sheet or script of this package."""
+    return Markup(_loader.get_source(_environment, name)[0])
+
+
+_loader = PackageLoader(__package__, "")
+_environment = Environment(
+    loader=_loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+_environment.globals["resource"] = _resource
+_environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "ensure_ascii": False}

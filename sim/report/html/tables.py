@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the page. All their texts are data and are escaped."""
+"""Tables of the pages."""
 
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
 from flitlab.sim.measure.columns.registry import RATE, TICKS, columns
 from flitlab.sim.measure.interval import MEANING
-from flitlab.sim.measure.rows import number
+from flitlab.sim.measure.rows import Row, number
 from flitlab.sim.measure.saturation import Saturation, saturation
+from flitlab.sim.report.folder import budget
 from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.curves import curves
-from flitlab.sim.report.folder.frames import Row, column, load
+from flitlab.sim.report.folder.frames import column, load
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.answer import ScenarioSummary, percent
 
@@ -21,35 +22,37 @@ MOST_ROWS = 2000
 """The most rows of a table."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Sequence[int] = (0,), caption: str = "") -> str:
-    """Return a sortable table as HTML; '' without rows.
+@dataclass(frozen=True)
+class Table:
+    """A sortable table; one without rows is not shown.
 
     head: column headings. rows: cells. text: indices of left-aligned columns. caption: shown above it.
     """
-    if not rows:
-        return ""
-    side = [' class="text"' if i in text else "" for i in range(len(head))]
-    shown = rows[:MOST_ROWS]
-    lines = ["".join(f"<td{s}>{escape(cell)}" for s, cell in zip(side, row, strict=True)) for row in shown]
-    top = "".join(f'<th scope="col"{s}>{escape(cell)}' for s, cell in zip(side, head, strict=True))
-    more = f"The first {MOST_ROWS:,} of {len(rows):,} rows. " if len(rows) > MOST_ROWS else ""
-    note = f'<p class="soft">{escape(more + caption)}</p>\n' if more or caption else ""
-    body = "\n".join(f"<tr>{line}" for line in lines)
-    return (
-        f'{note}<div class="wide" tabindex="0" role="region" aria-label="{escape(caption or ", ".join(head))}">'
-        f'<table class="sortable">\n<thead><tr>{top}\n<tbody>\n{body}\n</table></div>\n'
-    )
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text: Sequence[int] = (0,)
+    caption: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def shown(self) -> Sequence[Sequence[str]]:
+        """The first rows, as many as a page may hold."""
+        return self.rows[:MOST_ROWS]
+
+    @property
+    def note(self) -> str:
+        """What stands above the table: how many rows are shown, and the caption."""
+        more = f"The first {MOST_ROWS:,} of {len(self):,} rows. " if len(self) > MOST_ROWS else ""
+        return more + self.caption
 
 
-def folded(summary: str, body: str, opened: bool = False) -> str:
-    """Return a collapsible element; '' without a body."""
-    return f"<details{' open' * opened}><summary>{escape(summary)}</summary>\n{body}\n</details>\n" if body else ""
-
-
-def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
+def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> Table | None:
     """One row per scenario of a load sweep."""
     if not any(row.get("saturated") for row in run.rows):
-        return ""
+        return None
     units = run.units()
     head = ["scenario", f"zero-load latency ({units.time_name})", "hops", "saturation (load)", "between loads"]
     head += ["ceiling", "efficiency", "least source's share", "points"]
@@ -67,7 +70,7 @@ def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
         "Zero-load latency and hops are those of the lowest load. Efficiency is saturation over the ceiling. The least "
         "source's share is accepted over created traffic of the worst-served host just past saturation."
     )
-    return table(head, rows, text=(0,), caption=" ".join([caption, *_interval_note(rows), *hot_hosts(run)]))
+    return Table(head, rows, text=(0,), caption=" ".join([caption, *_interval_note(rows), *hot_hosts(run)]))
 
 
 def hot_hosts(run: Run) -> list[str]:
@@ -75,7 +78,7 @@ def hot_hosts(run: Run) -> list[str]:
     return [f"{row['scenario']}: {row['note']}." for row in run.saturation if row.get("note")]
 
 
-def results(run: Run) -> str:
+def results(run: Run) -> Table:
     """Return means over replicates per scenario and load; without loads, the rows as they are."""
     cells: dict[tuple[str, float], dict[str, str]] = {}
     shown = {name: one.report for name, one in columns("packets", "flows").items() if one.report}
@@ -101,7 +104,7 @@ def results(run: Run) -> str:
     if "imprecise" in measures:
         notes.append("Imprecise: some replicate missed the precision of measure.ci.")
     head = ("scenario", "load", *(shown.get(name, name) for name in measures))
-    return table(head, rows, caption=" ".join(filter(None, notes)))
+    return Table(head, rows, caption=" ".join(filter(None, notes)))
 
 
 def _interval_note(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -109,11 +112,11 @@ def _interval_note(rows: Sequence[Sequence[str]]) -> list[str]:
     return [f"{MEANING}."] if any("±" in cell for row in rows for cell in row) else []
 
 
-def raw(rows: Sequence[Row]) -> str:
+def raw(rows: Sequence[Row]) -> Table:
     """Rows of a CSV file as they are."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = [i for i, name in enumerate(names) if not all(is_number(row.get(name) or "0") for row in rows)]
-    return table(names, [[short(row.get(name) or "") for name in names] for row in rows], text=text)
+    return Table(names, [[short(row.get(name) or "") for name in names] for row in rows], text=text)
 
 
 COLLECTIVE = {
@@ -125,10 +128,10 @@ COLLECTIVE = {
 """Columns of collectives.csv in the report: name and factor."""
 
 
-def collectives(run: Run) -> str:
+def collectives(run: Run) -> Table | None:
     """Return one row per run of a collective, with the bound for every algorithm."""
     if not run.of_collectives:
-        return ""
+        return None
     rows = [
         (
             row.get("scenario") or "", row.get("kind") or "", row.get("algorithm") or "",
@@ -142,13 +145,13 @@ def collectives(run: Run) -> str:
         "leaves latency out."
     )
     head = ("scenario", "collective", "algorithm", *(name for name, _ in COLLECTIVE.values()), "bound by", "proof")
-    return table(head, rows, text=(0, 1, 2), caption=caption)
+    return Table(head, rows, text=(0, 1, 2), caption=caption)
 
 
-def programs(run: Run) -> str:
+def programs(run: Run) -> Table | None:
     """One row per scenario and seed of an application."""
     if not run.of_programs or run.of_collectives:
-        return ""
+        return None
     known = columns("programs").items()
     shown = [one for name, one in known if one.report and any(row.get(name) for row in run.rows)]
     ends = [(row.get("scenario") or "", row.get("seed") or "", row.get("bound_by") or "") for row in run.rows]
@@ -161,7 +164,7 @@ def programs(run: Run) -> str:
         "network; what binds is in the last column. Shares of the critical path add up to 1. Computing and waiting are "
         "means over ranks."
     )
-    return table(("scenario", "seed", *(one.report for one in shown), "bound by"), rows, caption=caption)
+    return Table(("scenario", "seed", *(one.report for one in shown), "bound by"), rows, caption=caption)
 
 
 JOB = {
@@ -171,7 +174,7 @@ JOB = {
 """Columns of jobs.csv in the report: name and factor."""
 
 
-def jobs(run: Run) -> str:
+def jobs(run: Run) -> Table:
     """Return one row per scenario, seed and job, with the isolated time of the job."""
     rows = [
         (
@@ -185,10 +188,10 @@ def jobs(run: Run) -> str:
         "same network. Slowdown is the one over the other; the bound is on the job alone."
     )
     head = ("scenario", "seed", "job", "program", "ranks", *(name for name, _ in JOB.values()))
-    return table(head, rows, text=(0, 2, 3), caption=caption)
+    return Table(head, rows, text=(0, 2, 3), caption=caption)
 
 
-def transports(run: Run) -> str:
+def transports(run: Run) -> Table:
     """One row per scenario, load, seed and transport, where several share a network."""
     named = ("scenario", "load", "seed", "transport", "flows", "flows_complete")
     counted = ("retransmissions", "timeouts", "trims", "marks")
@@ -208,11 +211,13 @@ def transports(run: Run) -> str:
         *("scenario", "load", "seed", "transport", "flows", "complete"), "share", "throughput", "mean time (ms)",
         "longest (ms)", "mean slowdown", *counted,
     )  # fmt: skip
-    return table(head, rows, text=(0, 3), caption=caption)
+    return Table(head, rows, text=(0, 3), caption=caption)
 
 
-def steps(run: Run) -> str:
-    """One row per kind of step of each program."""
+def steps(run: Run) -> Table | None:
+    """One row per kind of step of each program; a collective is its only step."""
+    if run.of_collectives:
+        return None
     rows = [
         (
             row.get("scenario") or "", row.get("label") or "", row.get("occurrences") or "",
@@ -222,16 +227,16 @@ def steps(run: Run) -> str:
     ]  # fmt: skip
     caption = "Mean time from when the first rank begins a step to when the last is through, and the bound on it."
     head = ("scenario", "step", "occurrences", "time (µs)", "lower bound (µs)", "bound / time")
-    return table(head, rows, text=(0, 1), caption=caption)
+    return Table(head, rows, text=(0, 1), caption=caption)
 
 
-def failures(run: Run) -> str:
+def failures(run: Run) -> Table:
     """Return failed points and their messages."""
     keep = ("scenario", "load", "seed", "status", "error", "message", "note")
     return raw([{column: row[column] for column in keep if row.get(column)} for row in run.failures])
 
 
-def ceilings(certified: Iterable[Ceiling]) -> str:
+def ceilings(certified: Iterable[Ceiling]) -> Table:
     """Return every ceiling with its certified interval, gap and method."""
     rows = []
     for c in certified:
@@ -249,17 +254,84 @@ def ceilings(certified: Iterable[Ceiling]) -> str:
         "The lower end is reached by a flow, the upper end proven by lengths of channels (duality); both were "
         "recomputed from these by code that knows no solver. Every simulated point was checked against the lengths."
     )
-    return table(head, rows, text=(0, 1, 6, 7, 8), caption=caption)
+    return Table(head, rows, text=(0, 1, 6, 7, 8), caption=caption)
+
+
+@dataclass(frozen=True)
+class BudgetTables:
+    """The loss budget of a scenario. bottlenecks: what the channels are."""
+
+    scenario: str
+    warning: str
+    levels: Table
+    changes: Table
+    channels: Table
+    bottlenecks: str
+
+
+def loss_budgets(run: Run) -> list[BudgetTables]:
+    """Return all loss budgets of a run."""
+    return [_loss_budget(one) for one in budget.loss_budgets(run.tables)]
+
+
+def _loss_budget(of: budget.LossBudget) -> BudgetTables:
+    losses = {row["to"]: row for row in of.losses}
+    head = ("level", "meaning", "load", "% of mcf", "loss, % of mcf", "95 % interval", "cause", "note")
+    levels = Table(head, [_level_row(row, losses.get(row["rung"])) for row in of.levels], text=(0, 1, 6, 7))
+    # the highest price first
+    rows = [(_channel(row), f"{100 * number(row, 'price'):.2f} %") for row in of.channels]
+    channels = Table(("channel", "price"), rows, caption="Share of the dual value of all capacity.")
+    only = bool(rows) and of.channels[-1]["from"] == budget.HOSTS
+    count = of.channels[-1]["of"] if rows else "0"
+    bottlenecks = "Host channels are the bottleneck" if only else f"{count} channels limit every routing"
+    return BudgetTables(of.scenario, budget.warning(of), levels, _changes(of), channels, bottlenecks)
+
+
+def _level_row(row: Row, loss: Row | None) -> tuple[str, ...]:
+    lost, between, to = (
+        ("", "", "") if loss is None else (_percent(loss), _ends(loss), budget.describe_loss(loss["part"]))
+    )
+    value = "omitted" if row["kind"] == "omitted" else plain(number(row, "value"))
+    return row["rung"], budget.LEVELS[row["rung"]], value, _percent(row), lost, between, to, row.get("note") or ""
+
+
+def _percent(row: Row) -> str:
+    return f"{value:.1f}" if (value := number(row, "percent")) == value else ""
+
+
+def _ends(row: Row) -> str:
+    if not row.get("percent_low"):
+        return ""
+    return (
+        f"{number(row, 'percent_low'):.1f} .. {number(row, 'percent_high'):.1f}"
+        + ", not significant" * budget.is_insignificant(row)
+    )
+
+
+def _changes(of: budget.LossBudget) -> Table:
+    head = ("change", "load", "changed load", "gain, % of mcf", "95 % interval", "--set", "note")
+    rows = [
+        (
+            budget.CHANGES[row["change"]], plain(number(row, "switch")), plain(number(row, "changed")), _percent(row),
+            _ends(row), row["set"], row.get("note") or "",
+        ) for row in of.changes
+    ]  # fmt: skip
+    caption = "Gain in stable load by one change of the switch at a time. Gains do not add up."
+    return Table(head, rows, text=(0, 5, 6), caption=caption)
+
+
+def _channel(row: Row) -> str:
+    return f"{row['from']} → {row['to']}" if row["to"] else "host channels together"
 
 
 SIGNS = {"at_most": "≤ ", "at_least": "≥ ", "less_than": "< ", "greater_than": "> "}
 
 
-def published(rows: Sequence[Row]) -> str:
+def published(rows: Sequence[Row]) -> Table:
     """*published | measured | verdict*."""
     head = ("where", "scenario", "quantity", "published", "measured", "verdict", "why")
     cells = [[short({**row, "published": _claim(row)}.get(name) or "") for name in head] for row in rows]
-    return table(head, cells, text=(0, 1, 2, 5, 6))
+    return Table(head, cells, text=(0, 1, 2, 5, 6))
 
 
 def _claim(row: Row) -> str:
@@ -267,12 +339,12 @@ def _claim(row: Row) -> str:
     return value + (f" ± {row['tolerance']}" if row.get("tolerance") else "")
 
 
-def metrics(rows: Sequence[Row]) -> str:
+def metrics(rows: Sequence[Row]) -> Table:
     """Return one row per topology; cells that are too long are only in metrics.csv."""
     names = [name for name in (rows[0] if rows else ()) if not _is_long(name, rows)]
     text = [i for i, name in enumerate(names) if not all(is_number(row.get(name) or "0") for row in rows)]
     cells = [[short(row.get(name) or "") for name in names] for row in rows]
-    return table(names, cells, text=text, caption="Distributions and notes are in metrics.csv.")
+    return Table(names, cells, text=text, caption="Distributions and notes are in metrics.csv.")
 
 
 def _is_long(name: str, rows: Sequence[Row]) -> bool:

@@ -2,7 +2,6 @@
 """``animate(...)``: a self-contained page that plays a short run, packet by packet."""
 
 import math
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from flitlab.models.topology.names import host_names, switch_names
 from flitlab.sim.engines.trace.all_packets import record_all_packets
 from flitlab.sim.engines.trace.base import PacketHistory
 from flitlab.sim.report.html.shell import write_page
-from flitlab.sim.report.network.places import PLACES, suitable
+from flitlab.sim.report.network.places import positions, suitable
 
 MOST_SWITCHES, MOST_CHANNELS, MOST_HOSTS = 120, 800, 512
 """The largest network that is animated."""
@@ -60,15 +59,14 @@ def animate(scenario: Scenario, label: str, load: float, seed: int, ticks: int, 
         scenario.switching.mode, f"{scenario.topology.kind}, {scenario.topology.switches} switches",
         f"{scenario.topology.hosts} hosts", f"{len(histories)} packets", f"ticks 0 – {ticks - 1}", "reference engine",
     ]  # fmt: skip
-    parts = {"facts": "".join(f"<li>{escape(fact)}</li>" for fact in facts)}
-    scripts = ("common.js", "charts.js", "theme.js", "view.js")
-    return write_page(path, title, "view.html", parts, document, scripts, styles=("style.css", "view.css"))
+    return write_page(path, "view.html", title=title, facts=facts, warnings=[], data=document)
 
 
 def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
     """Raise ``ValueError`` that says what is too large, and the limit."""
     topology = scenario.topology
-    expected = float(scenario.traffic.sent(load).sum()) * ticks / scenario.source.mean_flits
+    offered = float(scenario.traffic.sent(load).sum()) * scenario.switching.flits_per_load(topology)
+    expected = offered * ticks / scenario.source.mean_flits
     sizes = [
         ("switches", topology.switches, MOST_SWITCHES), ("channels", topology.channels, MOST_CHANNELS),
         ("hosts", topology.hosts, MOST_HOSTS), ("packets", math.ceil(expected), MOST_PACKETS),
@@ -81,7 +79,7 @@ def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
 
 def _map(topology: Topology) -> dict[str, Any]:
     """Positions of switches and hosts, in thousandths of the width, y downwards; the ends of channels."""
-    places = PLACES[suitable(topology, MOST_SWITCHES)](topology)
+    places = positions(topology, suitable(topology, MOST_SWITCHES))
     hosts = [places.spots(v, count) for v, count in enumerate(topology.host_count.tolist()) if count]
     spots = np.concatenate(hosts) if hosts else np.zeros((0, 2))
     everything = np.concatenate([places.xy, spots])

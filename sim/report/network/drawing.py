@@ -9,7 +9,6 @@ from typing import Any, get_args
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
@@ -20,8 +19,8 @@ from flitlab.models.arrays import Floats, Integers
 from flitlab.models.topology.distances import distance_counts, distances, mean_hops
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
-from flitlab.sim.report.figures.style import in_style, save_as
-from flitlab.sim.report.network.places import PLACES, WIDTH, Places, Style, suitable
+from flitlab.sim.report.figures.style import in_style, new_figure, save_as
+from flitlab.sim.report.network.places import WIDTH, Places, Style, positions, suitable
 
 LEAST_TEXT = 4.5
 """Font size below which switches go without their names."""
@@ -89,15 +88,14 @@ def figure_of(topology: Topology, style: Style = "auto") -> Figure:
         raise ValueError(f"no style {style!r}; choices: {', '.join(get_args(Style))}")
     if style == "auto":
         style = suitable(topology)
-    figure = Figure(layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure()
     figure.suptitle(_caption(topology), fontsize=8)
     ax = figure.add_subplot()
     if style == "matrix":
         figure.set_size_inches(WIDTH, 3.4)
         _matrix(figure, ax, topology)
     else:
-        Drawing(figure, ax, topology, PLACES[style](topology)).draw()
+        Drawing(figure, ax, topology, positions(topology, style)).draw()
     return figure
 
 

@@ -210,13 +210,18 @@ def _nested(dims: Sequence[int]) -> Floats:
     return steps
 
 
-PLACES: dict[str, Callable[[Topology], Places]] = {
+STYLES: dict[str, Callable[[Topology], Places]] = {
     "circular": _circular,
     "spring": _spring,
     "clustered": _clustered,
     "layered": _layered,
     "grid": _grid,
 }
+
+
+def positions(topology: Topology, style: str) -> Places:
+    """The positions in a style other than ``matrix``. Raises ``ValueError`` if it does not suit the topology."""
+    return STYLES[style](topology)
 
 
 def suitable(topology: Topology, most: int = MOST_NODES) -> Style:

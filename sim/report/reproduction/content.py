@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of the pages of the scoreboard: a summary, and a page for each paper."""
+"""The pages of the scoreboard in Markdown, as MkDocs and GitHub read it: a summary, and a page for each paper."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig, is_comparison
 from flitlab.sim.experiment.published import Claim, Verdict
 from flitlab.sim.experiment.scoreboard.file import ITEM
 from flitlab.sim.experiment.scoreboard.rows import PAPERS, Row, Score, Value, first_sentence, in_words
-from flitlab.sim.report.reproduction.blocks import (
-    Block,
-    Heading,
-    Item,
-    Items,
-    Line,
-    Link,
-    Page,
-    Paragraph,
-    Picture,
-    Strong,
-    Table,
-    Verbatim,
-)
+
+FIGURES = "figures/reproduction"
+"""Where the figures of the rows are, beside the summary."""
+
+SPECIAL = re.compile(r"([\\*\[\]#|]|\b_|_\b)")
+"""Characters that Markdown obeys."""
 
 INTRODUCTION = (
     "What the papers say, what was measured here, and whether the two agree. Each row is a figure, a table or a "
@@ -29,18 +22,19 @@ INTRODUCTION = (
     "and the measured value alone:"
 )
 
-VERDICTS: tuple[Line, ...] = (
-    (Strong("agrees"), ": a number that is within the tolerance of the row. Tolerances follow ± in the tables, the "
-     "reason is in the note; where there is none, it is half a unit of the last digit."),
-    (Strong("order agrees"), ": what the paper says in words, or what only tells what is larger, true or about the "
-     "same. Numbers and orders are counted apart."),
-    (Strong("differs: the paper slips"), ", or ", Strong("unpublished setting"), ": an experiment or a count, told "
-     "in the note, shows that the paper contradicts itself, or that a setting which it does not give moves the value, "
-     "this far or a part of the way."),
-    (Strong("differs: unexplained"), ": what was tried to explain it is in the note."),
-    (Strong("not comparable"), ": what was measured here is not the same thing, as the note says. It counts for "
-     "nothing."),
-)  # fmt: skip
+VERDICTS = {
+    "**agrees**": ": a number that is within the tolerance of the row. Tolerances follow ± in the tables, the reason "
+    "is in the note; where there is none, it is half a unit of the last digit.",
+    "**order agrees**": ": what the paper says in words, or what only tells what is larger, true or about the same. "
+    "Numbers and orders are counted apart.",
+    "**differs: the paper slips**, or **unpublished setting**": ": an experiment or a count, told in the note, shows "
+    "that the paper contradicts itself, or that a setting which it does not give moves the value, this far or a part "
+    "of the way.",
+    "**differs: unexplained**": ": what was tried to explain it is in the note.",
+    "**not comparable**": ": what was measured here is not the same thing, as the note says, or a quick version is too "
+    "small to show what the full size does. It counts for nothing.",
+}
+"""Verdict -> its meaning."""
 
 PRACTICE = (
     "Settings that a paper does not give are chosen by us; they are listed, with what other choices give. These pages "
@@ -60,33 +54,80 @@ WORST_FIRST = (Verdict.NOT_MEASURED, Verdict.UNEXPLAINED, Verdict.SETTING, Verdi
 SIGNS = {"about": "", "at_most": "at most ", "at_least": "at least ", "less_than": "below ", "greater_than": "above "}
 
 
-def pages(rows: Sequence[Row]) -> list[Page]:
-    """The summary, then the papers. rows: in order."""
-    papers = [(name, list(part)) for name, part in groupby(rows, lambda row: row.file.paper)]
-    return [_summary(rows, papers), *(_paper(name, part) for name, part in papers)]
+def pages(rows: Sequence[Row]) -> dict[str, str]:
+    """The text of the summary, whose name is '', and of the pages of papers, by name. rows: in order."""
+    papers = {name: list(part) for name, part in groupby(rows, lambda row: row.file.paper)}
+    blocks = {"": _summary(rows, papers)} | {name: _paper(name, part) for name, part in papers.items()}
+    return {name: "\n\n".join(part) + "\n" for name, part in blocks.items()}
 
 
-def _summary(rows: Sequence[Row], papers: Sequence[tuple[str, list[Row]]]) -> Page:
-    blocks: list[Block] = [Heading(1, "Reproduction"), Paragraph(INTRODUCTION)]
-    blocks += [Items([Item(verdict) for verdict in VERDICTS]), Paragraph(PRACTICE)]
+def escaped(text: str) -> str:
+    """A text without any mark-up, in Markdown."""
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), ("\u00a0", "&nbsp;")):
+        text = text.replace(character, entity)
+    return SPECIAL.sub(r"\\\1", text)
+
+
+def _line(text: str) -> str:
+    """A text in which backquotes stand around code, in one line."""
+    parts = re.split(r"`+", re.sub("[ \t\n]+", " ", text))
+    return "".join(f"`{part}`" if i % 2 else escaped(part) for i, part in enumerate(parts))
+
+
+def _strong(text: str) -> str:
+    return f"**{escaped(text)}**"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+
+
+def _items(lines: Iterable[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def _verbatim(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def _link(row: Row, page: str = "") -> str:
+    """A link to the section of a row. page: the file, if that is another one."""
+    return f"[{escaped(row.name)}]({page}#{row.name})"
+
+
+def _on_page(row: Row) -> str:
+    """A link from the summary to the section of a row."""
+    return _link(row, address(row.file.paper))
+
+
+def address(paper: str) -> str:
+    """The file of the page of a paper, beside the summary."""
+    return f"reproduction/{paper}.md"
+
+
+def _summary(rows: Sequence[Row], papers: Mapping[str, list[Row]]) -> list[str]:
+    blocks = ["# Reproduction", _line(INTRODUCTION)]
+    blocks += [_items(verdict + _line(meaning) for verdict, meaning in VERDICTS.items()), _line(PRACTICE)]
     score = Score.of(rows)
     shown = [outcome for outcome in OUTCOMES if score.having(outcome) or outcome is not Verdict.NOT_MEASURED]
     head = ["paper", "rows", *AGREEING, *(OUTCOMES[one] for one in shown), "failed rows"]
-    counted = [_counts(Link(name.upper(), name), part, shown) for name, part in papers]
-    titles = [Item((Link(name.upper(), name), f": {PAPERS[name]}")) for name, _ in papers if name in PAPERS]
-    blocks += [Heading(2, "Score"), Table(head, [*counted, _counts(Strong("all"), rows, shown)])]
-    blocks += [Items(titles)] if titles else []
-    blocks += [Paragraph(_in_percent(score)), *_idle(rows)]
-    head = ["row", "where", "published", "measured", "why"]
+    links = {name: f"[{escaped(name.upper())}]({address(name)})" for name in papers}
+    counted = [_counts(links[name], part, shown) for name, part in papers.items()]
+    titles = [f"{links[name]}{_line(f': {PAPERS[name]}')}" for name in papers if name in PAPERS]
+    blocks += ["## Score", _table(head, [*counted, _counts(_strong("all"), rows, shown)])]
+    blocks += [_items(titles)] if titles else []
+    blocks += [_line(_in_percent(score)), *_idle(rows)]
     if differing := list(_differing(rows)):
-        blocks += [Heading(2, "What does not agree"), Table(head, differing)]
-    if chosen := [(_link(row), choice.setting, choice.ours) for row in rows for choice in row.file.chosen]:
+        blocks += ["## What does not agree", _table(("row", "where", "published", "measured", "why"), differing)]
+    if chosen := [
+        (_on_page(row), _line(choice.setting), _line(choice.ours)) for row in rows for choice in row.file.chosen
+    ]:
         note = "Settings that a paper does not give. What other choices give is on the page of the paper."
-        blocks += [Heading(2, "Chosen by us"), Paragraph(note), Table(("row", "setting", "ours"), chosen)]
-    return Page("", blocks)
+        blocks += ["## Chosen by us", note, _table(("row", "setting", "ours"), chosen)]
+    return blocks
 
 
-def _counts(name: Line, rows: Sequence[Row], outcomes: Iterable[Verdict]) -> list[Line]:
+def _counts(name: str, rows: Sequence[Row], outcomes: Iterable[Verdict]) -> list[str]:
     score = Score.of(rows)
     failed = str(sum(bool(row.problem) for row in rows))
     having = (str(score.having(outcome)) for outcome in outcomes)
@@ -101,39 +142,31 @@ def _in_percent(score: Score) -> str:
     return f"{', '.join(parts)}." if parts else "Nothing has been compared."
 
 
-def _idle(rows: Sequence[Row]) -> list[Block]:
+def _idle(rows: Sequence[Row]) -> list[str]:
     """Which rows have no values, and why not."""
     states = sorted({row.state for row in rows} - {""})
-    return [Paragraph((f"{_capital(state)}: ", *_links(row for row in rows if row.state == state))) for state in states]
-
-
-def _links(rows: Iterable[Row]) -> list[Link | str]:
-    parts = [part for row in rows for part in (", ", _link(row))]
-    return [*parts[1:], "."]
-
-
-def _link(row: Row) -> Link:
-    return Link(row.name, row.file.paper, row.name)
+    of = {state: ", ".join(_on_page(row) for row in rows if row.state == state) for state in states}
+    return [f"{_line(f'{_capital(state)}: ')}{links}." for state, links in of.items()]
 
 
 def _together(text: str) -> str:
     """A text that stays on one line."""
-    return text.replace(" ", "\u00a0")
+    return _line(text).replace(" ", "&nbsp;")
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _differing(rows: Sequence[Row]) -> Iterable[list[Line]]:
+def _differing(rows: Sequence[Row]) -> Iterable[list[str]]:
     """A line for each value that does not agree, by verdict."""
     triples = [(row, *pair) for row in rows for pair in zip(row.values, _places(row.values), strict=True)]
     for outcome in WORST_FIRST:
         for row, value, place in triples:
             if value.verdict is outcome:
                 why = first_sentence(_capital(value.entry.why))
-                reason: Line = (Strong(OUTCOMES[outcome] + _of_order(value)), f": {why}" if why else "")
-                yield [_link(row), place, *_numbers(value), reason]
+                reason = _strong(OUTCOMES[outcome] + _of_order(value)) + _line(f": {why}" if why else "")
+                yield [_on_page(row), _line(place), *_numbers(value), reason]
 
 
 def _places(values: Sequence[Value]) -> list[str]:
@@ -143,43 +176,42 @@ def _places(values: Sequence[Value]) -> list[str]:
     return [f"{value.entry.where} ({scenario})" if scenario else value.entry.where for value, scenario in pairs]
 
 
-def _paper(name: str, rows: list[Row]) -> Page:
+def _paper(name: str, rows: list[Row]) -> list[str]:
     title = f"{name.upper()}: {PAPERS[name]}" if name in PAPERS else name.upper()
-    lines = [(_link(row), row.title, *_outcome(row)) for row in rows]
-    blocks: list[Block] = [Heading(1, title, name), Paragraph(f"{_capital(in_words(rows))}.")]
-    blocks.append(Table(("row", "what", *AGREEING), lines))
-    return Page(name, [*blocks, *(block for row in rows for block in _section(row))])
+    lines = [(_link(row), _line(row.title), *_outcome(row)) for row in rows]
+    blocks = [f"# {escaped(title)}", _line(f"{_capital(in_words(rows))}."), _table(("row", "what", *AGREEING), lines)]
+    return [*blocks, *(block for row in rows for block in _section(row))]
 
 
-def _outcome(row: Row) -> tuple[Line, Line]:
+def _outcome(row: Row) -> tuple[str, str]:
     if row.state:
-        return Strong(row.state), "-"
+        return _strong(row.state), "-"
     score = Score.of([row])
     return _together(score.ratio_text(Claim.NUMBER)), _together(score.ratio_text(Claim.ORDER))
 
 
-def _section(row: Row) -> list[Block]:
-    blocks: list[Block] = [Heading(2, row.name, row.name), *_about(row.file.about), Verbatim(row.command)]
-    blocks.append(Paragraph((Strong(_capital(row.state or in_words([row]))), _origin(row))))
+def _section(row: Row) -> list[str]:
+    blocks = [f"## {escaped(row.name)}", *_about(row.file.about), _verbatim(row.command)]
+    blocks.append(_strong(_capital(row.state or in_words([row]))) + _line(_origin(row)))
     if row.problem:
-        blocks.append(Verbatim(row.problem))
+        blocks.append(_verbatim(row.problem))
     if row.ran is not None:
-        blocks += [Picture(file, caption) for file, caption in row.ran.figures.items()]
+        blocks += [f"![{escaped(caption)}](../{FIGURES}/{file})" for file, caption in row.ran.figures.items()]
     if row.values:
         blocks += _comparison(row.values)
     if row.file.chosen:
-        blocks += [Paragraph(Strong("Chosen by us, as the paper does not say it:")), _choices(row.file.chosen)]
+        blocks += [_strong("Chosen by us, as the paper does not say it:"), _choices(row.file.chosen)]
     return blocks
 
 
-def _about(paragraphs: Sequence[str]) -> list[Block]:
+def _about(paragraphs: Sequence[str]) -> list[str]:
     """Paragraphs; those in a row that are items make a list."""
-    blocks: list[Block] = []
+    blocks: list[str] = []
     for is_list, part in groupby(paragraphs, lambda text: text.startswith(ITEM)):
         if is_list:
-            blocks.append(Items([Item(text.removeprefix(ITEM)) for text in part]))
+            blocks.append(_items(_line(text.removeprefix(ITEM)) for text in part))
         else:
-            blocks += map(Paragraph, part)
+            blocks += map(_line, part)
     return blocks
 
 
@@ -193,25 +225,28 @@ def _origin(row: Row) -> str:
     return f" ({', '.join(filter(None, parts))})."
 
 
-def _comparison(values: Sequence[Value]) -> list[Block]:
+def _comparison(values: Sequence[Value]) -> list[str]:
     """A table, and below it the notes that it refers to: reasons, each once, with what was tried."""
     of_values = [_note(value.entry) for value in values]
     notes = list(dict.fromkeys(filter(None, of_values)))
     columns = {
-        "where": [value.entry.where for value in values],
-        "scenario": _scenarios(values),
+        "where": [_line(value.entry.where) for value in values],
+        "scenario": list(map(_line, _scenarios(values))),
         "published": [_numbers(value)[0] for value in values],
         "measured": [_numbers(value)[1] for value in values],
         "verdict": [_verdict(value) for value in values],
         "note": [str(notes.index(note) + 1) if note else "" for note in of_values if notes],
     }
     shown = {name: column for name, column in columns.items() if column}
-    items = [Item(why, [f"Tried: {what}: {gives}" for what, gives in tried]) for why, tried in notes]
-    return [Table(list(shown), list(zip(*shown.values(), strict=True))), *[Items(items, numbered=True)] * bool(items)]
+    items = "\n".join(
+        "\n".join([f"{i}. {_line(why)}", *(f"    * {_line(f'Tried: {what}: {gives}')}" for what, gives in tried)])
+        for i, (why, tried) in enumerate(notes, 1)
+    )
+    return [_table(list(shown), list(zip(*shown.values(), strict=True))), *[items] * bool(items)]
 
 
-def _verdict(value: Value) -> Line:
-    return _together(value.verdict) if value.verdict.agrees else Strong(value.verdict + _of_order(value))
+def _verdict(value: Value) -> str:
+    return _together(value.verdict) if value.verdict.agrees else _strong(value.verdict + _of_order(value))
 
 
 Note = tuple[str, tuple[tuple[str, str], ...]]
@@ -247,7 +282,7 @@ def _numbers(value: Value) -> tuple[str, str]:
         holds = {0: "does not hold", 1: "holds"}
         return _together(holds[int(entry.value)]), _together(holds[int(measured or 0)])
     claimed = _together(f"{SIGNS[entry.compare]}{shown(entry.value)}{_margin(entry.tolerance)}")
-    return claimed, "-" if measured is None else shown(measured)
+    return claimed, "-" if measured is None else _line(shown(measured))
 
 
 def _margin(tolerance: float | str | None) -> str:
@@ -270,14 +305,12 @@ def shown(number: float) -> str:
     return f"{number:.5g}" if abs(number) < 1e4 else f"{number:,.0f}"
 
 
-def _choices(choices: Sequence[ChoiceConfig]) -> Table:
-    lines: list[list[Line]] = [
-        [
-            choice.setting,
-            choice.ours,
-            _capital(choice.why),
-            "; ".join(f"{one.what}: {one.gives}" for one in choice.others),
-        ]
+def _choices(choices: Sequence[ChoiceConfig]) -> str:
+    lines = [
+        (
+            _line(choice.setting), _line(choice.ours), _line(_capital(choice.why)),
+            _line("; ".join(f"{one.what}: {one.gives}" for one in choice.others)),
+        )
         for choice in choices
-    ]
-    return Table(("setting", "ours", "why", "other choices, and what they give"), lines)
+    ]  # fmt: skip
+    return _table(("setting", "ours", "why", "other choices, and what they give"), lines)

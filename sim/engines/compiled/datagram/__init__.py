@@ -5,49 +5,42 @@ Order within a tick: arrivals at queues and hosts, and ACKs that bypass queues; 
 of a tick are in the order of :func:`flitlab.models.rules.datagram.precedence`.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from flitlab.models.application.messages import MessageStage
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import inline, njit
+from flitlab.models.jit import device_function, inline, njit
 from flitlab.models.transport.feeders import with_feeders
-from flitlab.models.transport.newreno import CWND
+from flitlab.models.transport.newreno import ConnectionState, resume
 from flitlab.models.transport.session import LATEST, Change, Session
-from flitlab.sim.engines.base import Execution, ProgramStatus
-from flitlab.sim.engines.compiled.datagram.hosts import deliver, expire
+from flitlab.sim.engines.base import ProgramStatus
+from flitlab.sim.engines.compiled.datagram.hosts import deliver, expire, pace, send_on, set_timer
 from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, is_internal, take_first_packet
-from flitlab.sim.engines.compiled.datagram.messages import make_datagram_program
+from flitlab.sim.engines.compiled.datagram.messages import add_message, make_datagram_program
 from flitlab.sim.engines.compiled.datagram.prefetching import (
     MIN_BATCH,
-    NEAR_PREFETCH_DISTANCE,
-    PREFETCH_DISTANCE,
     prefetch_arrival,
     prefetch_links,
     prefetch_packet,
     prefetch_queue,
 )
-from flitlab.sim.engines.compiled.datagram.program import run_program
 from flitlab.sim.engines.compiled.datagram.state import (
-    ACK_BIT,
     LINK_COUNTS,
-    POOL,
     SUBFLOW_COUNTS,
-    SYN,
-    TRACE,
-    TRACED,
-    WINDOW,
+    Kind,
     build,
     larger_windows,
-    longer_trace,
     with_paths,
 )
+from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
 from flitlab.sim.engines.compiled.memory import unlikely
-from flitlab.sim.engines.compiled.pool import doubled
-from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, next_program_tick
+from flitlab.sim.engines.compiled.ranks import OUTBOX, has_events, next_event, next_program_tick, process_events
 from flitlab.sim.engines.compiled.timers import pop_timer
-from flitlab.sim.engines.datagram.base import ARRIVED, Counters, Trace, check_lossless, program_status
+from flitlab.sim.engines.compiled.transport import NEAR_PREFETCH_DISTANCE, PREFETCH_DISTANCE, CompiledTransport, Growth
+from flitlab.sim.engines.transport.datagram import Counters, SubflowCount, program_status
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -61,6 +54,36 @@ def _gather_timers(const, state, tick):
         state.members[count] = const.links + (pop_timer(state.timers) & _SUBFLOW)
         count += 1
     return count
+
+
+@inline
+def _run_program(program, const, state, now):
+    """Process the program's events of a tick, and add the messages of its outbox to their connections."""
+    if program is not None and next_event(program.ranks) <= now:
+        process_events(program.ranks, now)
+        totals = program.ranks.totals
+        for k in range(totals[OUTBOX]):
+            message = program.ranks.outbox[k]
+            flow = program.back[message] if program.ranks.stage[message] == MessageStage.CTS else program.forth[message]
+            add_message(program, state.unsent, message, flow)
+            _resume_connection(const, state, flow, now)
+        totals[OUTBOX] = 0
+
+
+@device_function
+def _resume_connection(const, state, flow, now):
+    """Let the subflows of a connection send what their windows allow."""
+    for subflow in range(const.first[flow], const.first[flow + 1]):
+        if state.unsent[flow] == 0:
+            return
+        seq = state.senders.seq[subflow]
+        if const.paced:
+            if seq.state != ConnectionState.OPEN:
+                pace(const, state, subflow, now)
+            continue
+        if seq.una == seq.next and resume(rules_of(const, subflow), state.senders, subflow, now):
+            set_timer(state, min(seq.deadline, now + np.int64(np.ceil(rules_of(const, subflow).min_rto))), subflow)
+        send_on(const, state, subflow, now)
 
 
 @njit
@@ -105,42 +128,29 @@ def advance(const, state, tick, until):
             sort_by_precedence(state.members, state.scratch, count, const.seed, tick)
         for k in range(count):
             expire(const, state, (state.members[k] & _LOW) - const.links, tick)
-        run_program(state.program, const, state, tick)
+        _run_program(state.program, const, state, tick)
         tick += 1
         if state.free[len(state.free) - 1] < const.reserve:
-            state.growth_needed[POOL] = 1
-        if state.growth_needed[POOL] | state.growth_needed[WINDOW] | state.growth_needed[TRACE]:
+            state.growth_needed[Growth.POOL] = 1
+        if state.growth_needed[Growth.POOL] | state.growth_needed[Growth.WINDOW] | state.growth_needed[Growth.TRACE]:
             return tick
 
 
-class CompiledDatagrams:
-    """A compiled simulation of datagrams (see :class:`flitlab.sim.engines.datagram.base.DatagramRun`)."""
+class CompiledDatagrams(CompiledTransport):
+    """A compiled simulation of datagrams (see :class:`flitlab.sim.engines.transport.datagram.DatagramRun`)."""
 
     latest = LATEST
+    grow: ClassVar = CompiledTransport.grow | {Growth.WINDOW: larger_windows}
 
     def __init__(self, session: Session, trace: bool = False):
-        self.session = session
-        session = with_feeders(session)
-        self._program: Any = make_datagram_program(session)
-        self._constants, self._state = build(session, trace, self._program)
-        self._channels = session.topology.channels
-        self._changes = list(session.changes)
-        self._tick = 0
+        fed = with_feeders(session)
+        program: Any = make_datagram_program(fed)
+        super().__init__(session, program, *build(fed, trace, program))
+        self._changes = list(fed.changes)
 
-    def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``, with the link events and path changes of the session.
-
-        Raises
-        ------
-        OverflowError
-            Timers do not reach so far. :class:`~flitlab.sim.engines.datagram.base.MessageLost` A packet of a program
-            without a transport is dropped.
-        """
-        while self._changes and self._changes[0].tick < until:
-            change = self._changes.pop(0)
-            self._run(change.tick)
-            self._apply(change)
-        self._run(until)
+    def _simulate(self, until: int) -> int:
+        tick: int = advance(self._constants, self._state, self._tick, until)
+        return tick
 
     def _apply(self, change: Change) -> None:
         for link in change.broken.tolist():
@@ -151,49 +161,28 @@ class CompiledDatagrams:
         if len(change.moved):
             self._state = with_paths(self._constants, self._state, change.moved, change.paths, change.back)
 
-    def _run(self, until: int) -> None:
-        if until > LATEST:
-            raise OverflowError(f"a run may take at most {LATEST} ticks, the range of timers; simulate less time")
-        while self._tick < until:
-            self._tick = advance(self._constants, self._state, self._tick, until)
-            if self._program is not None and self._constants.paced:
-                check_lossless(self._state.subflow["dropped"])
-            self._grow()
-
-    def _grow(self) -> None:
-        wants = self._state.growth_needed
-        for flag, grow in ((POOL, doubled), (WINDOW, larger_windows), (TRACE, longer_trace)):
-            if wants[flag]:
-                self._state = grow(self._state)
-                wants[flag] = 0
+    def _dropped(self) -> int:
+        return int(self._state.subflow["dropped"].sum())
 
     def counters(self) -> Counters:
         state, link = self._state, self._state.link[: self._constants.links]
         return Counters(
             self._tick, self._subflow_counts(), np.stack([link[name] for name in LINK_COUNTS], axis=1),
-            state.finished.copy(), state.senders.win[:, CWND].copy(),
+            state.finished.copy(), state.senders.win["cwnd"].copy(),
         )  # fmt: skip
 
     def _subflow_counts(self) -> Ints:
         record = self._state.subflow
         counts = np.stack([record[name] for name in SUBFLOW_COUNTS], axis=1)
-        counts[:, ARRIVED] += record["duplicates"]
+        counts[:, SubflowCount.ARRIVED] += record["duplicates"]
         return counts
 
     def in_flight(self) -> Ints:
         state = self._state
         used = np.ones(len(state.packet), bool)
         used[state.free[: state.free[-1]]] = False
-        used &= (state.packet["kind"] & ACK_BIT == 0) & (state.packet["kind"] != SYN)
+        used &= (state.packet["kind"] & Kind.ACK_BIT == 0) & (state.packet["kind"] != Kind.SYN)
         return np.bincount(state.packet["subflow"][used], minlength=len(state.subflow))
-
-    def trace(self) -> Trace:
-        if not len(self._state.trace):
-            raise ValueError("the run was started without trace=True")
-        return Trace(*self._state.trace[: self._state.growth_needed[TRACED]].T.copy())
-
-    def done(self) -> bool:
-        return is_done(self._program.ranks)
 
     def program_status(self) -> ProgramStatus:
         state = self._state
@@ -202,11 +191,8 @@ class CompiledDatagrams:
             has_events(self._program.ranks),
         )  # fmt: skip
 
-    def execution(self) -> Execution:
-        return execution_of(self._program.ranks)
-
     def carried(self) -> Ints:
-        channels = slice(0, self._channels)
+        channels = slice(0, self.session.topology.channels)
         unsent_ticks = np.maximum(0, self._state.link["free_at"][channels] - self._tick)
         carried: Ints = self._program.busy_ticks[channels] - unsent_ticks
         return carried

@@ -6,38 +6,23 @@ import numpy as np
 from flitlab.models.jit import device_function, inline
 from flitlab.models.transport.law import INSTANT, REVERSE_PATH
 from flitlab.models.transport.newreno import (
-    CLOSED,
-    CWND,
-    DEADLINE,
-    HIGH,
     NEVER,
-    OPEN,
-    OPENING,
-    STATE,
-    UNA,
+    ConnectionState,
     acknowledge,
     fits_window,
     open_up,
     opened,
     time_out,
 )
-from flitlab.models.transport.newreno import NEXT as NEXT_SEQUENCE
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.datagram.links import accept, append_packet
 from flitlab.sim.engines.compiled.datagram.messages import record_received, record_sent_packet
-from flitlab.sim.engines.compiled.datagram.state import (
-    ACK_BIT,
-    DATA,
-    MARKED_ACK,
-    SYN,
-    SYN_ACK,
-    TRACE,
-    TRACED,
-    WINDOW,
-)
+from flitlab.sim.engines.compiled.datagram.state import Kind
+from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits
 from flitlab.sim.engines.compiled.timers import push_timer
+from flitlab.sim.engines.compiled.transport import Growth, trace_packet
 
 _ONE = np.uint64(1)
 
@@ -46,7 +31,7 @@ _ONE = np.uint64(1)
 def _emit_packet(const, state, subflow, sequence, kind, stamp, path_index, now):
     """Create a packet of a subflow, and put it into the queue of the link at ``path_index`` of ``state.path``.
 
-    kind: DATA ... stamp: low 32 bits of the tick at which the data left the sender.
+    kind: Kind. stamp: low 32 bits of the tick at which the data left the sender.
     """
     packet = allocate_record(state)
     record = state.packet[packet]
@@ -60,32 +45,34 @@ def _send(const, state, subflow, sequence, now):
     """Send a data packet of a subflow."""
     subflow_record = state.subflow[subflow]
     subflow_record.sent += 1
-    _emit_packet(const, state, subflow, sequence, DATA, low_bits(now), np.int64(subflow_record.path_start), now)
+    _emit_packet(
+        const, state, subflow, sequence, np.int64(Kind.DATA), low_bits(now), np.int64(subflow_record.path_start), now
+    )
 
 
 @inline
 def _reserve_window(state, sent):
     """Make sure that a receiver can store ``sent`` packets, all those in flight."""
     if sent > 64 * state.reorder_bits.shape[1]:
-        state.growth_needed[WINDOW] = max(state.growth_needed[WINDOW], sent)
+        state.growth_needed[Growth.WINDOW] = max(state.growth_needed[Growth.WINDOW], sent)
 
 
 @inline
 def send_on(const, state, subflow, now):
     """Send what the window of a subflow allows: first retransmissions after a timeout, then new data."""
     seq, flow = state.senders.seq[subflow], np.int64(state.subflow[subflow].flow)
-    while fits_window(state.senders.win[subflow, CWND], seq[UNA], seq[NEXT_SEQUENCE], const.rules.mss):
-        if seq[NEXT_SEQUENCE] == seq[HIGH]:
+    while fits_window(state.senders.win[subflow].cwnd, seq.una, seq.next, rules_of(const, subflow).mss):
+        if seq.next == seq.high:
             if state.unsent[flow] == 0:
                 return
             state.unsent[flow] -= 1
-            seq[HIGH] += 1
-            _reserve_window(state, seq[HIGH] - seq[UNA])
+            seq.high += 1
+            _reserve_window(state, seq.high - seq.una)
             record_sent_packet(state.program, const, state, flow, now)
         else:
             state.subflow[subflow].retransmissions += 1
-        _send(const, state, subflow, seq[NEXT_SEQUENCE], now)
-        seq[NEXT_SEQUENCE] += 1
+        _send(const, state, subflow, seq.next, now)
+        seq.next += 1
 
 
 @inline
@@ -95,21 +82,21 @@ def _process_ack(const, state, subflow, kind, first_missing, stamp, now):
     first_missing: first packet that the receiver lacks. stamp: low 32 bits of the tick at which the data left the
     sender.
     """
-    phase = state.senders.seq[subflow, STATE]
-    if kind == SYN_ACK and phase != OPENING:
+    phase = state.senders.seq[subflow].state
+    if kind == Kind.SYN_ACK and phase != ConnectionState.OPENING:
         return
     sample = elapsed(now, stamp)
     subflow_record = state.subflow[subflow]
     subflow_record.samples += 1
     subflow_record.rtt += sample
-    if phase == OPENING:
-        opened(const.rules, state.senders, subflow, sample, now)
+    if phase == ConnectionState.OPENING:
+        opened(rules_of(const, subflow), state.senders, subflow, sample, now)
     else:
+        rules, marked = rules_of(const, subflow), kind == Kind.MARKED_ACK
         first, last = np.int64(subflow_record.first), np.int64(subflow_record.last)
-        marked = kind == MARKED_ACK
-        if acknowledge(const.rules, state.senders, subflow, first, last, first_missing, sample, marked, now):
+        if acknowledge(rules, state.senders, subflow, first, last, first_missing, sample, marked, now):
             subflow_record.retransmissions += 1
-            _send(const, state, subflow, state.senders.seq[subflow, UNA], now)
+            _send(const, state, subflow, state.senders.seq[subflow].una, now)
     send_on(const, state, subflow, now)
 
 
@@ -147,12 +134,7 @@ def _is_new(state, subflow, sequence):
 def _receive(const, state, subflow, sequence, now):
     """Receive a data packet."""
     subflow_record = state.subflow[subflow]
-    if len(state.trace):
-        entry = state.trace[state.growth_needed[TRACED]]
-        entry[0], entry[1], entry[2] = now, subflow, sequence
-        state.growth_needed[TRACED] += 1
-        if state.growth_needed[TRACED] + const.links > len(state.trace):
-            state.growth_needed[TRACE] = 1
+    trace_packet(state, subflow, sequence, const.links, now)
     if const.no_retransmissions or _is_new(state, subflow, sequence):
         subflow_record.received += 1
         flow = np.int64(subflow_record.flow)
@@ -196,12 +178,12 @@ def deliver(const, state, link, packet, now):
     subflow, kind, stamp = np.int64(record.subflow), record.kind, record.stamp
     sequence = np.int64(record.sequence)
     free_record(state, packet)
-    if not kind & ACK_BIT:
-        if kind != SYN:
+    if not kind & Kind.ACK_BIT:
+        if kind != Kind.SYN:
             _receive(const, state, subflow, sequence, now)
         if const.paced:
             return
-        kind |= ACK_BIT
+        kind |= Kind.ACK_BIT
         sequence = np.int64(state.subflow[subflow].expected)
         if const.ack_path != INSTANT:
             _send_ack(const, state, subflow, kind, sequence, stamp, now)
@@ -225,19 +207,20 @@ def expire(const, state, subflow, now):
         pace(const, state, subflow, now)
         return
     seq = state.senders.seq[subflow]
-    if seq[DEADLINE] <= now:
-        if seq[STATE] <= OPENING:
-            state.subflow[subflow].timeouts += seq[STATE]
-            open_up(const.rules, state.senders, subflow, now)
-            _emit_packet(const, state, subflow, 0, SYN, low_bits(now), np.int64(state.subflow[subflow].path_start), now)
-        elif seq[UNA] == seq[NEXT_SEQUENCE]:
-            seq[DEADLINE] = NEVER
+    if seq.deadline <= now:
+        if seq.state <= ConnectionState.OPENING:
+            state.subflow[subflow].timeouts += seq.state
+            open_up(rules_of(const, subflow), state.senders, subflow, now)
+            path_start = np.int64(state.subflow[subflow].path_start)
+            _emit_packet(const, state, subflow, 0, np.int64(Kind.SYN), low_bits(now), path_start, now)
+        elif seq.una == seq.next:
+            seq.deadline = NEVER
             return
         else:
             state.subflow[subflow].timeouts += 1
-            time_out(const.rules, state.senders, subflow, now)
+            time_out(rules_of(const, subflow), state.senders, subflow, now)
             send_on(const, state, subflow, now)
-    set_timer(state, min(seq[DEADLINE], now + np.int64(np.ceil(const.rules.min_rto))), subflow)
+    set_timer(state, min(seq.deadline, now + np.int64(np.ceil(rules_of(const, subflow).min_rto))), subflow)
 
 
 @inline
@@ -245,13 +228,13 @@ def pace(const, state, subflow, now):
     """Send the next packet of a constant-rate sender, which is closed while there is none."""
     subflow_record, seq = state.subflow[subflow], state.senders.seq[subflow]
     flow = np.int64(subflow_record.flow)
-    seq[STATE] = CLOSED
+    seq.state = ConnectionState.CLOSED
     if state.unsent[flow] > 0:
         state.unsent[flow] -= 1
-        _send(const, state, subflow, seq[HIGH], now)
-        seq[HIGH] += 1
+        _send(const, state, subflow, seq.high, now)
+        seq.high += 1
         if not const.no_retransmissions:
-            _reserve_window(state, seq[HIGH] - np.int64(subflow_record.expected))
+            _reserve_window(state, seq.high - np.int64(subflow_record.expected))
         record_sent_packet(state.program, const, state, flow, now)
-        seq[STATE] = OPEN
+        seq.state = ConnectionState.OPEN
         set_timer(state, now + const.gap[subflow], subflow)

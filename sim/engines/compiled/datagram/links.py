@@ -11,7 +11,7 @@ from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.session import SYN_BYTES
 from flitlab.sim.engines.compiled.datagram.messages import add_busy_ticks
-from flitlab.sim.engines.compiled.datagram.state import DATA, MARKED_DATA, ODD_SIZE_BITS, SYN
+from flitlab.sim.engines.compiled.datagram.state import ODD_SIZE_BITS, Kind
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
 from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
@@ -28,7 +28,7 @@ def _size(const, kind):
     """Return the bytes of a packet of a kind in a queue."""
     if not has_odd_size(kind):
         return const.packet_bytes
-    return SYN_BYTES if kind == SYN else const.ack_bytes
+    return SYN_BYTES if kind == Kind.SYN else const.ack_bytes
 
 
 @inline
@@ -104,7 +104,7 @@ def _drop(const, state, link, packet):
     """Drop a packet at a link's queue."""
     state.link[link].drops += 1
     record = state.packet[packet]
-    if record.kind == DATA or record.kind == MARKED_DATA:
+    if record.kind == Kind.DATA or record.kind == Kind.MARKED_DATA:
         state.subflow[np.int64(record.subflow)].dropped += 1
     free_record(state, packet)
 
@@ -149,8 +149,8 @@ def accept(const, state, link, packet, now):
         if drops_early(const.seed, link, link_record.decisions):
             _drop(const, state, link, packet)
             return
-    if const.mark_bytes > 0 and occupied > const.mark_bytes and link < const.feeders and kind == DATA:
-        state.packet[packet].kind = MARKED_DATA
+    if const.mark_bytes > 0 and occupied > const.mark_bytes and link < const.feeders and kind == Kind.DATA:
+        state.packet[packet].kind = Kind.MARKED_DATA
         link_record.marks += 1
     service = _service(const, link_record, kind)
     departs_at = max(now, link_record.free_at) + service

@@ -13,7 +13,6 @@ import numpy as np
 from flitlab.models.application.messages import packets_of
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
-from flitlab.models.transport.newreno import HIGH
 from flitlab.models.transport.session import Session
 from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent, size
 
@@ -23,7 +22,7 @@ _NONE = np.int64(-1)
 class DatagramProgram(NamedTuple):
     """A program, and its messages in the order in which they joined each connection. A send identifies its message.
 
-    forth, back: see :class:`~flitlab.models.transport.connections.Connections`. end: int64 [operations], packets of the
+    forth, back: see :class:`~flitlab.models.transport.messages.Connections`. end: int64 [operations], packets of the
     connection up to the end of the message. sent_bound: int64 [operations, subflows of a connection], packets that its
     subflows had taken when the last one of the message was. next_message: int64 [operations]. enqueued_packets: int64
     [connections], packets of all messages so far. next_to_send, next_to_deliver, last: int64 [connections], the first
@@ -109,7 +108,7 @@ def record_sent_packet(program, const, state, flow, now):
     if program.enqueued_packets[flow] - state.unsent[flow] == program.end[message]:
         first = const.first[flow]
         for k in range(program.sent_bound.shape[1]):
-            program.sent_bound[message, k] = state.senders.seq[first + k, HIGH]
+            program.sent_bound[message, k] = state.senders.seq[first + k].high
         program.next_to_send[flow] = program.next_message[message]
         record_sent(program.ranks, message, now + 1)
 

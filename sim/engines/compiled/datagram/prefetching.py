@@ -15,9 +15,6 @@ from flitlab.sim.engines.compiled.pool import NONE
 MIN_BATCH = 2
 """Prefetching pays for more arrivals in a tick than this: smaller networks fit into the caches."""
 
-PREFETCH_DISTANCE, NEAR_PREFETCH_DISTANCE = 6, 2
-"""Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
-
 
 @inline
 def _prefetch_link(const, state, link):

@@ -5,6 +5,7 @@ Record layouts are documented here; kernels refer to them. NONE stands for no en
 """
 
 from dataclasses import replace
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from flitlab.models.transport.tcp import Tcp
 from flitlab.models.transport.times import LONGEST
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records, copy_aligned
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
+from flitlab.sim.engines.compiled.transport import Growth, make_trace
 
 # A packet, half a cache line. It is in the list of one link: in its queue, or in flight behind it.
 PACKET = np.dtype(
@@ -35,9 +37,18 @@ PACKET = np.dtype(
     ]
 )
 
-DATA, SYN, MARKED_DATA = np.uint32(0), np.uint32(1), np.uint32(2)
-ACK, SYN_ACK, MARKED_ACK = np.uint32(4), np.uint32(5), np.uint32(6)
-ACK_BIT = np.uint32(4)
+
+class Kind(IntEnum):
+    """What a packet is; an ACK of a packet is its kind and ACK_BIT."""
+
+    DATA = 0
+    SYN = 1
+    MARKED_DATA = 2
+    ACK = ACK_BIT = 4
+    SYN_ACK = 5
+    MARKED_ACK = 6
+
+
 ODD_SIZE_BITS = np.uint32(5)
 """Kinds with one of these bits have another size than a data packet."""
 
@@ -70,7 +81,7 @@ LINK = np.dtype(
 )
 
 LINK_COUNTS = ("accepted", "drops", "queueing_ticks", "max_occupancy", "marks")
-"""Fields of a link that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.link`."""
+"""Fields of a link that are the columns of :attr:`~flitlab.sim.engines.transport.datagram.Counters.link`."""
 
 # A subflow, without the congestion control of its sender, two cache lines; nearly all events use only the first.
 SUBFLOW = np.dtype(
@@ -95,14 +106,10 @@ SUBFLOW = np.dtype(
     ]
 )
 SUBFLOW_COUNTS = ("sent", "received", "received", "retransmissions", "dropped", "timeouts", "samples", "rtt")
-"""Fields of a subflow that are the columns of :attr:`~flitlab.sim.engines.datagram.base.Counters.subflow`.
+"""Fields of a subflow that are the columns of :attr:`~flitlab.sim.engines.transport.datagram.Counters.subflow`.
 
 The column of arrivals is the distinct packets plus the duplicates.
 """
-
-# Entries of DatagramState.growth_needed: flags; WINDOW is the packets that a receiver may have to store, and TRACED the
-# entries of the trace.
-POOL, WINDOW, TRACE, TRACED = 0, 1, 2, 3
 
 
 class DatagramConstants(NamedTuple):
@@ -123,7 +130,9 @@ class DatagramConstants(NamedTuple):
     no_retransmissions: bool  # every packet that arrives is distinct
     mask: int  # buckets of the timing wheel, less 1
     reserve: int  # packets that can be created in a tick
-    rules: Rules
+    rules: Rules  # of the first transport
+    transport_rules: Any  # tuple of the Rules of each transport where there are several, else None
+    kind: Any  # int64 [subflows]: transport of each subflow, or None
     first: Ints  # int64 [flows + 1]: first subflow of each flow
     packets: Ints  # int64 [flows]
     gap: Ints  # int64 [subflows]: ticks between packets of constant-rate senders
@@ -207,12 +216,14 @@ def _constants(session: Session, no_program: bool) -> DatagramConstants:
         early_drop_bytes=queues.queue_bytes - NEARLY_FULL * queues.packet_bytes
         if queues.random_drop
         else UNLIMITED_PACKETS,
-        mark_bytes=transport.mark_packets * queues.packet_bytes,
+        mark_bytes=session.mark_bytes,
         paced=transport.law is None,
         no_retransmissions=transport.law is None and no_program,
         mask=ticks - 1,
         reserve=reserve,
-        rules=session.rules or _no_rules(session),
+        rules=session.rules[0] if session.rules else _no_rules(session),
+        transport_rules=session.rules if len(session.rules) > 1 else None,
+        kind=session.subflow_kind if len(session.rules) > 1 else None,
         first=session.first,
         packets=packets,
         gap=session.gap,
@@ -250,7 +261,7 @@ def _state(
         reorder_bits=np.zeros((subflows, 1), np.uint64),
         timers=timers,
         finished=np.full(len(packets), -1, np.int64),
-        trace=np.zeros(((1 << 12) + 2 * session.topology.hosts if traced else 0, 3), np.int64),
+        trace=make_trace(session.topology.hosts, traced),
         growth_needed=np.zeros(8, np.int64),
         program=program,
     )
@@ -327,7 +338,7 @@ def larger_windows(state: DatagramState) -> DatagramState:
     missing packet go to one block of the larger buffer, and the others to the next block.
     """
     subflows, words = state.reorder_bits.shape
-    size, larger = 64 * words, 1 << int(state.growth_needed[WINDOW] - 1).bit_length()
+    size, larger = 64 * words, 1 << int(state.growth_needed[Growth.WINDOW] - 1).bit_length()
     expected, blocks, each = state.subflow["expected"].astype(np.int64), larger // size, np.arange(subflows)
     low = np.clip(expected[:, None] % size - 64 * np.arange(words), 0, 64).astype(np.uint64)
     wrapped = state.reorder_bits & np.where(low < 64, (_ONE << (low & np.uint64(63))) - _ONE, ~np.uint64(0))
@@ -336,11 +347,6 @@ def larger_windows(state: DatagramState) -> DatagramState:
     parts[each, block] = state.reorder_bits ^ wrapped
     parts[each, (block + 1) % blocks] = wrapped
     return state._replace(reorder_bits=held)
-
-
-def longer_trace(state: DatagramState) -> DatagramState:
-    """Double the capacity of the trace."""
-    return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
 def with_paths(

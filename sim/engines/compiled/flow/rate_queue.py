@@ -9,7 +9,7 @@ there is a lower bound; with hundreds of channels, only blocks that may have the
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.sim.engines.compiled.flow.state import KEYS, QUEUE, QUEUED
+from flitlab.sim.engines.compiled.flow.state import KEYS, Total
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, index_of, minimum
 
@@ -25,11 +25,11 @@ def _set_queue_key(state, index, key):
 @inline
 def schedule_channel(state, channel, rate):
     """Schedule a channel for when a rate is reached."""
-    index = state.channel[channel, QUEUED]
+    index = state.channel[channel].queued
     if index < 0:
-        index = state.totals[QUEUE]
-        state.totals[QUEUE] = index + 1
-        state.channel[channel, QUEUED] = index
+        index = state.totals[Total.QUEUE]
+        state.totals[Total.QUEUE] = index + 1
+        state.channel[channel].queued = index
         state.queue[index] = channel
     _set_queue_key(state, index, np.float64(rate).view(np.int64))  # same order as the rates, which are not negative
 
@@ -37,18 +37,18 @@ def schedule_channel(state, channel, rate):
 @inline
 def scheduled_rate(state, channel):
     """Return the rate for which a channel is scheduled."""
-    return np.int64(state.keys[state.channel[channel, QUEUED]]).view(np.float64)
+    return np.int64(state.keys[state.channel[channel].queued]).view(np.float64)
 
 
 @inline
 def cancel_channel(state, channel):
     """Remove a channel from the queue."""
-    index, last = state.channel[channel, QUEUED], state.totals[QUEUE] - 1
+    index, last = state.channel[channel].queued, state.totals[Total.QUEUE] - 1
     moved = state.queue[last]
-    state.totals[QUEUE] = last
+    state.totals[Total.QUEUE] = last
     state.queue[index] = moved
-    state.channel[moved, QUEUED] = index
-    state.channel[channel, QUEUED] = -1
+    state.channel[moved].queued = index
+    state.channel[channel].queued = -1
     _set_queue_key(state, index, state.keys[last])
     state.keys[last] = NO_KEY
 
@@ -67,7 +67,7 @@ def _search(keys, begin, end):
 @inline
 def next_channel(state):
     """Return the channel with the lowest scheduled rate."""
-    size, block, vector_start = state.totals[QUEUE], -1, 0
+    size, block, vector_start = state.totals[Total.QUEUE], -1, 0
     if size == 1:
         return state.queue[0]
     if size <= KEYS:

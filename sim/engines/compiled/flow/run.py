@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.application.messages import DATA, packets_of, total_flits
+from flitlab.models.application.messages import MessageStage, packets_of, total_flits
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats
 from flitlab.models.jit import device_function, inline, kernel
@@ -12,24 +12,8 @@ from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, ProgramStatus
 from flitlab.sim.engines.compiled.flow.sharing import release_load, resize, start_flow, update_shares
 from flitlab.sim.engines.compiled.flow.state import (
-    BLOCK,
-    BOTTLENECK,
-    CAPACITY,
-    COUNT,
-    DELIVERED,
-    FLITS,
-    IN_FLIGHT,
-    INSTANTS,
-    LATENCY,
-    NOW,
-    PENDING,
-    RATE_SINCE,
-    RECORDS,
-    REMAINING,
-    SEND,
-    SEND_RATE,
     SUFFICIENT,
-    TOUCHED,
+    Total,
     doubled_state,
     find_shortage,
     free_message,
@@ -90,17 +74,17 @@ def _start_message(network, path, ranks, host, state, send, now):
     if shortage == SUFFICIENT:
         message = new_message(state)
         flits = np.float64(flits_in(network, bytes_))
-        state.message[message, SEND] = send
-        state.message[message, BOTTLENECK] = -1
-        state.message[message, RATE_SINCE] = now
-        state.message[message, LATENCY] = latency
+        state.message[message].send = send
+        state.message[message].bottleneck = -1
+        state.message[message].rate_since = now
+        state.message[message].latency = latency
         state.rate[message] = 0.0
-        state.amounts[message, SEND_RATE] = 0.0
-        state.amounts[message, REMAINING] = flits * RESOLUTION
-        state.amounts[message, FLITS] = flits
+        state.message[message].send_rate = 0.0
+        state.message[message].remaining = flits * RESOLUTION
+        state.message[message].flits = flits
         join_channels(state, message, path, count)
         start_flow(state, message, network.link[np.int64(network.channels + src_host)])
-        state.totals[IN_FLIGHT] += 1
+        state.totals[Total.IN_FLIGHT] += 1
     clear_channel_shares(path, count)
     return shortage
 
@@ -108,8 +92,8 @@ def _start_message(network, path, ranks, host, state, send, now):
 @inline
 def _uses_failed_channel(state, message):
     """Tell whether a message uses a failed channel."""
-    for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
-        if state.level[state.entry_channel[entry], CAPACITY] == FAILED_CAPACITY:
+    for entry in range(state.message[message].block, state.message[message].block + state.message[message].count):
+        if state.channel[state.entry_channel[entry]].capacity == FAILED_CAPACITY:
             return True
     return False
 
@@ -121,27 +105,27 @@ def _reroute_message(network, path, ranks, host, state, message, now):
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
     :mod:`flitlab.sim.engines.flow.model`.
     """
-    send = state.message[message, SEND]
+    send = state.message[message].send
     src_host, dst_host = host[sender(ranks, send)], host[receiver(ranks, send)]
     stage, packets = np.int64(ranks.stage[send]), packets_of(size(ranks, send), network.packet_bytes)
     count, latency = compute_channel_shares(network, path, src_host, dst_host, send, stage, packets)
     shortage = find_shortage(state, path, count)
     if shortage == SUFFICIENT:
-        flits = state.amounts[message, FLITS]
-        remaining = state.amounts[message, REMAINING] - state.amounts[message, SEND_RATE] * (
-            now - state.message[message, RATE_SINCE]
+        flits = state.message[message].flits
+        remaining = state.message[message].remaining - state.message[message].send_rate * (
+            now - state.message[message].rate_since
         )
         sent = flits - max(0.0, remaining) / RESOLUTION
-        block = state.message[message, BLOCK]
-        for entry in range(block, block + state.message[message, COUNT]):
+        block = state.message[message].block
+        for entry in range(block, block + state.message[message].count):
             release_load(state, state.entry_channel[entry])
-        state.amounts[message, FLITS] = sent
+        state.message[message].flits = sent
         leave_channels(state, message)
-        state.amounts[message, FLITS] = flits - sent
-        state.amounts[message, REMAINING] = remaining
-        state.message[message, RATE_SINCE] = now
-        state.message[message, LATENCY] = latency
-        state.message[message, BOTTLENECK] = -1
+        state.message[message].flits = flits - sent
+        state.message[message].remaining = remaining
+        state.message[message].rate_since = now
+        state.message[message].latency = latency
+        state.message[message].bottleneck = -1
         state.rate[message] = 0.0
         join_channels(state, message, path, count)
         start_flow(state, message, network.link[np.int64(network.channels + src_host)])
@@ -152,10 +136,10 @@ def _reroute_message(network, path, ranks, host, state, message, now):
 @kernel
 def _resize_all(network, state, never_full_share, now):
     """Apply new capacities to the channels between switches; never_full_share: float64 [channels]."""
-    state.totals[NOW] = now
-    state.totals[INSTANTS] += 1
+    state.totals[Total.NOW] = now
+    state.totals[Total.INSTANTS] += 1
     for channel in range(network.channels):
-        if state.level[channel, CAPACITY] != network.capacity[channel]:
+        if state.channel[channel].capacity != network.capacity[channel]:
             resize(state, channel, network.capacity[channel], never_full_share[channel])
 
 
@@ -166,9 +150,9 @@ def _reroute_all(network, path, ranks, host, state):
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
     :mod:`flitlab.sim.engines.flow.model`.
     """
-    for message in range(state.totals[RECORDS]):
-        if state.message[message, COUNT] > 0 and _uses_failed_channel(state, message):
-            shortage = _reroute_message(network, path, ranks, host, state, message, state.totals[NOW])
+    for message in range(state.totals[Total.RECORDS]):
+        if state.message[message].count > 0 and _uses_failed_channel(state, message):
+            shortage = _reroute_message(network, path, ranks, host, state, message, state.totals[Total.NOW])
             if shortage != SUFFICIENT:
                 return shortage
     return SUFFICIENT
@@ -177,20 +161,20 @@ def _reroute_all(network, path, ranks, host, state):
 @inline
 def _finish_sending(ranks, state, message, now):
     """Process the last flit of a message leaving its source."""
-    record_sent(ranks, state.message[message, SEND], now)
-    for entry in range(state.message[message, BLOCK], state.message[message, BLOCK] + state.message[message, COUNT]):
+    record_sent(ranks, state.message[message].send, now)
+    for entry in range(state.message[message].block, state.message[message].block + state.message[message].count):
         release_load(state, state.entry_channel[entry])
     leave_channels(state, message)
-    set_key(state.agenda, message, now + state.message[message, LATENCY])
+    set_key(state.agenda, message, now + state.message[message].latency)
 
 
 @inline
 def _deliver(ranks, state, message, now):
     """Deliver a message to its receiver, and free its record."""
-    record_arrival(ranks, state.message[message, SEND], now)
+    record_arrival(ranks, state.message[message].send, now)
     set_key(state.agenda, message, NO_KEY)
-    state.totals[IN_FLIGHT] -= 1
-    state.totals[DELIVERED] += 1
+    state.totals[Total.IN_FLIGHT] -= 1
+    state.totals[Total.DELIVERED] += 1
     free_message(state, message)
 
 
@@ -198,14 +182,14 @@ def _deliver(ranks, state, message, now):
 def _change_rate(state, message, now):
     """Apply the fair rate of a message from now on."""
     rate = round_rate(state.rate[message])
-    if rate == state.amounts[message, SEND_RATE]:
+    if rate == state.message[message].send_rate:
         return
-    state.amounts[message, REMAINING] -= state.amounts[message, SEND_RATE] * (now - state.message[message, RATE_SINCE])
-    state.amounts[message, SEND_RATE] = rate
-    state.message[message, RATE_SINCE] = now
+    state.message[message].remaining -= state.message[message].send_rate * (now - state.message[message].rate_since)
+    state.message[message].send_rate = rate
+    state.message[message].rate_since = now
     ends = np.int64(NO_KEY)
-    if rate > 0.0 or state.amounts[message, REMAINING] <= 0.0:  # otherwise the message is stalled
-        ends = now + np.int64(np.ceil(max(0.0, state.amounts[message, REMAINING]) / max(rate, MIN_RATE)))
+    if rate > 0.0 or state.message[message].remaining <= 0.0:  # otherwise the message is stalled
+        ends = now + np.int64(np.ceil(max(0.0, state.message[message].remaining) / max(rate, MIN_RATE)))
     set_key(state.agenda, message, ends)
 
 
@@ -213,9 +197,9 @@ def _change_rate(state, message, now):
 def _update_rates(state):
     """Update all fair rates, and apply those that have changed."""
     update_shares(state)
-    for i in range(state.totals[TOUCHED]):
-        _change_rate(state, state.touched[i], state.totals[NOW])
-    state.totals[TOUCHED] = 0
+    for i in range(state.totals[Total.TOUCHED]):
+        _change_rate(state, state.touched[i], state.totals[Total.NOW])
+    state.totals[Total.TOUCHED] = 0
 
 
 @inline
@@ -227,16 +211,16 @@ def _next_time(ranks, state):
 @inline
 def _process_instant(ranks, state, now):
     """Process all ends of transmission, deliveries and program events of an instant."""
-    state.totals[NOW] = now
-    state.totals[INSTANTS] += 1
+    state.totals[Total.NOW] = now
+    state.totals[Total.INSTANTS] += 1
     while smallest(state.agenda) <= now:
         message = first(state.agenda)
-        if state.message[message, COUNT] > 0:
+        if state.message[message].count > 0:
             _finish_sending(ranks, state, message, now)
         else:
             _deliver(ranks, state, message, now)
     process_events(ranks, now)
-    state.totals[PENDING] = 0
+    state.totals[Total.PENDING] = 0
 
 
 @inline
@@ -246,15 +230,15 @@ def _start_messages(network, path, ranks, host, state):
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
     :mod:`flitlab.sim.engines.flow.model`.
     """
-    while state.totals[PENDING] < ranks.totals[OUTBOX]:
+    while state.totals[Total.PENDING] < ranks.totals[OUTBOX]:
         shortage = _start_message(
-            network, path, ranks, host, state, ranks.outbox[state.totals[PENDING]], state.totals[NOW]
+            network, path, ranks, host, state, ranks.outbox[state.totals[Total.PENDING]], state.totals[Total.NOW]
         )
         if shortage != SUFFICIENT:
             return shortage
-        state.totals[PENDING] += 1
+        state.totals[Total.PENDING] += 1
     ranks.totals[OUTBOX] = 0
-    state.totals[PENDING] = -1
+    state.totals[Total.PENDING] = -1
     return SUFFICIENT
 
 
@@ -266,7 +250,7 @@ def _advance(network, path, ranks, host, state, until):
     :mod:`flitlab.sim.engines.flow.model`.
     """
     while True:
-        if state.totals[PENDING] < 0:
+        if state.totals[Total.PENDING] < 0:
             now = _next_time(ranks, state)
             if now >= until:
                 return SUFFICIENT
@@ -280,15 +264,15 @@ def _advance(network, path, ranks, host, state, until):
 @device_function
 def _add_in_flight(state, now, carried):
     """Add the flits that messages in flight have sent to ``carried``, float64 [channels]."""
-    for message in range(state.totals[RECORDS]):
-        if state.message[message, COUNT] == 0:
+    for message in range(state.totals[Total.RECORDS]):
+        if state.message[message].count == 0:
             continue
-        remaining = state.amounts[message, REMAINING] - state.amounts[message, SEND_RATE] * (
-            now - state.message[message, RATE_SINCE]
+        remaining = state.message[message].remaining - state.message[message].send_rate * (
+            now - state.message[message].rate_since
         )
-        sent = state.amounts[message, FLITS] - max(0.0, remaining) / RESOLUTION
-        block = state.message[message, BLOCK]
-        for entry in range(block, block + state.message[message, COUNT]):
+        sent = state.message[message].flits - max(0.0, remaining) / RESOLUTION
+        block = state.message[message].block
+        for entry in range(block, block + state.message[message].count):
             carried[state.entry_channel[entry]] += sent * state.entry_share[entry]
 
 
@@ -341,10 +325,10 @@ class FlowRun:
 
     def program_status(self) -> ProgramStatus:
         totals, state = self._state.totals, self._state
-        in_flight = int(totals[IN_FLIGHT])
-        stalled = int(((state.message[:, COUNT] > 0) & (state.amounts[:, SEND_RATE] == 0.0)).sum())
+        in_flight = int(totals[Total.IN_FLIGHT])
+        stalled = int(((state.message["count"] > 0) & (state.message["send_rate"] == 0.0)).sum())
         coming = in_flight > stalled or has_events(self._ranks) or has_later_step(self._steps, self._now)
-        return ProgramStatus(int(totals[INSTANTS]), 0, in_flight, coming, stalled)
+        return ProgramStatus(int(totals[Total.INSTANTS]), 0, in_flight, coming, stalled)
 
     def execution(self) -> Execution:
         return execution_of(self._ranks)
@@ -358,34 +342,36 @@ class FlowRun:
     def progress(self) -> Floats:
         state, ranks, program = self._state, self._ranks, self._program
         progress = np.zeros(program.operations)
-        used = np.arange(state.totals[RECORDS])
+        used = np.arange(state.totals[Total.RECORDS])
         in_flight = used[keys_of(state.agenda)[used] < NO_KEY]
-        in_flight = np.union1d(in_flight, used[state.message[used, COUNT] > 0])
-        send = state.message[in_flight, SEND]
-        data = np.asarray(ranks.stage)[send] == DATA
+        in_flight = np.union1d(in_flight, used[state.message["count"][used] > 0])
+        send = state.message["send"][in_flight]
+        data = np.asarray(ranks.stage)[send] == MessageStage.DATA
         in_flight, send = in_flight[data], send[data]
         delivered = np.flatnonzero(self.execution().delivered >= 0)
         remote_sends = delivered[self._host[program.rank[delivered]] != self._host[program.peer[delivered]]]
         for operations in (remote_sends, send):
             progress[operations] = total_flits(program.amount[operations], self._messages)
-        flowing = state.message[in_flight, COUNT] > 0
-        remaining = state.amounts[in_flight, REMAINING]
-        remaining = remaining - state.amounts[in_flight, SEND_RATE] * (self._now - state.message[in_flight, RATE_SINCE])
+        flowing = state.message["count"][in_flight] > 0
+        remaining = state.message["remaining"][in_flight]
+        remaining = remaining - state.message["send_rate"][in_flight] * (
+            self._now - state.message["rate_since"][in_flight]
+        )
         progress[send[flowing]] -= np.maximum(remaining[flowing], 0.0) / RESOLUTION
         return progress
 
     def flowing(self) -> Flowing:
         """List the messages that have not left their sources, and their shares of channels."""
         state = self._state
-        records = np.flatnonzero(state.message[:, COUNT])
-        records = records[np.argsort(state.message[records, SEND])]
-        count = state.message[records, COUNT]
+        records = np.flatnonzero(state.message["count"])
+        records = records[np.argsort(state.message["send"][records])]
+        count = state.message["count"][records]
         start = np.append(0, np.cumsum(count))
-        entry = np.repeat(state.message[records, BLOCK] - start[:-1], count) + np.arange(start[-1])
+        entry = np.repeat(state.message["block"][records] - start[:-1], count) + np.arange(start[-1])
         channel, share = state.entry_channel[entry].astype(np.int64), state.entry_share[entry]
-        return Flowing(state.message[records, SEND], state.amounts[records, SEND_RATE], start, channel, share)
+        return Flowing(state.message["send"][records], state.message["send_rate"][records], start, channel, share)
 
     @property
     def delivered(self) -> int:
         """Number of messages delivered so far, including rendezvous control messages."""
-        return int(self._state.totals[DELIVERED])
+        return int(self._state.totals[Total.DELIVERED])

@@ -8,33 +8,61 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, make_tournament
-from flitlab.sim.engines.compiled.memory import aligned
+from flitlab.sim.engines.compiled.memory import aligned, aligned_records
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
 from flitlab.sim.engines.flow.model import FlowConstants
 
-# Fields of a message in flight, in ``message`` (int64) and, SEND_RATE, REMAINING and FLITS, in ``amounts`` (float64),
-# which is the same memory. BLOCK, COUNT: its entries; none once it has left its source. BOTTLENECK: the full channel
-# that limits its rate. TOUCHED_AT: last instant at which its rate was updated. SEND_RATE: flits/tick, constant since
-# the time RATE_SINCE. REMAINING: flits not sent at RATE_SINCE, times RESOLUTION. SEND: the operation. FLITS: of all its
-# packets. LATENCY: from the end of transmission to delivery, in ticks / RESOLUTION.
-BLOCK, COUNT, BOTTLENECK, TOUCHED_AT, SEND_RATE, REMAINING, RATE_SINCE, SEND, FLITS, LATENCY = range(10)
-_MESSAGE = 16
+# A message in flight, two cache lines.
+_MESSAGE = np.dtype(
+    [
+        ("block", np.int64),  # first of its entries
+        ("count", np.int64),  # entries; none once it has left its source
+        ("bottleneck", np.int64),  # the full channel that limits its rate
+        ("touched_at", np.int64),  # last instant at which its rate was updated
+        ("send_rate", np.float64),  # flits/tick, constant since the time ``rate_since``
+        ("remaining", np.float64),  # flits not sent at ``rate_since``, times RESOLUTION
+        ("rate_since", np.int64),
+        ("send", np.int64),  # the operation
+        ("flits", np.float64),  # of all its packets
+        ("latency", np.int64),  # from the end of transmission to delivery, in ticks / RESOLUTION
+        ("unused", np.int64, 6),
+    ]
+)
 
-# Fields of a channel, in ``channel`` (int32) and, from CAPACITY on, in ``level`` (float64), again the same memory.
-# MEMBERS, SIZE, USED: its block of members, the block's size, and its members. QUEUED: its position in the queue, -1 if
-# it is not in it. STALE: whether it has changed since it was scheduled. IS_SUSPECT: whether it may be overloaded.
-# CAPACITY: flits/tick. LEVEL: the rate of the messages that it limits, inf if it limits none. LIMITED_SHARE: their
-# shares. TOTAL_SHARE: the shares of all members. LOAD: flits/tick.
-MEMBERS, SIZE, USED, QUEUED, STALE, IS_SUSPECT = range(6)
-CAPACITY, LEVEL, LIMITED_SHARE, TOTAL_SHARE, LOAD = range(3, 8)
-_CHANNEL = 8
+# A channel, a cache line.
+_CHANNEL = np.dtype(
+    [
+        ("members", np.int32),  # first of its block of members
+        ("size", np.int32),  # of the block
+        ("used", np.int32),  # members
+        ("queued", np.int32),  # position in the queue, -1 if it is not in it
+        ("stale", np.int32),  # whether it has changed since it was scheduled
+        ("is_suspect", np.int32),  # whether it may be overloaded
+        ("capacity", np.float64),  # flits/tick
+        ("level", np.float64),  # the rate of the messages that it limits, inf if it limits none
+        ("limited_share", np.float64),  # of these messages
+        ("total_share", np.float64),  # of all members
+        ("load", np.float64),  # flits/tick
+    ]
+)
 
-# Entries of FlowState.totals. RECORDS: message records used so far. FIRST_FREE: first free record, -1 if there is none.
-# IN_FLIGHT: messages not delivered. QUEUE: channels in the queue. SUSPECTS: channels that may be overloaded. TOUCHED:
-# messages whose rate may change at this instant. INSTANTS: how many there were. NOW: the present one. PENDING: messages
-# of the outbox that have started, -1 if all have. DELIVERED: messages.
-RECORDS, FIRST_FREE, IN_FLIGHT, QUEUE, SUSPECTS, TOUCHED, INSTANTS, NOW, PENDING, DELIVERED = range(10)
-_TOTALS = 10
+
+class _Total(NamedTuple):
+    """Entries of ``FlowState.totals``."""
+
+    RECORDS: int = 0  # message records used so far
+    FIRST_FREE: int = 1  # first free record, -1 if there is none
+    IN_FLIGHT: int = 2  # messages not delivered
+    QUEUE: int = 3  # channels in the queue
+    SUSPECTS: int = 4  # channels that may be overloaded
+    TOUCHED: int = 5  # messages whose rate may change at this instant
+    INSTANTS: int = 6  # how many there were
+    NOW: int = 7  # the present one
+    PENDING: int = 8  # messages of the outbox that have started, -1 if all have
+    DELIVERED: int = 9  # messages
+
+
+Total = _Total()
 
 _SIZES = 48
 _MIN_MEMBERS = RATES_PER_VECTOR
@@ -48,7 +76,7 @@ SUFFICIENT, MESSAGES_FULL, ENTRIES_FULL, MEMBERS_FULL = range(4)
 class FlowState(NamedTuple):
     """State of a run of mode flow: all that changes.
 
-    message, amounts: messages in flight, by record; record 0 stands for none. rate: float64 [records], fair rates in
+    message: _MESSAGE [records], messages in flight; record 0 stands for none. rate: float64 [records], fair rates in
     flits/tick, 0 of record 0. agenda: a tournament of the messages, by the time of their next event. touched: scratch,
     messages.
 
@@ -59,13 +87,12 @@ class FlowState(NamedTuple):
     share 0. entry_blocks, member_blocks: int64 [_SIZES + 1], the first free block of each size, -1 if there is none,
     and the end of all blocks.
 
-    channel, level: the channels. never_full_share: float64 [channels], total share up to which a channel never is full,
+    channel: _CHANNEL [channels]. never_full_share: float64 [channels], total share up to which a channel never is full,
     since the hosts' channels are full before. queue, keys, block_minimum: see ``rate_queue``. suspects: scratch,
     channels. carried: float64 [channels], flits of the messages that have left their source. totals: see above.
     """
 
-    message: Ints
-    amounts: Floats
+    message: np.ndarray
     rate: Floats
     agenda: Ints
     touched: Ints
@@ -77,8 +104,7 @@ class FlowState(NamedTuple):
     member_share: Floats
     entry_blocks: Ints
     member_blocks: Ints
-    channel: Ints32
-    level: Floats
+    channel: np.ndarray
     never_full_share: Floats
     queue: Ints
     keys: Ints
@@ -103,25 +129,22 @@ def never_full_share(capacity: Floats, channels: int) -> Floats:
 def make_state(network: FlowConstants) -> FlowState:
     """Make a state without messages in flight."""
     channels = len(network.capacity)
-    level = aligned(channels, _CHANNEL, np.float64)
-    level[:, CAPACITY] = network.capacity
-    level[:, LEVEL] = np.inf
-    channel = level.view(np.int32)
-    channel[:, MEMBERS] = np.arange(channels) * _MIN_MEMBERS
-    channel[:, SIZE] = _MIN_MEMBERS
-    channel[:, QUEUED] = -1
+    channel = aligned_records(channels, _CHANNEL)
+    channel["members"] = np.arange(channels) * _MIN_MEMBERS
+    channel["size"] = _MIN_MEMBERS
+    channel["queued"] = -1
+    channel["capacity"] = network.capacity
+    channel["level"] = np.inf
     entry_blocks, member_blocks = np.full(_SIZES + 1, -1), np.full(_SIZES + 1, -1)
     entry_blocks[_SIZES], member_blocks[_SIZES] = 0, channels * _MIN_MEMBERS
-    totals = np.zeros(_TOTALS, np.int64)
-    totals[FIRST_FREE] = totals[PENDING] = -1
-    totals[RECORDS] = 1
+    totals = np.zeros(len(Total), np.int64)
+    totals[Total.FIRST_FREE] = totals[Total.PENDING] = -1
+    totals[Total.RECORDS] = 1
     messages, entries, members = 256, 1024, 2 * channels * _MIN_MEMBERS
-    message = aligned(messages, _MESSAGE, np.int64)
     keys, block_minimum = _aligned_row(channels, np.int64), _aligned_row(-(-channels // KEYS), np.int64)
     keys[:] = block_minimum[:] = NO_KEY
     return FlowState(
-        message=message,
-        amounts=message.view(np.float64),
+        message=aligned_records(messages, _MESSAGE),
         rate=np.zeros(messages),
         agenda=make_tournament(messages),
         touched=np.zeros(messages, np.int64),
@@ -134,7 +157,6 @@ def make_state(network: FlowConstants) -> FlowState:
         entry_blocks=entry_blocks,
         member_blocks=member_blocks,
         channel=channel,
-        level=level,
         never_full_share=never_full_share(network.capacity, network.channels),
         queue=np.zeros(channels, np.int64),
         keys=keys,
@@ -154,7 +176,7 @@ _ARRAYS_OF = {
 
 def _doubled(array: Any) -> Any:
     """Copy an array to one of twice as many records; the others are zeros."""
-    copy = aligned(2 * len(array), array.size // len(array), array.dtype).reshape(-1, *array.shape[1:])
+    copy = aligned_records(2 * len(array), array.dtype)
     copy[: len(array)] = array
     return copy
 
@@ -162,7 +184,7 @@ def _doubled(array: Any) -> Any:
 def doubled_state(state: FlowState, full: int) -> FlowState:
     """Double the arrays that lack capacity; full: MESSAGES_FULL, ENTRIES_FULL or MEMBERS_FULL."""
     state = state._replace(**{name: _doubled(getattr(state, name)) for name in _ARRAYS_OF[full]})
-    return state._replace(amounts=state.message.view(np.float64), agenda=enlarged(state.agenda, len(state.message)))
+    return state._replace(agenda=enlarged(state.agenda, len(state.message)))
 
 
 @inline
@@ -196,35 +218,35 @@ def _free_block(links, blocks, size, first):
 @inline
 def find_shortage(state, path, count):
     """Return which array lacks capacity for a message on ``count`` channels; SUFFICIENT if none does."""
-    if state.totals[FIRST_FREE] < 0 and state.totals[RECORDS] == len(state.message):
+    if state.totals[Total.FIRST_FREE] < 0 and state.totals[Total.RECORDS] == len(state.message):
         return MESSAGES_FULL
     if state.entry_blocks[_SIZES] + (1 << _size_of(count)) > len(state.entry_channel):
         return ENTRIES_FULL
     members_needed = state.member_blocks[_SIZES]
     for i in range(count):
         channel = path.channel[i]
-        if state.channel[channel, USED] == state.channel[channel, SIZE]:
-            members_needed += 2 * state.channel[channel, SIZE]
+        if state.channel[channel].used == state.channel[channel].size:
+            members_needed += 2 * state.channel[channel].size
     return MEMBERS_FULL if members_needed > len(state.member) else SUFFICIENT
 
 
 @inline
 def new_message(state):
     """Allocate the record of a message."""
-    message = state.totals[FIRST_FREE]
+    message = state.totals[Total.FIRST_FREE]
     if message >= 0:
-        state.totals[FIRST_FREE] = state.message[message, BLOCK]
+        state.totals[Total.FIRST_FREE] = state.message[message].block
         return message
-    message = state.totals[RECORDS]
-    state.totals[RECORDS] = message + 1
+    message = state.totals[Total.RECORDS]
+    state.totals[Total.RECORDS] = message + 1
     return message
 
 
 @inline
 def free_message(state, message):
     """Free the record of a message."""
-    state.message[message, BLOCK] = state.totals[FIRST_FREE]
-    state.totals[FIRST_FREE] = message
+    state.message[message].block = state.totals[Total.FIRST_FREE]
+    state.totals[Total.FIRST_FREE] = message
 
 
 @inline
@@ -240,13 +262,13 @@ def _move_member(state, old, new):
 @inline
 def _double_members(state, channel):
     """Double the capacity for members of a channel."""
-    old, size = state.channel[channel, MEMBERS], state.channel[channel, SIZE]
+    old, size = state.channel[channel].members, state.channel[channel].size
     new = _allocate_block(state.member_entry, state.member_blocks, _size_of(2 * size))
     for i in range(size):
         _move_member(state, old + i, new + i)
     _free_block(state.member_entry, state.member_blocks, _size_of(size), old)
-    state.channel[channel, MEMBERS] = new
-    state.channel[channel, SIZE] = 2 * size
+    state.channel[channel].members = new
+    state.channel[channel].size = 2 * size
 
 
 @inline
@@ -260,19 +282,19 @@ def join_channels(state, message, path, count):
     count: int64, channels in ``path.channel``.
     """
     block = _allocate_block(state.entry_channel, state.entry_blocks, _size_of(count))
-    state.message[message, BLOCK] = block
-    state.message[message, COUNT] = count
+    state.message[message].block = block
+    state.message[message].count = count
     for i in range(count):
         channel = path.channel[i]
-        used = state.channel[channel, USED]
-        if used == state.channel[channel, SIZE]:
+        used = state.channel[channel].used
+        if used == state.channel[channel].size:
             _double_members(state, channel)
-        state.channel[channel, USED] = used + 1
-        state.level[channel, TOTAL_SHARE] += path.share[channel]
+        state.channel[channel].used = used + 1
+        state.channel[channel].total_share += path.share[channel]
         state.entry_channel[block + i] = channel
         state.entry_position[block + i] = used
         state.entry_share[block + i] = path.share[channel]
-        index = state.channel[channel, MEMBERS] + used
+        index = state.channel[channel].members + used
         state.member[index] = message
         state.member_entry[index] = block + i
         state.member_share[index] = path.share[channel]
@@ -281,19 +303,19 @@ def join_channels(state, message, path, count):
 @inline
 def leave_channels(state, message):
     """Remove a message, all of whose flits are sent, from its channels."""
-    block, count = state.message[message, BLOCK], state.message[message, COUNT]
+    block, count = state.message[message].block, state.message[message].count
     for entry in range(block, block + count):
         channel, share = state.entry_channel[entry], state.entry_share[entry]
-        used, load = state.channel[channel, USED] - 1, share * state.rate[message]
-        state.channel[channel, USED] = used
-        state.level[channel, TOTAL_SHARE] = state.level[channel, TOTAL_SHARE] - share if used > 0 else 0.0
-        state.level[channel, LOAD] = state.level[channel, LOAD] - load if used > 0 else 0.0
-        if channel == state.message[message, BOTTLENECK]:
-            state.level[channel, LIMITED_SHARE] -= share
-        state.carried[channel] += share * state.amounts[message, FLITS]
+        used, load = state.channel[channel].used - 1, share * state.rate[message]
+        state.channel[channel].used = used
+        state.channel[channel].total_share = state.channel[channel].total_share - share if used > 0 else 0.0
+        state.channel[channel].load = state.channel[channel].load - load if used > 0 else 0.0
+        if channel == state.message[message].bottleneck:
+            state.channel[channel].limited_share -= share
+        state.carried[channel] += share * state.message[message].flits
         index, last = (
-            state.channel[channel, MEMBERS] + state.entry_position[entry],
-            state.channel[channel, MEMBERS] + used,
+            state.channel[channel].members + state.entry_position[entry],
+            state.channel[channel].members + used,
         )
         state.member[index] = 0
         state.member_share[index] = 0.0
@@ -301,4 +323,4 @@ def leave_channels(state, message):
             _move_member(state, last, index)
             state.entry_position[state.member_entry[index]] = state.entry_position[entry]
     _free_block(state.entry_channel, state.entry_blocks, _size_of(count), block)
-    state.message[message, COUNT] = 0
+    state.message[message].count = 0

@@ -11,12 +11,14 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import device_function, inline, njit
+from flitlab.models.rules.spray.layout import Credit
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
-from flitlab.sim.engines.base import Execution, ProgramStatus
+from flitlab.sim.engines.base import ProgramStatus
+from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
-from flitlab.sim.engines.compiled.pool import NONE, doubled
-from flitlab.sim.engines.compiled.ranks import execution_of, has_events, is_done, next_program_tick
+from flitlab.sim.engines.compiled.pool import NONE
+from flitlab.sim.engines.compiled.ranks import OUTBOX, has_events, next_event, next_program_tick, process_events
 from flitlab.sim.engines.compiled.spray.hosts import (
     begin_flow,
     check_probe,
@@ -34,42 +36,14 @@ from flitlab.sim.engines.compiled.spray.links import (
     settle,
     take_first_in_flight,
 )
-from flitlab.sim.engines.compiled.spray.messages import make_spray_program
+from flitlab.sim.engines.compiled.spray.messages import flow_of, make_spray_program
 from flitlab.sim.engines.compiled.spray.prefetching import prefetch_arrival, prefetch_packet, prefetch_queues
-from flitlab.sim.engines.compiled.spray.program import run_program
-from flitlab.sim.engines.compiled.spray.state import (
-    ACCEPTED,
-    BUSY_TICKS,
-    END_NODE,
-    ENTROPY,
-    FLOW,
-    HOP,
-    HOST,
-    KIND,
-    KIND_BITS,
-    MARKED,
-    MAX_DATA_BYTES,
-    PACE_TIMER,
-    POOL,
-    PROBE_TIMER,
-    PULL_TIMER,
-    SERVICE_END,
-    SERVING,
-    SETTLE_TIMER,
-    SIZE,
-    TIMEOUT_TIMER,
-    TRACE,
-    TRACED,
-    build,
-    longer_trace,
-)
+from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Timer, build
 from flitlab.sim.engines.compiled.timers import pop_timer
-from flitlab.sim.engines.spray.base import Counters, Trace, are_finished, check_lossless, flow_table, program_status
+from flitlab.sim.engines.compiled.transport import NEAR_PREFETCH_DISTANCE, PREFETCH_DISTANCE, CompiledTransport, Growth
+from flitlab.sim.engines.transport.spray import Counters, are_finished, flow_table, program_status
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
-
-_PREFETCH_DISTANCE, _NEAR_PREFETCH_DISTANCE = 6, 2
-"""Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
 
 
 @inline
@@ -84,9 +58,9 @@ def _choose_link(const, routing, state, switch, packet, now):
     for link in range(first, end):
         if now - switches.level_at[link] > switches.fresh:
             settle(const, state, link, now)
-    kind, hop, entropy = record[KIND], np.int64(record[HOP]), np.int64(record[ENTROPY])
-    key, dst_switch = flow_key(np.int64(record[FLOW]), is_response(kind)), routing.host_switch[np.int64(record[HOST])]
-    data = np.int64(record[SIZE]) if is_untrimmed(kind) else np.int64(0)
+    kind, hop, entropy = record.kind, np.int64(record.hop), np.int64(record.entropy)
+    key, dst_switch = flow_key(np.int64(record.flow), is_response(kind)), routing.host_switch[np.int64(record.host)]
+    data = np.int64(record.size) if is_untrimmed(kind) else np.int64(0)
     return first + chosen_port(
         routing.routes, routing.built, routing.moved, routing.salts, switches, routing.out_start, switch, dst_switch,
         hop, key, entropy,
@@ -98,7 +72,7 @@ def _choose_link(const, routing, state, switch, packet, now):
 def _arrive(const, routing, state, i, now):
     """Process the arrival of the first packet of the i-th link of the tick."""
     link = state.members[i] & _LOW
-    end = const.fixed[link, END_NODE]
+    end = const.fixed[link].end_node
     if link >= const.inject and link < const.eject:
         settle_nic(const, state, link - const.inject, now)
     else:
@@ -118,16 +92,16 @@ def _arrive(const, routing, state, i, now):
 def _expire_timer(const, state, key, now):
     """Process an expired timer."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
-    host = index if kind >= PULL_TIMER and kind != PROBE_TIMER else const.hosts_of_flow[index, 0]
+    host = index if kind >= Timer.PULL and kind != Timer.PROBE else const.hosts_of_flow[index, 0]
     settle_nic(const, state, host, now)
-    if kind == TIMEOUT_TIMER:
+    if kind == Timer.TIMEOUT:
         check_timeout(const, state, host, index, now)
-    elif kind == PULL_TIMER:
+    elif kind == Timer.PULL:
         pull(const, state, host, now)
-    elif kind == PROBE_TIMER:
+    elif kind == Timer.PROBE:
         check_probe(const, state, host, index, now)
-    elif kind != SETTLE_TIMER:
-        begin_flow(const, state, host, index, kind == PACE_TIMER, now)
+    elif kind != Timer.SETTLE:
+        begin_flow(const, state, host, index, kind == Timer.PACE, now)
 
 
 @device_function
@@ -138,6 +112,20 @@ def _settle_all(const, state, now):
             settle_nic(const, state, link - const.inject, now)
         else:
             settle(const, state, link, now)
+
+
+@inline
+def _run_program(program, const, state, now):
+    """Process the program's events of a tick, and start the messages of its outbox."""
+    if program is not None and next_event(program.ranks) <= now:
+        process_events(program.ranks, now)
+        totals = program.ranks.totals
+        for k in range(totals[OUTBOX]):
+            flow = flow_of(program, program.ranks.outbox[k])
+            host = const.hosts_of_flow[flow, 0]
+            settle_nic(const, state, host, now)
+            begin_flow(const, state, host, flow, rules_of(const, flow).credit == Credit.PACED, now)
+        totals[OUTBOX] = 0
 
 
 @njit
@@ -163,59 +151,40 @@ def advance(const, routing, state, tick, until):
             sort_by_precedence(state.members, state.scratch, count, const.rules.seed, tick)
             for i in range(count):
                 prefetch_packet(state, i)
-            for i in range(min(count, _PREFETCH_DISTANCE)):
+            for i in range(min(count, PREFETCH_DISTANCE)):
                 prefetch_arrival(const, routing, state, i)
             for i in range(count):
-                if i + _PREFETCH_DISTANCE < count:
-                    prefetch_arrival(const, routing, state, i + _PREFETCH_DISTANCE)
-                if i + _NEAR_PREFETCH_DISTANCE < count:
-                    prefetch_queues(const, state, i + _NEAR_PREFETCH_DISTANCE)
+                if i + PREFETCH_DISTANCE < count:
+                    prefetch_arrival(const, routing, state, i + PREFETCH_DISTANCE)
+                if i + NEAR_PREFETCH_DISTANCE < count:
+                    prefetch_queues(const, state, i + NEAR_PREFETCH_DISTANCE)
                 _arrive(const, routing, state, i, tick)
         while state.timers[count_at] > 0 and state.timers[0] >> shift == tick:
             if state.free[len(state.free) - 1] < const.reserve:
                 break
             _expire_timer(const, state, pop_timer(state.timers), tick)
         if state.free[len(state.free) - 1] < const.reserve:
-            state.growth_needed[POOL] = 1
-        if state.growth_needed[POOL] | state.growth_needed[TRACE]:
+            state.growth_needed[Growth.POOL] = 1
+        if state.growth_needed[Growth.POOL] | state.growth_needed[Growth.TRACE]:
             return tick
-        run_program(state.program, const, state, tick)
+        _run_program(state.program, const, state, tick)
         tick += 1
     _settle_all(const, state, until - 1)
     return until
 
 
-class CompiledSpray:
-    """A compiled simulation of sprayed packets.
-
-    See :class:`flitlab.sim.engines.spray.base.SprayApplicationRun`.
-    """
+class CompiledSpray(CompiledTransport):
+    """A compiled simulation of sprayed packets (see :class:`flitlab.sim.engines.transport.spray.SprayRun`)."""
 
     def __init__(self, session: SpraySession, trace: bool = False):
-        self.session = session
-        self._program: Any = make_spray_program(session)
-        self._constants, self._state, self._routing = build(session, trace, self._program)
-        self._changes = list(session.changes)
-        self._tick = 0
+        program: Any = make_spray_program(session)
+        constants, state, self._routing = build(session, trace, program)
+        super().__init__(session, program, constants, state)
+        self.latest = constants.latest
 
-    @property
-    def latest(self) -> int:
-        """The last tick that a run may reach."""
-        return self._constants.latest
-
-    def advance(self, until: int) -> None:
-        """Simulate ticks up to, not including, ``until``, with the link events and route changes of the session.
-
-        Raises
-        ------
-        OverflowError
-            Timers do not reach so far.
-        """
-        while self._changes and self._changes[0].tick < until:
-            change = self._changes.pop(0)
-            self._run(change.tick)
-            self._apply(change)
-        self._run(until)
+    def _simulate(self, until: int) -> int:
+        tick: int = advance(self._constants, self._routing, self._state, self._tick, until)
+        return tick
 
     def _apply(self, change: FabricChange) -> None:
         constants, state, routing = self._constants, self._state, self._routing
@@ -227,46 +196,31 @@ class CompiledSpray:
         if change.routes is not None:
             self._routing = routing._replace(routes=change.routes, moved=change.moved)
 
-    def _run(self, until: int) -> None:
-        if until > self.latest:
-            raise OverflowError(f"a run may take at most {self.latest} ticks, the range of timers; simulate less time")
-        while self._tick < until:
-            self._tick = advance(self._constants, self._routing, self._state, self._tick, until)
-            for flag, grow in ((POOL, doubled), (TRACE, longer_trace)):
-                if self._state.growth_needed[flag]:
-                    self._state = grow(self._state)
-                    self._state.growth_needed[flag] = 0
-        if self._program is not None and not self.session.rules.acknowledges:
-            check_lossless(int(self._state.dropped.sum()))
+    def _dropped(self) -> int:
+        return sum(int(count.sum()) for count in self._drops_and_trims())
 
     def counters(self) -> Counters:
         state = self._state
         flows = flow_table(self.session, state.senders, state.receivers)
         link = state.link
-        links = [link[:, ACCEPTED], *state.dropped.T, link[:, MARKED], link[:, MAX_DATA_BYTES], link[:, BUSY_TICKS]]
+        links = [link[name] for name in ("accepted", "marked", "max_data_bytes", "busy_ticks")]
+        links[1:1] = self._drops_and_trims()
         return Counters(self._tick, flows, np.stack(links, axis=1))
+
+    def _drops_and_trims(self) -> list[Ints]:
+        """Return the packets dropped, and trimmed, by each link: int64 [links] each."""
+        return [self._state.dropped["drops"], self._state.dropped["trims"]]
 
     def ended(self) -> bool:
         state = self._state
         return are_finished(self.session, state.senders, state.receivers)
 
-    def done(self) -> bool:
-        return is_done(self._program.ranks)
-
     def program_status(self) -> ProgramStatus:
         state = self._state
         return program_status(self.session, state.senders, state.receivers, self._tick, has_events(self._program.ranks))
 
-    def execution(self) -> Execution:
-        return execution_of(self._program.ranks)
-
     def carried(self) -> Ints:
         link = self._state.link[: self._constants.inject]
-        unsent_ticks = np.where(link[:, SERVING] == NONE, 0, np.maximum(0, link[:, SERVICE_END] - self._tick))
-        carried: Ints = link[:, BUSY_TICKS] - unsent_ticks
+        unsent_ticks = np.where(link["serving"] == NONE, 0, np.maximum(0, link["service_end"] - self._tick))
+        carried: Ints = link["busy_ticks"] - unsent_ticks
         return carried
-
-    def trace(self) -> Trace:
-        if not len(self._state.trace):
-            raise ValueError("the run was started without trace=True")
-        return Trace(*self._state.trace[: self._state.growth_needed[TRACED]].T.copy())

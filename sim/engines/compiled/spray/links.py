@@ -9,44 +9,14 @@ import numpy as np
 
 from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
+from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
 from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.spray.state import (
-    ACCEPTED,
-    BUSY_TICKS,
-    CAPACITY,
-    CONTROL_BYTES,
-    CONTROL_FIFO,
-    CONTROL_TICKS,
-    DATA,
-    DATA_BYTES,
-    DATA_FIFO,
-    DELAY,
-    DROPS,
-    ECN_MARK,
-    ENDED,
-    FULL_COUNT,
-    IN_FLIGHT,
-    KIND,
-    KINDS,
-    LAST_HOP,
-    MARK_DRAWS,
-    MARK_HIGH,
-    MARK_LOW,
-    MARKED,
-    MAX_DATA_BYTES,
-    MTU_TICKS,
-    NEXT,
     NO_CAPACITY,
-    PREVIOUS,
-    RATIO,
-    REQUEST,
-    SERVICE_END,
-    SERVING,
-    SIZE,
-    TRIMMED_FLAG,
-    TRIMS,
+    Fifo,
+    Flag,
 )
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 
@@ -54,18 +24,18 @@ from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 @inline
 def is_untrimmed(kind):
     """Tell whether a packet of a kind is data that was not trimmed."""
-    return kind & (KINDS | TRIMMED_FLAG) == DATA
+    return kind & (Flag.KIND_MASK | Flag.TRIMMED) == Kind.DATA
 
 
 @inline
 def is_response(kind):
     """Tell whether a packet of a kind goes from the destination of its flow to the source."""
-    return kind & KINDS != DATA and kind & KINDS != REQUEST
+    return kind & Flag.KIND_MASK != Kind.DATA and kind & Flag.KIND_MASK != Kind.REQUEST
 
 
 @inline
 def append(state, link_record, fifo, packet):
-    """Append a packet to a list of a link: IN_FLIGHT, CONTROL_FIFO or DATA_FIFO.
+    """Append a packet to a list of a link: see Fifo.
 
     Parameters
     ----------
@@ -74,34 +44,34 @@ def append(state, link_record, fifo, packet):
     packet: int64.
     """
     record = state.packet[packet]
-    record[NEXT] = NONE
-    if link_record[fifo] == NONE:
-        link_record[fifo] = packet
+    record.next = NONE
+    if link_record.first[fifo] == NONE:
+        link_record.first[fifo] = packet
     else:
-        state.packet[link_record[fifo + 1], NEXT] = packet
-        if fifo == DATA_FIFO:
-            record[PREVIOUS] = link_record[fifo + 1]
-    link_record[fifo + 1] = packet
+        state.packet[link_record.last[fifo]].next = packet
+        if fifo == Fifo.DATA:
+            record.previous = link_record.last[fifo]
+    link_record.last[fifo] = packet
 
 
 @inline
 def take_first(state, link_record, fifo):
     """Remove the first packet from a list of a link, which is not empty."""
-    packet = link_record[fifo]
-    link_record[fifo] = np.int64(state.packet[packet, NEXT])
+    packet = link_record.first[fifo]
+    link_record.first[fifo] = np.int64(state.packet[packet].next)
     return packet
 
 
 @inline
 def _take_last(state, link_record):
     """Remove the last packet from the data FIFO of a link, which is not empty."""
-    packet = link_record[DATA_FIFO + 1]
-    if packet == link_record[DATA_FIFO]:
-        link_record[DATA_FIFO] = NONE
+    packet = link_record.last[Fifo.DATA]
+    if packet == link_record.first[Fifo.DATA]:
+        link_record.first[Fifo.DATA] = NONE
     else:
-        before = np.int64(state.packet[packet, PREVIOUS])
-        state.packet[before, NEXT] = NONE
-        link_record[DATA_FIFO + 1] = before
+        before = np.int64(state.packet[packet].previous)
+        state.packet[before].next = NONE
+        link_record.last[Fifo.DATA] = before
     return packet
 
 
@@ -114,26 +84,26 @@ def start_service(const, state, link, packet, tick):
     link, packet: int64.
     tick: int64.
     """
-    link_record, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet, SIZE])
+    link_record, fixed, size = state.link[link], const.fixed[link], np.int64(state.packet[packet].size)
     if size == const.rules.mtu:
-        service = fixed[MTU_TICKS]
+        service = fixed.mtu_ticks
     elif size == const.rules.control:
-        service = fixed[CONTROL_TICKS]
+        service = fixed.control_ticks
     else:
-        service = service_ticks(fixed[RATIO], size)
-    link_record[SERVING], link_record[SERVICE_END] = packet, tick + service
-    link_record[BUSY_TICKS] += service
-    if link_record[IN_FLIGHT] == NONE:
-        schedule_arrival(const, state, link, tick + service + fixed[DELAY])
+        service = service_ticks(fixed.ratio, size)
+    link_record.serving, link_record.service_end = packet, tick + service
+    link_record.busy_ticks += service
+    if link_record.first[Fifo.IN_FLIGHT] == NONE:
+        schedule_arrival(const, state, link, tick + service + fixed.delay)
 
 
 @inline
 def end_service(state, link_record):
     """End the service of a link's packet, which is in flight then, and return it."""
-    packet = link_record[SERVING]
-    append(state, link_record, IN_FLIGHT, packet)
-    state.packet[packet, ENDED] = low_bits(link_record[SERVICE_END])
-    link_record[SERVING] = NONE
+    packet = link_record.serving
+    append(state, link_record, Fifo.IN_FLIGHT, packet)
+    state.packet[packet].ended = low_bits(link_record.service_end)
+    link_record.serving = NONE
     return packet
 
 
@@ -141,15 +111,15 @@ def end_service(state, link_record):
 def settle(const, state, link, now):
     """Settle the server of a switch's output: account for what it has done up to and in this tick."""
     link_record = state.link[link]
-    while link_record[SERVING] != NONE and link_record[SERVICE_END] <= now:
-        ended, packet = link_record[SERVICE_END], end_service(state, link_record)
+    while link_record.serving != NONE and link_record.service_end <= now:
+        ended, packet = link_record.service_end, end_service(state, link_record)
         record = state.packet[packet]
-        if is_untrimmed(record[KIND]):
-            link_record[DATA_BYTES] -= np.int64(record[SIZE])
-            if link_record[DATA_BYTES] > const.fixed[link, MARK_LOW]:
+        if is_untrimmed(record.kind):
+            link_record.data_bytes -= np.int64(record.size)
+            if link_record.data_bytes > const.fixed[link].mark_low:
                 _mark(const, state, link, record)
         else:
-            link_record[CONTROL_BYTES] -= np.int64(record[SIZE])
+            link_record.control_bytes -= np.int64(record.size)
         _start_next(const, state, link, ended)
 
 
@@ -157,45 +127,45 @@ def settle(const, state, link, now):
 def _start_next(const, state, link, tick):
     """Let the idle server of a switch's output start the next packet."""
     link_record = state.link[link]
-    control = link_record[CONTROL_FIFO] != NONE
-    if const.rules.weighted != 0 and control and link_record[DATA_FIFO] != NONE:
+    control = link_record.first[Fifo.CONTROL] != NONE
+    if const.rules.weighted != 0 and control and link_record.first[Fifo.DATA] != NONE:
         control = state.cycle[link] != 0
         state.cycle[link] = next_turn(state.cycle[link])
     if control:
-        start_service(const, state, link, take_first(state, link_record, CONTROL_FIFO), tick)
-    elif link_record[DATA_FIFO] != NONE:
-        start_service(const, state, link, take_first(state, link_record, DATA_FIFO), tick)
+        start_service(const, state, link, take_first(state, link_record, Fifo.CONTROL), tick)
+    elif link_record.first[Fifo.DATA] != NONE:
+        start_service(const, state, link, take_first(state, link_record, Fifo.DATA), tick)
 
 
 @inline
 def _mark(const, state, link, record):
     """Mark a packet (ECN) if it leaves a long queue behind; between the thresholds at random."""
-    link_record, low, high = state.link[link], const.fixed[link, MARK_LOW], const.fixed[link, MARK_HIGH]
-    marked = is_marked(const.rules.seed, link, link_record[MARK_DRAWS], link_record[DATA_BYTES], low, high)
-    if link_record[DATA_BYTES] <= high:
-        link_record[MARK_DRAWS] += 1
-    if marked and record[KIND] & ECN_MARK == 0:
-        record[KIND] |= ECN_MARK
-        link_record[MARKED] += 1
+    link_record, low, high = state.link[link], const.fixed[link].mark_low, const.fixed[link].mark_high
+    marked = is_marked(const.rules.seed, link, link_record.mark_draws, link_record.data_bytes, low, high)
+    if link_record.data_bytes <= high:
+        link_record.mark_draws += 1
+    if marked and record.kind & Flag.ECN_MARK == 0:
+        record.kind |= Flag.ECN_MARK
+        link_record.marked += 1
 
 
 @inline
 def take_first_in_flight(const, state, link, now):
     """Remove the packet that arrives now from a settled link, and schedule the next arrival."""
     link_record = state.link[link]
-    packet = take_first(state, link_record, IN_FLIGHT)
-    if link_record[IN_FLIGHT] != NONE:
-        later = elapsed(state.packet[link_record[IN_FLIGHT], ENDED], state.packet[packet, ENDED])
+    packet = take_first(state, link_record, Fifo.IN_FLIGHT)
+    if link_record.first[Fifo.IN_FLIGHT] != NONE:
+        later = elapsed(state.packet[link_record.first[Fifo.IN_FLIGHT]].ended, state.packet[packet].ended)
         schedule_arrival(const, state, link, now + later)
-    elif link_record[SERVING] != NONE:
-        schedule_arrival(const, state, link, link_record[SERVICE_END] + const.fixed[link, DELAY])
+    elif link_record.serving != NONE:
+        schedule_arrival(const, state, link, link_record.service_end + const.fixed[link].delay)
     return packet
 
 
 @inline
 def _drop(state, link, packet):
     """Drop a packet at a link."""
-    state.dropped[link, DROPS] += 1
+    state.dropped[link].drops += 1
     free_record(state, packet)
 
 
@@ -210,42 +180,42 @@ def accept(const, state, link, packet, now):
     """
     settle(const, state, link, now)
     link_record = state.link[link]
-    size, victim = np.int64(state.packet[packet, SIZE]), packet
-    if is_untrimmed(state.packet[packet, KIND]):
+    size, victim = np.int64(state.packet[packet].size), packet
+    if is_untrimmed(state.packet[packet].kind):
         victim = NONE
-        if link_record[DATA_BYTES] + size > const.fixed[link, CAPACITY]:
-            if const.fixed[link, CAPACITY] == NO_CAPACITY:
+        if link_record.data_bytes + size > const.fixed[link].capacity:
+            if const.fixed[link].capacity == NO_CAPACITY:
                 _drop(state, link, packet)
                 return
             victim = packet
-            heads = evicts(const.rules.seed, link, link_record[FULL_COUNT])
-            link_record[FULL_COUNT] += 1
-            if heads and link_record[DATA_FIFO] != NONE:
+            heads = evicts(const.rules.seed, link, link_record.full_count)
+            link_record.full_count += 1
+            if heads and link_record.first[Fifo.DATA] != NONE:
                 victim = _take_last(state, link_record)
-                link_record[DATA_BYTES] -= np.int64(state.packet[victim, SIZE])
-                link_record[ACCEPTED] -= 1
+                link_record.data_bytes -= np.int64(state.packet[victim].size)
+                link_record.accepted -= 1
         if victim != packet:
-            append(state, link_record, DATA_FIFO, packet)
-            link_record[DATA_BYTES] += size
-            link_record[ACCEPTED] += 1
-            link_record[MAX_DATA_BYTES] = max(link_record[MAX_DATA_BYTES], link_record[DATA_BYTES])
+            append(state, link_record, Fifo.DATA, packet)
+            link_record.data_bytes += size
+            link_record.accepted += 1
+            link_record.max_data_bytes = max(link_record.max_data_bytes, link_record.data_bytes)
         if victim != NONE:
             if const.rules.trims == 0:
                 _drop(state, link, victim)
                 victim = NONE
             else:
-                state.dropped[link, TRIMS] += 1
-                state.packet[victim, SIZE] = const.rules.control
-                state.packet[victim, KIND] |= (TRIMMED_FLAG | LAST_HOP) if link >= const.eject else TRIMMED_FLAG
+                state.dropped[link].trims += 1
+                state.packet[victim].size = const.rules.control
+                state.packet[victim].kind |= (Flag.TRIMMED | Flag.LAST_HOP) if link >= const.eject else Flag.TRIMMED
     if victim != NONE:
-        size = np.int64(state.packet[victim, SIZE])
-        if link_record[CONTROL_BYTES] + size > 2 * const.fixed[link, CAPACITY]:
+        size = np.int64(state.packet[victim].size)
+        if link_record.control_bytes + size > 2 * const.fixed[link].capacity:
             _drop(state, link, victim)
         else:
-            append(state, link_record, CONTROL_FIFO, victim)
-            link_record[CONTROL_BYTES] += size
-            link_record[ACCEPTED] += 1
-    if link_record[SERVING] == NONE:
+            append(state, link_record, Fifo.CONTROL, victim)
+            link_record.control_bytes += size
+            link_record.accepted += 1
+    if link_record.serving == NONE:
         _start_next(const, state, link, now)
 
 
@@ -254,25 +224,27 @@ def break_link(const, state, link, now):
     """Fail a settled link: drop all its packets, and accept no more."""
     link_record, fixed = state.link[link], const.fixed[link]
     _cancel_arrival(const, state, link, now)
-    for fifo in (IN_FLIGHT, CONTROL_FIFO, DATA_FIFO):
-        while link_record[fifo] != NONE:
+    for fifo in (Fifo.IN_FLIGHT, Fifo.CONTROL, Fifo.DATA):
+        while link_record.first[fifo] != NONE:
             _drop(state, link, take_first(state, link_record, fifo))
-    if link_record[SERVING] != NONE:
-        link_record[BUSY_TICKS] -= link_record[SERVICE_END] - now
-        _drop(state, link, link_record[SERVING])
-        link_record[SERVING] = NONE
-    link_record[DATA_BYTES] = link_record[CONTROL_BYTES] = 0
-    fixed[CAPACITY] = NO_CAPACITY
+    if link_record.serving != NONE:
+        link_record.busy_ticks -= link_record.service_end - now
+        _drop(state, link, link_record.serving)
+        link_record.serving = NONE
+    link_record.data_bytes = link_record.control_bytes = 0
+    fixed.capacity = NO_CAPACITY
 
 
 @inline
 def _cancel_arrival(const, state, link, now):
     """Cancel the scheduled arrival of a link's first packet, if there is one."""
-    link_record, delay = state.link[link], const.fixed[link, DELAY]
-    if link_record[IN_FLIGHT] != NONE:
-        cancel_arrival(const, state, link, whole_tick(state.packet[link_record[IN_FLIGHT], ENDED], now) + delay)
-    elif link_record[SERVING] != NONE:
-        cancel_arrival(const, state, link, link_record[SERVICE_END] + delay)
+    link_record, delay = state.link[link], const.fixed[link].delay
+    if link_record.first[Fifo.IN_FLIGHT] != NONE:
+        cancel_arrival(
+            const, state, link, whole_tick(state.packet[link_record.first[Fifo.IN_FLIGHT]].ended, now) + delay
+        )
+    elif link_record.serving != NONE:
+        cancel_arrival(const, state, link, link_record.service_end + delay)
 
 
 @njit
@@ -288,17 +260,17 @@ def change_link(const, state, link, ratio, capacity, low, high, now):
     now: int64, tick.
     """
     link_record, fixed = state.link[link], const.fixed[link]
-    before = fixed[RATIO]
-    fixed[RATIO], fixed[CAPACITY], fixed[MARK_LOW], fixed[MARK_HIGH] = ratio, capacity, low, high
-    fixed[MTU_TICKS], fixed[CONTROL_TICKS] = (
+    before = fixed.ratio
+    fixed.ratio, fixed.capacity, fixed.mark_low, fixed.mark_high = ratio, capacity, low, high
+    fixed.mtu_ticks, fixed.control_ticks = (
         service_ticks(ratio, const.rules.mtu),
         service_ticks(ratio, const.rules.control),
     )
-    if link_record[SERVING] != NONE:
-        size = np.int64(state.packet[link_record[SERVING], SIZE])
-        ends = now + rest_ticks(link_record[SERVICE_END] - now, before, ratio, size)
-        link_record[BUSY_TICKS] += ends - link_record[SERVICE_END]
-        if link_record[IN_FLIGHT] == NONE:
+    if link_record.serving != NONE:
+        size = np.int64(state.packet[link_record.serving].size)
+        ends = now + rest_ticks(link_record.service_end - now, before, ratio, size)
+        link_record.busy_ticks += ends - link_record.service_end
+        if link_record.first[Fifo.IN_FLIGHT] == NONE:
             _cancel_arrival(const, state, link, now)
-            schedule_arrival(const, state, link, ends + fixed[DELAY])
-        link_record[SERVICE_END] = ends
+            schedule_arrival(const, state, link, ends + fixed.delay)
+        link_record.service_end = ends

@@ -3,16 +3,15 @@
 
 from typing import NamedTuple
 
-from flitlab.models.application.messages import CTS, RTS
+from flitlab.models.application.messages import MessageStage
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
-from flitlab.models.rules.spray.layout import COMPLETE, PACKETS
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.ranks import Ranks, make_ranks, record_arrival, record_sent
 
 
 class SprayProgram(NamedTuple):
-    """A program and the flow of each message (:class:`~flitlab.models.transport.message_flows.MessageFlows`)."""
+    """A program and the flow of each message (:class:`~flitlab.models.transport.messages.MessageFlows`)."""
 
     ranks: Ranks
     data: Ints
@@ -36,9 +35,9 @@ def make_spray_program(session: SpraySession) -> SprayProgram | None:
 def flow_of(program, send):
     """Return the flow of a send's message in its present stage."""
     stage = program.ranks.stage[send]
-    if stage == RTS:
+    if stage == MessageStage.RTS:
         return program.request[send]
-    return program.consent[send] if stage == CTS else program.data[send]
+    return program.consent[send] if stage == MessageStage.CTS else program.data[send]
 
 
 @inline
@@ -54,7 +53,7 @@ def record_first_send(program, state, flow, number, now):
     """
     if program is None:
         return
-    if number == state.senders.seq[flow, PACKETS] - 1:
+    if number == state.senders.seq[flow].packets - 1:
         record_sent(program.ranks, program.send[flow], now + 1)
 
 
@@ -70,5 +69,5 @@ def record_received(program, state, flow, now):
     """
     if program is None:
         return
-    if state.receivers.got[flow, COMPLETE] == now:
+    if state.receivers.got[flow].complete == now:
         record_arrival(program.ranks, program.send[flow], now)

@@ -7,27 +7,13 @@ All links with an arrival are known at the beginning of the tick; prefetching is
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.models.rules.spray.layout import FIRST
-from flitlab.models.rules.spray.ports import BY_HASH, flow_key, spray_port, spray_route
+from flitlab.models.rules.spray.ports import AtSwitch, flow_key, spray_port, spray_route
+from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
-from flitlab.sim.engines.compiled.spray.flow_rules import rules_of
 from flitlab.sim.engines.compiled.spray.links import is_response
 from flitlab.sim.engines.compiled.spray.state import (
-    CONTROL_FIFO,
-    DATA_FIFO,
-    END_NODE,
-    ENTROPY,
-    FIRST_TURN,
-    FLOW,
-    HOP,
-    HOST,
-    IN_FLIGHT,
-    KIND,
-    NUMBER,
-    PATH,
-    SERVING,
-    WAITING,
+    Fifo,
 )
 
 _LOW = np.int64(0xFFFFFFFF)
@@ -45,8 +31,8 @@ def _link_of(state, i):
 @inline
 def _packet_of(state, link):
     """Return the packet that arrives from a link, which may not be settled yet."""
-    packet = state.link[link, IN_FLIGHT]
-    return state.link[link, SERVING] if packet == NONE else packet
+    packet = state.link[link].first[Fifo.IN_FLIGHT]
+    return state.link[link].serving if packet == NONE else packet
 
 
 @inline
@@ -64,9 +50,9 @@ def prefetch_arrival(const, routing, state, i):
     The next link is stored in ``state.out_link``; NONE if the choice depends on queues.
     """
     link = _link_of(state, i)
-    packet, end = _packet_of(state, link), const.fixed[link, END_NODE]
+    packet, end = _packet_of(state, link), const.fixed[link].end_node
     record = state.packet[packet]
-    flow, kind = np.int64(record[FLOW]), record[KIND]
+    flow, kind = np.int64(record.flow), record.kind
     if link >= const.eject:
         if is_response(kind):
             _prefetch_sender(state, flow)
@@ -74,22 +60,22 @@ def prefetch_arrival(const, routing, state, i):
             for link_record in range(_GOT_LINES):
                 prefetch_line(state.receivers.got, flow, link_record)
         return
-    host, entropy, key = np.int64(record[HOST]), np.int64(record[ENTROPY]), flow_key(flow, is_response(kind))
+    host, entropy, key = np.int64(record.host), np.int64(record.entropy), flow_key(flow, is_response(kind))
     dst_switch = routing.host_switch[host]
     if link >= const.inject:
-        record[PATH] = spray_route(
+        record.path = spray_route(
             routing.routes, routing.salts, rules_of(const, flow).paths, end, dst_switch, key, entropy
         )
         nic = state.nic[link - const.inject]
-        if nic[WAITING] > 0:
-            _prefetch_sender(state, nic[FIRST_TURN])
+        if nic.waiting > 0:
+            _prefetch_sender(state, nic.first_turn)
     else:
-        record[HOP] += np.uint32(1)
+        record.hop += np.uint32(1)
     next_link = NONE
     if end == dst_switch:
         next_link = const.eject + host
-    elif routing.at_switch == BY_HASH:
-        path, hop = np.int64(record[PATH]), np.int64(record[HOP])
+    elif routing.at_switch == AtSwitch.ECMP:
+        path, hop = np.int64(record.path), np.int64(record.hop)
         next_link = routing.out_start[end] + spray_port(
             routing.routes, routing.built, routing.moved, routing.salts, path, hop, end, dst_switch, key, entropy
         )
@@ -118,14 +104,17 @@ def prefetch_queues(const, state, i):
             _prefetch_queue(state, state.out_link[i])
         return
     record = state.packet[_packet_of(state, link)]
-    if is_response(record[KIND]):
-        prefetch(state.senders.sent, state.senders.seq[np.int64(record[FLOW]), FIRST] + np.int64(record[NUMBER]))
+    if is_response(record.kind):
+        prefetch(state.senders.sent, state.senders.seq[np.int64(record.flow)].first + np.int64(record.number))
 
 
 @inline
 def _prefetch_queue(state, link):
     """Prefetch the packets of a link that are touched when it is settled or accepts a packet."""
     link_record = state.link[link]
-    for field in (SERVING, CONTROL_FIFO, DATA_FIFO, DATA_FIFO + 1, IN_FLIGHT + 1):
-        if link_record[field] != NONE:
-            prefetch(state.packet, link_record[field])
+    first, last = link_record.first, link_record.last
+    for packet in (
+        link_record.serving, first[Fifo.CONTROL], first[Fifo.DATA], last[Fifo.DATA], last[Fifo.IN_FLIGHT]
+    ):  # fmt: skip
+        if packet != NONE:
+            prefetch(state.packet, packet)

@@ -5,6 +5,7 @@ Record layouts are documented here; kernels refer to them. NONE stands for no en
 """
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,72 +13,121 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Ints, Masks, Words
 from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.spray.credit import Pacers, make_pacers
-from flitlab.models.rules.spray.layout import PACED, Receivers, Rules, Senders, make_receivers, make_senders
+from flitlab.models.rules.spray.layout import Credit, Receivers, Rules, Senders, make_receivers, make_senders
 from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
 from flitlab.models.rules.tables import Tables
-from flitlab.models.transport.fabric import LATEST, SpraySession
-from flitlab.sim.engines.compiled.memory import aligned, copy_aligned
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.session import LATEST
+from flitlab.sim.engines.compiled.memory import aligned_records, copy_aligned
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
+from flitlab.sim.engines.compiled.transport import make_trace
 
-# Fields of a packet record, uint32. A packet is in one list of one link.
-NEXT = 0  # next packet in that list
-PREVIOUS = 1  # previous packet in the data FIFO
-ENDED = 1  # in flight: low 32 bits of the tick at which its service ended
-KIND = 2
-FLOW = 3
-SIZE = 4  # bytes
-ENTROPY = 5  # entropy value that ECMP hashes
-PATH = 6  # number of its path, where routes are paths
-HOST = 7  # destination
-HOP = 8  # channels between switches crossed
-NUMBER = 9  # of data; of a response the data that caused it
-VALUE = 10  # of data and requests the pull target, of a pull the credit granted, of an ACK the first missing packet
-START = 11  # of an ACK: the first packet that BITS is about
-RECEIVED = 12  # of an ACK: distinct bytes received, in two words
-BITS = 14  # of an ACK: packets received from START on, a bit each, in two words
-RECORD = 16  # one cache line
+# A packet, one cache line. It is in one list of one link.
+PACKET = np.dtype(
+    [
+        ("next", np.uint32),  # next packet in that list
+        ("previous", np.uint32),  # previous packet in the data FIFO
+        ("ended", np.uint32),  # in flight: low 32 bits of the tick at which its service ended
+        ("kind", np.uint32),  # Kind, and flags
+        ("flow", np.uint32),
+        ("size", np.uint32),  # bytes
+        ("entropy", np.uint16),  # entropy value that ECMP hashes
+        ("hop", np.uint16),  # channels between switches crossed
+        ("path", np.uint32),  # number of its path, where routes are paths
+        ("host", np.uint32),  # destination
+        ("number", np.uint32),  # of data; of a response the data that caused it
+        ("value", np.uint32),  # of data and requests the pull target, of a pull the credit granted, of an ACK the
+        # first missing packet
+        ("start", np.uint32),  # of an ACK: the first packet that ``bits`` is about
+        ("received", np.int64),  # of an ACK: distinct bytes received
+        ("bits", np.int64),  # of an ACK: packets received from ``start`` on, a bit each
+    ]
+)
 
-# KIND is one of these, and flags.
-DATA, ACK, NACK, PULL, REQUEST = (np.uint32(kind) for kind in range(5))
-KINDS = np.uint32(7)
-ACK_REQUESTED, RETRANSMISSION = np.uint32(8), np.uint32(16)
-ECN_MARK, TRIMMED_FLAG, LAST_HOP = np.uint32(32), np.uint32(64), np.uint32(128)
 
-# Fields of a link, int64. Lists have two fields: first and last packet.
-IN_FLIGHT = 0  # packets behind the server
-CONTROL_FIFO = 2  # high priority
-DATA_FIFO = 4  # low priority
-SERVING = 6  # packet in service, or NONE
-SERVICE_END = 7  # tick
-DATA_BYTES, CONTROL_BYTES = 8, 9  # in the queue, with the packet in service
-FULL_COUNT = 10  # arrivals at a full queue
-MARK_DRAWS = 11  # random ECN decisions
-ACCEPTED, MAX_DATA_BYTES, BUSY_TICKS, MARKED = 12, 13, 14, 15  # columns of Counters.link
-LINK = 16  # two cache lines
+class Flag(IntEnum):
+    """Bits of the field ``kind`` of a packet."""
 
-DROPS, TRIMS = 0, 1  # columns of SprayState.dropped
+    KIND_MASK = 7
+    ACK_REQUESTED = 8
+    RETRANSMISSION = 16
+    ECN_MARK = 32
+    TRIMMED = 64
+    LAST_HOP = 128
 
-# Constants of a link, int64: ticks of delay, ticks per byte times 2**RATIO_BITS, ticks of a full data and of a control
-# packet, capacity and ECN thresholds in bytes, switch or host at the end.
-DELAY, RATIO, MTU_TICKS, CONTROL_TICKS, CAPACITY, MARK_LOW, MARK_HIGH, END_NODE = range(8)
+
+class Fifo(IntEnum):
+    """Lists of packets of a link."""
+
+    IN_FLIGHT = 0  # behind the server
+    CONTROL = 1  # high priority
+    DATA = 2  # low priority
+
+
+# A link, two cache lines.
+LINK = np.dtype(
+    [
+        ("first", np.int64, len(Fifo)),  # first packet of each list, or NONE
+        ("last", np.int64, len(Fifo)),
+        ("serving", np.int64),  # packet in service, or NONE
+        ("service_end", np.int64),  # tick
+        ("data_bytes", np.int64),  # in the queue, with the packet in service
+        ("control_bytes", np.int64),
+        ("full_count", np.int64),  # arrivals at a full queue
+        ("mark_draws", np.int64),  # random ECN decisions
+        ("accepted", np.int64),  # this and the next three are columns of Counters.link
+        ("max_data_bytes", np.int64),
+        ("busy_ticks", np.int64),
+        ("marked", np.int64),
+    ]
+)
+
+# Packets that a link dropped, and trimmed.
+DROPPED = np.dtype([("drops", np.int64), ("trims", np.int64)])
+
+# Constants of a link, one cache line.
+FIXED = np.dtype(
+    [
+        ("delay", np.int64),  # ticks
+        ("ratio", np.int64),  # ticks per byte times 2**RATIO_BITS
+        ("mtu_ticks", np.int64),  # service time of a full data packet
+        ("control_ticks", np.int64),  # and of a control packet
+        ("capacity", np.int64),  # bytes
+        ("mark_low", np.int64),  # ECN thresholds, bytes
+        ("mark_high", np.int64),
+        ("end_node", np.int64),  # switch or host
+    ]
+)
 
 NO_CAPACITY = -1  # of a failed link
 
-# Fields of a host's network interface, int64: first and last flow that wait for their turn, how many wait, and the
-# position in the weighted round robin of control and data.
-FIRST_TURN, LAST_TURN, WAITING, CYCLE = range(4)
-NIC = 8
+# The network interface of a host, one cache line.
+NIC = np.dtype(
+    [
+        ("first_turn", np.int64),  # first and last flow that wait for their turn
+        ("last_turn", np.int64),
+        ("waiting", np.int64),  # how many wait
+        ("cycle", np.int64),  # position in the weighted round robin of control and data
+        ("unused", np.int64, 4),
+    ]
+)
 
 NOT_LISTED = np.int64(-2)
 
-# Kinds of timers, in the order in which those of a tick expire.
-START_TIMER, TIMEOUT_TIMER, PACE_TIMER, PULL_TIMER = (np.int64(kind) for kind in range(4))
-SETTLE_TIMER = np.int64(4)  # of a watched interface
-PROBE_TIMER = np.int64(5)  # of a sender that detects losses itself
+
+class Timer(IntEnum):
+    """Kinds of timers, in the order in which those of a tick expire."""
+
+    START = 0
+    TIMEOUT = 1
+    PACE = 2
+    PULL = 3
+    SETTLE = 4  # of a watched interface
+    PROBE = 5  # of a sender that detects losses itself
+
+
 KIND_BITS = 3
 
-# Entries of SprayState.growth_needed: flags, and the entries of the trace.
-POOL, TRACE, TRACED = 0, 1, 2
 
 _UNLIMITED = 1 << 62
 
@@ -96,7 +146,7 @@ class SprayConstants(NamedTuple):
     rules: Any  # Rules; with several transports a record with the fields of ``SpraySession.rules``
     transport_rules: Any  # records of the rules of each transport where there are several, else None
     kind: Any  # int64 [flows]: transport of each flow, or None
-    fixed: Ints  # int64 [links, 8]: see DELAY ...
+    fixed: np.ndarray  # FIXED [links]
     hosts_of_flow: Ints  # int64 [flows, 2]: source and destination host
 
 
@@ -116,16 +166,16 @@ class SwitchRouting(NamedTuple):
 class SprayState(NamedTuple):
     """State of a run of mode spray: all that changes."""
 
-    packet: Words  # uint32 [packets, RECORD]
+    packet: np.ndarray  # PACKET [packets]
     free: Words  # uint32 [packets + 1]: stack of unused records; its height is in the last entry
-    link: Ints  # int64 [links, LINK]
+    link: np.ndarray  # LINK [links]
     next_in_bucket: Words  # uint32 [links]: next link in the same bucket of the timing wheel
     bucket: Words  # uint32 [ticks]: first link whose first packet arrives in that tick
     occupied: Masks  # uint64 [ticks / 64]: buckets that are not empty
     members: Ints  # int64: scratch, the links of a tick
     scratch: Ints  # int64: for sorting them
     out_link: Ints  # int64: scratch, the next links of their packets
-    nic: Ints  # int64 [hosts, NIC]
+    nic: np.ndarray  # NIC [hosts]
     next_in_turn: Ints  # int64 [flows]: next flow in the round robin of the host, -1: none, or NOT_LISTED
     timers_set: Bytes  # uint8 [flows]: bits of the timers that are set
     timers: Ints  # int64: a heap of (tick, kind, flow or host); their number is in the last entry
@@ -133,7 +183,7 @@ class SprayState(NamedTuple):
     receivers: Receivers
     pacers: Pacers
     cycle: Bytes  # uint8 [links]: position in the weighted round robin of switch outputs (``Rules.weighted``)
-    dropped: Ints  # int64 [links, 2]: packets dropped and trimmed
+    dropped: np.ndarray  # DROPPED [links]
     trace: Ints  # int64 [entries, 3]: (tick, flow, number) of every untrimmed data packet
     growth_needed: Ints  # int64: arrays to enlarge before the next tick
     program: Any  # :class:`~flitlab.sim.engines.compiled.spray.messages.SprayProgram`, or None
@@ -151,12 +201,13 @@ def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[Spr
     constants = _constants(session)
     flows, hosts = session.flows, session.topology.hosts
     links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
-    link = aligned(links, LINK, np.int64)
-    link[:, [IN_FLIGHT, CONTROL_FIFO, DATA_FIFO, SERVING]] = NONE
+    link = aligned_records(links, LINK)
+    link["first"] = NONE
+    link["serving"] = NONE
     senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
     receivers = make_receivers(senders)
     state = SprayState(
-        packet=aligned(pool, RECORD, np.uint32),
+        packet=aligned_records(pool, PACKET),
         free=full_stack(pool),
         link=link,
         next_in_bucket=np.full(links, NONE, np.uint32),
@@ -165,7 +216,7 @@ def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[Spr
         members=np.zeros(links, np.int64),
         scratch=np.zeros(2 * links + 1, np.int64),
         out_link=np.zeros(links, np.int64),
-        nic=aligned(hosts, NIC, np.int64),
+        nic=aligned_records(hosts, NIC),
         next_in_turn=np.full(count, NOT_LISTED),
         timers_set=np.zeros(count, np.uint8),
         timers=_first_timers(session, constants),
@@ -173,8 +224,8 @@ def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[Spr
         receivers=receivers._replace(got=copy_aligned(receivers.got)),
         pacers=make_pacers(hosts, count, session.idle_entries),
         cycle=np.zeros(links, np.uint8),
-        dropped=np.zeros((links, 2), np.int64),
-        trace=np.zeros(((1 << 12) + 2 * hosts if traced else 0, 3), np.int64),
+        dropped=np.zeros(links, DROPPED),
+        trace=make_trace(hosts, traced),
         growth_needed=np.zeros(8, np.int64),
         program=program,
     )
@@ -187,7 +238,7 @@ def records(rules: Sequence[Rules]) -> np.ndarray:
     return np.array([tuple(each) for each in rules], types)
 
 
-def _switch_routing(session: SpraySession, link: Ints) -> SwitchRouting:
+def _switch_routing(session: SpraySession, link: np.ndarray) -> SwitchRouting:
     topology = session.topology
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
@@ -203,7 +254,7 @@ def _switch_routing(session: SpraySession, link: Ints) -> SwitchRouting:
         salts=salts,
         out_start=topology.out_start.astype(np.int64),
         host_switch=topology.host_switch.astype(np.int64),
-        switches=switches._replace(low=link[:, DATA_BYTES], high=link[:, CONTROL_BYTES]),
+        switches=switches._replace(low=link["data_bytes"], high=link["control_bytes"]),
     )
 
 
@@ -211,13 +262,14 @@ def _constants(session: SpraySession) -> SprayConstants:
     topology, rules, flows = session.topology, session.rules, session.flows
     links, hosts = len(session.delay), topology.hosts
     inject, eject = topology.channels, topology.channels + hosts
-    fixed = aligned(links, 8, np.int64)
-    fixed[:, DELAY], fixed[:, RATIO] = session.delay, session.ratio
-    for field, size in ((MTU_TICKS, rules.mtu), (CONTROL_TICKS, rules.control)):
-        fixed[:, field] = _ticks(session.ratio, size)
-    fixed[:, CAPACITY], fixed[:, MARK_LOW], fixed[:, MARK_HIGH] = session.queue_bytes, session.low, session.high
-    fixed[inject:eject, [MARK_LOW, MARK_HIGH]] = _UNLIMITED
-    fixed[:, END_NODE] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
+    fixed = aligned_records(links, FIXED)
+    fixed["delay"], fixed["ratio"] = session.delay, session.ratio
+    fixed["mtu_ticks"] = _ticks(session.ratio, rules.mtu)
+    fixed["control_ticks"] = _ticks(session.ratio, rules.control)
+    fixed["capacity"], fixed["mark_low"], fixed["mark_high"] = session.queue_bytes, session.low, session.high
+    for threshold in ("mark_low", "mark_high"):
+        fixed[threshold][inject:eject] = _UNLIMITED
+    fixed["end_node"] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
     longest = session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))
     least = int(flows.last_size.min(initial=rules.mtu))
     at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
@@ -252,15 +304,10 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     Flows of a program start when it posts them.
     """
     flows = len(session.flows.start)
-    paced = np.array([each.credit == PACED for each in session.transports])[session.kind]
-    kind = np.where(paced, PACE_TIMER, START_TIMER)
+    paced = np.array([each.credit == Credit.PACED for each in session.transports])[session.kind]
+    kind = np.where(paced, Timer.PACE, Timer.START)
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
     timers = np.zeros(2 * (flows + session.topology.hosts) + 1, np.int64)
     if session.program is None:
         timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers
-
-
-def longer_trace(state: SprayState) -> SprayState:
-    """Double the capacity of the trace."""
-    return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))

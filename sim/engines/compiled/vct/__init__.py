@@ -7,26 +7,33 @@ falls free, or when credits return: each sets a bit in a timing wheel. Packets a
 """
 
 from flitlab.models.jit import kernel
-from flitlab.models.rules.tables import ADAPTIVE
-from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.models.rules.tables import Selection
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.messages import next_active_tick
 from flitlab.sim.engines.compiled.records import deliver_packets, log_is_full, run_program
 from flitlab.sim.engines.compiled.timing_wheel import drain
-from flitlab.sim.engines.compiled.vct.allocation import allocate_outputs
-from flitlab.sim.engines.compiled.vct.arrival import inject_packets, receive_packets, schedule_host
-from flitlab.sim.engines.compiled.vct.credits import collect_credits, collect_skipped_credits
-from flitlab.sim.engines.compiled.vct.deadlock import is_deadlocked
-from flitlab.sim.engines.compiled.vct.exchange import exchange_mailboxes
-from flitlab.sim.engines.compiled.vct.joint_allocation import allocate_jointly
-from flitlab.sim.engines.compiled.vct.partitions import make_partitions, merge_partitions
-from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, build
+from flitlab.sim.engines.compiled.vct.allocation import allocate_independent_outputs
+from flitlab.sim.engines.compiled.vct.arrival import (
+    inject_from_scheduled_hosts,
+    route_and_enqueue_arrivals,
+    schedule_host,
+)
+from flitlab.sim.engines.compiled.vct.credits import add_credits_of_skipped_ticks, add_returned_credits_at_upstreams
+from flitlab.sim.engines.compiled.vct.deadlock import has_deadlocked_packet
+from flitlab.sim.engines.compiled.vct.exchange import exchange_mailboxes_at_barrier
+from flitlab.sim.engines.compiled.vct.joint_allocation import allocate_dependent_outputs
+from flitlab.sim.engines.compiled.vct.partitions import merge_partition_states, split_state_into_partitions
+from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, make_constants_and_state
 
-__all__ = ["advance", "build", "count_grants", "is_deadlocked", "make_partitions", "merge_partitions"]
+__all__ = [
+    "advance", "has_deadlocked_packet", "make_constants_and_state", "merge_partition_states",
+    "split_state_into_partitions", "total_grants",
+]  # fmt: skip
 
 
-def count_grants(state: VctState) -> int:
+def total_grants(state: VctState) -> int:
     """Return the number of packets granted so far."""
-    return int(state.counters.scalars[GRANTS])
+    return int(state.counters.scalars[Scalar.GRANTS])
 
 
 def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
@@ -41,7 +48,11 @@ def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
     -------
     The tick reached: less than ``until`` if the log is full.
     """
-    advance_loop = _advance_joint if const.shared_input or const.rule == ADAPTIVE else _advance
+    advance_loop = (
+        _advance_with_dependent_outputs
+        if const.shared_input or const.rule == Selection.ADAPTIVE
+        else _advance_with_independent_outputs
+    )
     return int(advance_loop(const, state, now, until))
 
 
@@ -49,7 +60,7 @@ def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
 
 
 @kernel
-def _advance(const, state, now, until):
+def _advance_with_independent_outputs(const, state, now, until):
     """Simulate with independent outputs: each head packet requests one output, and inputs are not shared."""
     tick, single_partition = now, state.mailboxes.partitions == 1
     while tick < until:
@@ -57,24 +68,25 @@ def _advance(const, state, now, until):
         while tick < end:
             if log_is_full(const, state):
                 return tick
-            receive_packets(const, state, tick)
-            collect_credits(const, state, tick)  # after re-routing, which sees the credits of the previous tick
+            route_and_enqueue_arrivals(const, state, tick)
+            # after re-routing, which sees the credits of the previous tick:
+            add_returned_credits_at_upstreams(const, state, tick)
             deliver_packets(const, state, tick)
             run_program(state.program, const, state, tick, schedule_host)
-            inject_packets(const, state, tick)
-            grants_before = state.counters.scalars[GRANTS]
+            inject_from_scheduled_hosts(const, state, tick)
+            grants_before = state.counters.scalars[Scalar.GRANTS]
             count = drain(state.output_wheel, tick, state.members)
-            allocate_outputs(const, state, state.members, count, tick)
-            state.counters.scalars[EVENTS] += state.counters.scalars[GRANTS] - grants_before
+            allocate_independent_outputs(const, state, state.members, count, tick)
+            state.counters.scalars[Scalar.EVENTS] += state.counters.scalars[Scalar.GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
-            collect_skipped_credits(state.program, const, state, last + 1, tick)
+            add_credits_of_skipped_ticks(state.program, const, state, last + 1, tick)
         if not single_partition:
-            tick = exchange_mailboxes(const, state, tick, until)
+            tick = exchange_mailboxes_at_barrier(const, state, tick, until)
     return tick
 
 
 @kernel
-def _advance_joint(const, state, now, until):
+def _advance_with_dependent_outputs(const, state, now, until):
     """Simulate with dependent outputs: head packets request several, or an input sends one packet at a time."""
     tick, single_partition = now, state.mailboxes.partitions == 1
     while tick < until:
@@ -82,17 +94,18 @@ def _advance_joint(const, state, now, until):
         while tick < end:
             if log_is_full(const, state):
                 return tick
-            receive_packets(const, state, tick)
-            collect_credits(const, state, tick)  # after re-routing, which sees the credits of the previous tick
+            route_and_enqueue_arrivals(const, state, tick)
+            # after re-routing, which sees the credits of the previous tick:
+            add_returned_credits_at_upstreams(const, state, tick)
             deliver_packets(const, state, tick)
             run_program(state.program, const, state, tick, schedule_host)
-            inject_packets(const, state, tick)
-            grants_before = state.counters.scalars[GRANTS]
+            inject_from_scheduled_hosts(const, state, tick)
+            grants_before = state.counters.scalars[Scalar.GRANTS]
             count = drain(state.output_wheel, tick, state.members)
-            allocate_jointly(const, state, state.members, count, tick)
-            state.counters.scalars[EVENTS] += state.counters.scalars[GRANTS] - grants_before
+            allocate_dependent_outputs(const, state, state.members, count, tick)
+            state.counters.scalars[Scalar.EVENTS] += state.counters.scalars[Scalar.GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
-            collect_skipped_credits(state.program, const, state, last + 1, tick)
+            add_credits_of_skipped_ticks(state.program, const, state, last + 1, tick)
         if not single_partition:
-            tick = exchange_mailboxes(const, state, tick, until)
+            tick = exchange_mailboxes_at_barrier(const, state, tick, until)
     return tick

@@ -7,8 +7,8 @@ from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.port_sets import set_offset
 from flitlab.models.rules.route import at_destination, leg_target, next_port
-from flitlab.models.rules.tables import ADAPTIVE, PROGRESSIVE, TABLE, VIA
-from flitlab.sim.engines.base import EVENTS
+from flitlab.models.rules.tables import RouteForm, Selection
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     entry_in,
@@ -18,6 +18,7 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     schedule_event,
     take_bucket,
 )
+from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import (
@@ -28,22 +29,26 @@ from flitlab.sim.engines.compiled.records import (
 )
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import reroute, uses_congestion
-from flitlab.sim.engines.compiled.vct.credits import await_credits, consume_credits, select_vc
-from flitlab.sim.engines.compiled.vct.requests import allowed_ports, request_outputs
-from flitlab.sim.engines.compiled.vct.ugal import choose_route, queue_estimate
+from flitlab.sim.engines.compiled.vct.credits import (
+    consume_credits_of_downstream_vc,
+    flag_credits_awaited_by_upstream,
+    select_downstream_vc,
+)
+from flitlab.sim.engines.compiled.vct.requests import allowed_ports_of_adaptive_packet, insert_requests_of_head_packet
+from flitlab.sim.engines.compiled.vct.ugal import choose_route_at_injection, queue_estimate
 
 
 @inline
-def _route_packet(const, state, packet, tick):
+def _choose_output_at_arrival(const, state, packet, tick):
     """Choose the output of a packet that has arrived; NONE if the output is chosen in every tick (adaptive)."""
     record = state.pool.packet[packet]
-    switch = _current_switch(state, packet)
+    switch = _switch_of_arrived_packet(state, packet)
     dst_host = np.int64(record.dst_host)
     dst_switch = np.int64(const.net.host_switch[dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         record.output = const.net.ports.eject[dst_host]
-    elif const.rule == ADAPTIVE:
+    elif const.rule == Selection.ADAPTIVE:
         record.output = NONE
     else:
         src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
@@ -54,7 +59,14 @@ def _route_packet(const, state, packet, tick):
 
 
 @inline
-def _join_vc(const, state, packet, tick):
+def _keep_arrival(input_ticks, record, tick):
+    """Keep the tick at which the head of a packet arrived, where channels differ in speed (``const.input_ticks``)."""
+    if input_ticks is not None:
+        record.arrives_at = tick
+
+
+@inline
+def _enqueue_packet_in_input_vc(const, state, packet, tick):
     """Append a packet, whose header has been read, to its input VC.
 
     In an empty VC it is the head packet, and requests its output.
@@ -62,19 +74,20 @@ def _join_vc(const, state, packet, tick):
     record = state.pool.packet[packet]
     vc = np.int64(record.input_vc)
     record.next = NONE
+    _keep_arrival(const.input_ticks, record, tick - const.header_ticks)
     if uses_congestion(const.rule):
         state.vc[vc].queued_flits += record.flits
     if state.vc[vc].head_packet == NONE:
         state.vc[vc].head_packet = packet
         state.vc[vc].last_packet = packet
-        request_outputs(const, state, vc, packet, max(tick, np.int64(state.vc[vc].predecessor_left_at)))
+        insert_requests_of_head_packet(const, state, vc, packet, max(tick, np.int64(state.vc[vc].predecessor_left_at)))
     else:
         state.pool.packet[state.vc[vc].last_packet].next = packet
         state.vc[vc].last_packet = packet
 
 
 @inline
-def _inject(const, state, host, tick):
+def _inject_packet_or_schedule_host(const, state, host, tick):
     """Start a host's oldest packet if possible; else schedule the host for when that may change."""
     host_record = state.host[host]
     if host_record.created_at > tick:
@@ -86,20 +99,22 @@ def _inject(const, state, host, tick):
         return
     flits = host_record.flits
     upstream = len(state.output) + host
-    vc_number, _ = select_vc(const, state, ZERO, upstream, ZERO, const.vcs, flits)
+    vc_number, _ = select_downstream_vc(const, state, ZERO, upstream, ZERO, const.vcs, flits)
     if vc_number == NONE:
-        await_credits(const, state, upstream, ZERO, const.vcs)
+        flag_credits_awaited_by_upstream(const, state, upstream, ZERO, const.vcs)
         return
     packet = inject_packet(const, state, host, tick)
-    record_injection(state.program, state.pool.packet[packet].send, tick + flits)
-    choose_route(const.congestion_aware, const, state, packet, tick)
+    free_at = tick + held_ticks(const.input_ticks, const.net.ports.inject[host], flits)
+    host_record.free_at = free_at
+    record_injection(state.program, state.pool.packet[packet].send, free_at)
+    choose_route_at_injection(const.congestion_aware, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number
-    consume_credits(const, state, upstream, vc_number, flits)
+    consume_credits_of_downstream_vc(const, state, upstream, vc_number, flits)
     ready_at = tick + const.injection_ticks + const.header_ticks
     if const.delayed:
         ready_at += const.access[host]
     schedule_event(state.arriving, packet, ready_at)
-    schedule(state.host_wheel, host, min(max(host_record.created_at, tick + flits), tick + state.host_wheel.mask))
+    schedule(state.host_wheel, host, min(max(host_record.created_at, free_at), tick + state.host_wheel.mask))
 
 
 @inline
@@ -109,46 +124,46 @@ def schedule_host(const, state, host, tick):
 
 
 @inline
-def receive_packets(const, state, tick):
+def route_and_enqueue_arrivals(const, state, tick):
     """Route the packets whose headers have been read by ``tick``, and append them to their input VCs.
 
     Full blocks of the calendar are prefetched.
     """
     arriving = state.arriving
     block, count = take_bucket(arriving, tick)
-    _reroute_arrivals(const.congestion_aware, const, state, block, count, tick)
+    _revise_progressive_routes_at_arrival(const.congestion_aware, const, state, block, count, tick)
     while block != NONE:
         prefetch_next_block(arriving, block)
         if unlikely(count == BLOCK_ENTRIES):
-            _prefetch_routes(const.net, const.routes, arriving, state.pool, state.vc, block)
+            _prefetch_routing_entries_of_arrivals(const.net, const.routes, arriving, state.pool, state.vc, block)
         for i in range(count):
             packet = entry_in(arriving, block, i)
-            _route_packet(const, state, packet, tick)
-            _prefetch_outputs(const, state, packet)
+            _choose_output_at_arrival(const, state, packet, tick)
+            _prefetch_output_records_of_packet(const, state, packet)
         if unlikely(count == BLOCK_ENTRIES):
-            _prefetch_buckets(arriving, state.pool, state.output_wheel, block, tick)
+            _prefetch_output_wheel_of_arrivals(arriving, state.pool, state.output_wheel, block, tick)
         for i in range(count):
-            _join_vc(const, state, entry_in(arriving, block, i), tick)
-        state.counters.scalars[EVENTS] += count
+            _enqueue_packet_in_input_vc(const, state, entry_in(arriving, block, i), tick)
+        state.counters.scalars[Scalar.EVENTS] += count
         block, count = release_block(arriving, block), BLOCK_ENTRIES
 
 
 @inline
-def _prefetch_outputs(const, state, packet):
+def _prefetch_output_records_of_packet(const, state, packet):
     """Prefetch the records of the outputs that a packet will request."""
     output = np.int64(state.pool.packet[packet].output)
     if output != NONE:
         prefetch(state.output, output)
-    elif const.rule == ADAPTIVE:
-        switch = _current_switch(state, packet)
-        ports = allowed_ports(const, state, packet, switch)
+    elif const.rule == Selection.ADAPTIVE:
+        switch = _switch_of_arrived_packet(state, packet)
+        ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
         while ports:
             prefetch(state.output, const.net.ports.out_base[switch] + lowest(ports))
             ports &= ports - np.uint64(1)
 
 
 @inline
-def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
+def _revise_progressive_routes_at_arrival(congestion_aware, const, state, block, count, tick):
     """Re-route all packets of a bucket, with progressive routing, before the first joins its VC.
 
     Parameters
@@ -158,21 +173,21 @@ def _reroute_arrivals(congestion_aware, const, state, block, count, tick):
     """
     if congestion_aware is None:
         return
-    while const.rule == PROGRESSIVE and block != NONE:
+    while const.rule == Selection.PROGRESSIVE and block != NONE:
         for i in range(count):
             packet = entry_in(state.arriving, block, i)
-            reroute(const, state, packet, _current_switch(state, packet), queue_estimate, tick)
+            reroute(const, state, packet, _switch_of_arrived_packet(state, packet), queue_estimate, tick)
         block, count = next_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @inline
-def _current_switch(state, packet):
+def _switch_of_arrived_packet(state, packet):
     """Return the switch at which a packet has arrived."""
     return np.int64(state.vc[state.pool.packet[packet].input_vc].switch)
 
 
 @device_function
-def _prefetch_routes(net, routes, arriving, pool, vc, block):
+def _prefetch_routing_entries_of_arrivals(net, routes, arriving, pool, vc, block):
     """Prefetch the records, and the table entries, by which the packets of a full block are routed.
 
     vc: VC [input VCs]. pool, arriving: as in the state.
@@ -181,7 +196,7 @@ def _prefetch_routes(net, routes, arriving, pool, vc, block):
         prefetch(pool.packet, entry_in(arriving, block, i))
     for i in range(BLOCK_ENTRIES):
         prefetch(vc, pool.packet[entry_in(arriving, block, i)].input_vc)
-    if routes.form == TABLE or routes.form == VIA:
+    if routes.form == RouteForm.TABLE or routes.form == RouteForm.VIA:
         for i in range(BLOCK_ENTRIES):
             record = pool.packet[entry_in(arriving, block, i)]
             switch, dst_switch = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.dst_host])
@@ -190,7 +205,7 @@ def _prefetch_routes(net, routes, arriving, pool, vc, block):
 
 
 @device_function
-def _prefetch_buckets(arriving, pool, outputs, block, tick):
+def _prefetch_output_wheel_of_arrivals(arriving, pool, outputs, block, tick):
     """Prefetch the words of the timing wheel that the packets of a full block will set.
 
     outputs: the timing wheel of outputs.
@@ -202,22 +217,22 @@ def _prefetch_buckets(arriving, pool, outputs, block, tick):
 
 
 @inline
-def inject_packets(const, state, tick):
+def inject_from_scheduled_hosts(const, state, tick):
     """Inject packets at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.members)
     for first in range(0, count, PREFETCH_BATCH):
         end = min(count, first + PREFETCH_BATCH)
         if unlikely(count > MIN_BATCH):
-            _prefetch_hosts(
+            _prefetch_injection_state_of_hosts(
                 const.net, const.vc_bits, state.host, state.free_flits, len(state.output), state.members[first:end]
             )
         for i in range(first, end):
-            _inject(const, state, np.int64(state.members[i]), tick)
-    state.counters.scalars[EVENTS] += count
+            _inject_packet_or_schedule_host(const, state, np.int64(state.members[i]), tick)
+    state.counters.scalars[Scalar.EVENTS] += count
 
 
 @device_function
-def _prefetch_hosts(net, vc_bits, records, free, outputs, hosts):
+def _prefetch_injection_state_of_hosts(net, vc_bits, records, free, outputs, hosts):
     """Prefetch the records of hosts, their arrival rates and the free flits of their injection channels.
 
     records: HOST [all hosts]. hosts: uint32, those to prefetch. outputs: number of outputs.

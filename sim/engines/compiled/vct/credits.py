@@ -30,19 +30,19 @@ _FLITS_SHIFT, _INDEX_MASK = 32, 0xFFFFFFFF
 
 
 @inline
-def _credit_index(const, upstream, vc):
+def _credit_index_of_downstream_vc(const, upstream, vc):
     """Return the index in ``free_flits`` of a VC behind an upstream."""
     return np.uint64((upstream << const.vc_bits) + vc)
 
 
 @inline
-def free_flits(const, state, upstream, vc):
+def free_flits_of_downstream_vc(const, state, upstream, vc):
     """Return the free flits of a VC, int64, as its upstream counts them."""
-    return np.int64(state.free_flits[_credit_index(const, upstream, vc)] & _FREE_FLITS_MASK)
+    return np.int64(state.free_flits[_credit_index_of_downstream_vc(const, upstream, vc)] & _FREE_FLITS_MASK)
 
 
 @inline
-def consume_credits(const, state, upstream, vc, flits):
+def consume_credits_of_downstream_vc(const, state, upstream, vc, flits):
     """Take ``flits`` credits of a VC.
 
     Parameters
@@ -50,11 +50,11 @@ def consume_credits(const, state, upstream, vc, flits):
     upstream, vc: int64, see above.
     flits: int64, no more than are free.
     """
-    state.free_flits[_credit_index(const, upstream, vc)] -= np.uint32(flits)
+    state.free_flits[_credit_index_of_downstream_vc(const, upstream, vc)] -= np.uint32(flits)
 
 
 @inline
-def await_credits(const, state, upstream, first_vc, end_vc):
+def flag_credits_awaited_by_upstream(const, state, upstream, first_vc, end_vc):
     """Have an upstream scheduled when credits return to one of the VCs ``first_vc`` to ``end_vc`` - 1.
 
     Parameters
@@ -62,11 +62,11 @@ def await_credits(const, state, upstream, first_vc, end_vc):
     upstream, first_vc, end_vc: int64, see above.
     """
     for vc in range(first_vc, end_vc):
-        state.free_flits[_credit_index(const, upstream, vc)] |= _AWAITED
+        state.free_flits[_credit_index_of_downstream_vc(const, upstream, vc)] |= _AWAITED
 
 
 @inline
-def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
+def select_downstream_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
     """Select the VC with the best score among ``first_vc`` to ``end_vc`` - 1 behind an upstream.
 
     Parameters
@@ -77,19 +77,19 @@ def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
 
     Returns
     -------
-    (VC, score), int64; the VC is NONE if no VC has space. The score is :func:`flitlab.models.rules.vc.appeal`, or the
+    (VC, score), int64; the VC is NONE if no VC has space. The score is :func:`flitlab.models.rules.vc.vc_score`, or the
     free flits where no VC is reserved.
     """
     best_vc = NONE
     if reserved_vcs == 0:
         best_score = flits - 1
         for vc in range(first_vc, end_vc):
-            free = free_flits(const, state, upstream, vc)
+            free = free_flits_of_downstream_vc(const, state, upstream, vc)
             best_vc, best_score = (vc, free) if free > best_score else (best_vc, best_score)
         return best_vc, best_score
     best_score = ZERO
     for vc in range(first_vc, end_vc):
-        free = free_flits(const, state, upstream, vc)
+        free = free_flits_of_downstream_vc(const, state, upstream, vc)
         if free < flits or is_reserved_for_others(reserved_vcs, first_vc, vc):
             continue
         score = vc_score(reserved_vcs, vc, free, flits)
@@ -99,16 +99,24 @@ def select_vc(const, state, reserved_vcs, upstream, first_vc, end_vc, flits):
 
 
 @inline
-def credits_in_use(const, state, output):
+def _buffer_behind(output_buffers, const, output):
+    """Return the flits that a VC behind an output holds. output_buffers: ``const.output_buffers``."""
+    if output_buffers is None:
+        return const.buffer_flits
+    return output_buffers[output]
+
+
+@inline
+def downstream_credits_in_use(const, state, output):
     """Return the downstream credits in use behind an output, in flits."""
-    flits_in_use = ZERO
+    flits_in_use, size = ZERO, _buffer_behind(const.output_buffers, const, output)
     for vc in range(const.vcs):
-        flits_in_use += const.buffer_flits - free_flits(const, state, output, vc)
+        flits_in_use += size - free_flits_of_downstream_vc(const, state, output, vc)
     return flits_in_use
 
 
 @inline
-def return_credits(state, index, usable_at, flits):
+def schedule_credit_return(state, index, usable_at, flits):
     """Send credits to an upstream.
 
     Parameters
@@ -120,7 +128,7 @@ def return_credits(state, index, usable_at, flits):
     schedule_event(state.returning_credits, np.int64(index) | np.int64(flits) << _FLITS_SHIFT, usable_at)
 
 
-def unpack_credit_indices(returns: Ints) -> Ints:
+def unpack_indices_of_returning_credits(returns: Ints) -> Ints:
     """Return the indices in ``free_flits`` of returning credits.
 
     Parameters
@@ -131,9 +139,9 @@ def unpack_credit_indices(returns: Ints) -> Ints:
 
 
 @inline
-def collect_credits(const, state, tick):
-    """Add the credits that are usable from ``tick`` on, and schedule each upstream that awaits them."""
-    _collect_credits(
+def add_returned_credits_at_upstreams(const, state, tick):
+    """Add the returned credits that are usable from ``tick`` on, and schedule each upstream that awaits them."""
+    _add_returned_credits_of_bucket(
         const.vc_bits,
         state.returning_credits,
         state.free_flits,
@@ -145,8 +153,8 @@ def collect_credits(const, state, tick):
 
 
 @inline
-def collect_skipped_credits(program, const, state, first, until):
-    """Collect the credits of ticks that are not simulated, from ``first`` to ``until`` - 1.
+def add_credits_of_skipped_ticks(program, const, state, first, until):
+    """Receive the credits of ticks that are not simulated, from ``first`` to ``until`` - 1.
 
     Parameters
     ----------
@@ -156,12 +164,12 @@ def collect_skipped_credits(program, const, state, first, until):
     if program is None:
         return
     for tick in range(first, min(until, first + state.returning_credits.mask + 1)):
-        collect_credits(const, state, tick)
+        add_returned_credits_at_upstreams(const, state, tick)
 
 
 @device_function
-def _collect_credits(vc_bits, returning_credits, free, outputs, output_wheel, host_wheel, tick):
-    """Carry out :func:`collect_credits`; arguments are those fields of a run's constants and state."""
+def _add_returned_credits_of_bucket(vc_bits, returning_credits, free, outputs, output_wheel, host_wheel, tick):
+    """Carry out :func:`add_returned_credits_at_upstreams`; arguments are those fields of constants and state."""
     block, count = take_bucket(returning_credits, tick)
     while block != NONE:
         prefetch_next_block(returning_credits, block)

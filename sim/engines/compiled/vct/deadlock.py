@@ -6,24 +6,24 @@ import numpy as np
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.route import at_destination
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved_for_others
 from flitlab.sim.engines.compiled.calendar_queue import list_events
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.vct.credits import free_flits, unpack_credit_indices
-from flitlab.sim.engines.compiled.vct.requests import allowed_ports, allowed_vc_range
+from flitlab.sim.engines.compiled.vct.credits import free_flits_of_downstream_vc, unpack_indices_of_returning_credits
+from flitlab.sim.engines.compiled.vct.requests import allowed_downstream_vc_range, allowed_ports_of_adaptive_packet
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
 
 
-def is_deadlocked(const: VctConstants, state: VctState, now: int) -> bool:
+def has_deadlocked_packet(const: VctConstants, state: VctState, now: int) -> bool:
     """Tell whether some head packet can never move, between ticks."""
     returning = np.zeros(len(state.free_flits), bool)
-    returning[unpack_credit_indices(list_events(state.returning_credits)[0])] = True
-    return bool(_has_deadlock(const, state, returning))
+    returning[unpack_indices_of_returning_credits(list_events(state.returning_credits)[0])] = True
+    return bool(_any_head_packet_blocked_forever(const, state, returning))
 
 
 @njit
-def _has_deadlock(const, state, returning):
+def _any_head_packet_blocked_forever(const, state, returning):
     """Tell whether some head packet can never move: no VC that it may take will ever have space.
 
     A VC will have space if it has some, if credits of it are in flight, or if its head packet can move. returning: bool
@@ -37,14 +37,14 @@ def _has_deadlock(const, state, returning):
     while changed:
         changed = False
         for vc in range(count):
-            if not live[vc] and _can_move(const, state, vc, live):
+            if not live[vc] and _can_head_packet_ever_move(const, state, vc, live):
                 live[vc] = True
                 changed = True
     return not live.all()
 
 
 @njit
-def _can_move(const, state, vc, live):
+def _can_head_packet_ever_move(const, state, vc, live):
     """Tell whether the head packet of a VC can move: now, or into a live VC; live: bool [input VCs]."""
     packet = np.int64(state.vc[vc].head_packet)
     switch = np.int64(state.vc[vc].switch)
@@ -53,25 +53,26 @@ def _can_move(const, state, vc, live):
     if at_destination(const.routes, route, hop, switch, dst_switch):
         return True
     base = const.net.ports.out_base[switch]
-    if const.rule != ADAPTIVE:
-        return _has_space(const, state, packet, np.int64(state.pool.packet[packet].output), live)
-    ports = allowed_ports(const, state, packet, switch)
+    if const.rule != Selection.ADAPTIVE:
+        return _will_output_ever_have_space(const, state, packet, np.int64(state.pool.packet[packet].output), live)
+    ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
     while ports:
-        if _has_space(const, state, packet, base + lowest(ports), live):
+        if _will_output_ever_have_space(const, state, packet, base + lowest(ports), live):
             return True
         ports &= ports - np.uint64(1)
     return False
 
 
 @njit
-def _has_space(const, state, packet, output, live):
+def _will_output_ever_have_space(const, state, packet, output, live):
     """Tell whether an allowed VC of an output has space, or is live; live: bool [input VCs]."""
     first = np.int64(const.net.ports.out_input[output]) * const.vcs
-    first_vc, end_vc = allowed_vc_range(const, state, packet, output)
+    first_vc, end_vc = allowed_downstream_vc_range(const, state, packet, output)
     has_space = False
     for other in range(first_vc, end_vc):
         has_space_now = (
-            live[first + other] or free_flits(const, state, output, other) >= state.pool.packet[packet].flits
+            live[first + other]
+            or free_flits_of_downstream_vc(const, state, output, other) >= state.pool.packet[packet].flits
         )
         has_space |= has_space_now and not is_reserved_for_others(const.reserved_vcs, first_vc, other)
     return has_space

@@ -8,7 +8,7 @@ partition that feeds it, stores where to send them.
 import numpy as np
 
 from flitlab.models.jit import device_function, inline
-from flitlab.sim.engines.base import CREATED_PACKETS, SENT_PACKETS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.mailbox import (
     CONTROL,
@@ -25,20 +25,20 @@ from flitlab.sim.engines.compiled.memory import prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import count_ejection
 from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ranks import awaiting_partition, next_event, record_remote_delivery
-from flitlab.sim.engines.compiled.vct.credits import collect_skipped_credits, return_credits
+from flitlab.sim.engines.compiled.vct.credits import add_credits_of_skipped_ticks, schedule_credit_return
 
 PREFETCH_DISTANCE = 6
 """Entries of a mailbox by which prefetching is ahead: they are in the cache of another processor."""
 
 
 @inline
-def is_remote(state, vc):
+def is_vc_of_cut_edge(state, vc):
     """Tell whether the upstream of an input VC, or for a remote copy the VC, is in another partition."""
     return unlikely(state.mailboxes.partitions > 1 and state.remote_partition[vc] > 0)
 
 
 @inline
-def send_credits(state, vc, usable_at, flits):
+def export_credits_to_upstream_partition(state, vc, usable_at, flits):
     """Return credits of an input VC to the partition that feeds it.
 
     Parameters
@@ -47,11 +47,13 @@ def send_credits(state, vc, usable_at, flits):
     usable_at: int64, tick from which on the credits are usable.
     flits: int64.
     """
-    _send_control(state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits)
+    _export_credits_or_message_delivery(
+        state, np.int64(state.remote_partition[vc]), state.vc[vc].credit_index, usable_at, flits
+    )
 
 
 @inline
-def _send_control(state, remote_partition, subject, tick, flits):
+def _export_credits_or_message_delivery(state, remote_partition, subject, tick, flits):
     """Append (subject, tick, flits) to the mailbox of partition ``remote_partition`` - 1."""
     control = state.mailboxes.control
     entry = append_entry(state.mailboxes, control, remote_partition, CONTROL)
@@ -61,7 +63,7 @@ def _send_control(state, remote_partition, subject, tick, flits):
 
 
 @inline
-def send_completion(program, state, packet, tick):
+def export_message_delivery(program, state, packet, tick):
     """Announce the delivery of a message's last packet if its sender waits in another partition.
 
     Parameters
@@ -76,11 +78,11 @@ def send_completion(program, state, packet, tick):
         send = np.int64(state.pool.packet[packet].send)
         remote_partition = awaiting_partition(program.ranks, send)
         if remote_partition > 0 and count_ejection(program, send):
-            _send_control(state, remote_partition, send, tick, np.int64(0))
+            _export_credits_or_message_delivery(state, remote_partition, send, tick, np.int64(0))
 
 
 @inline
-def send_packet(state, packet, remote_vc, ready_at):
+def export_packet_to_downstream_partition(state, packet, remote_vc, ready_at):
     """Send a packet to another partition.
 
     Parameters
@@ -98,43 +100,43 @@ def send_packet(state, packet, remote_vc, ready_at):
 
 
 @device_function
-def exchange_mailboxes(const, state, tick, until):
+def exchange_mailboxes_at_barrier(const, state, tick, until):
     """Wait at the barrier after a lookahead window that ends at ``tick``, and read all mailboxes.
 
     Returns
     -------
     The tick to continue at: a later one if no packet is in flight until then, ``until`` if the run is cancelled.
     """
-    _publish_status(state.program, state)
+    _publish_activity_and_next_event_of_program(state.program, state)
     if not synchronize(state.mailboxes):
         return until
-    window_end, tick = tick, _next_window(state.program, state, tick, until)
+    window_end, tick = tick, _start_of_next_lookahead_window(state.program, state, tick, until)
     for partition in range(state.mailboxes.partitions):
         mailbox = mailbox_from(state.mailboxes, partition)
         first = first_entry(state.mailboxes, state.mailboxes.packets, mailbox)
         for entry in range(first, first + state.mailboxes.count[mailbox, PACKETS]):
-            _receive_packet(state, entry)
+            _import_packet_and_schedule_arrival(state, entry)
         first = first_entry(state.mailboxes, state.mailboxes.control, mailbox)
         for entry in range(first, first + state.mailboxes.count[mailbox, CONTROL]):
-            _receive_control(state.program, state, entry)
+            _import_credits_or_message_delivery(state.program, state, entry)
     swap_mailboxes(state.mailboxes)
-    collect_skipped_credits(state.program, const, state, window_end, tick)
+    add_credits_of_skipped_ticks(state.program, const, state, window_end, tick)
     return tick
 
 
 @inline
-def _publish_status(program, state):
+def _publish_activity_and_next_event_of_program(program, state):
     """Publish whether this partition has packets, and the next event of its program."""
     if program is None:
         return
     scalars, free = state.counters.scalars, state.pool.free
-    has_unsent = scalars[CREATED_PACKETS] > scalars[SENT_PACKETS]
+    has_unsent = scalars[Scalar.CREATED_PACKETS] > scalars[Scalar.SENT_PACKETS]
     active = has_unsent or free[len(free) - 1] < len(free) - 1
     publish_next_event(state.mailboxes, np.int64(active), next_event(program.ranks))
 
 
 @inline
-def _next_window(program, state, tick, until):
+def _start_of_next_lookahead_window(program, state, tick, until):
     """Return the tick of the next window: that of the next event if no partition has packets."""
     if program is None:
         return tick
@@ -142,18 +144,18 @@ def _next_window(program, state, tick, until):
 
 
 @inline
-def _receive_control(program, state, entry):
+def _import_credits_or_message_delivery(program, state, entry):
     """Read a control entry: returned credits, or the completion of a message."""
     subject, tick = np.int64(state.mailboxes.control[entry, 0]), np.int64(state.mailboxes.control[entry, 1])
     flits = np.int64(state.mailboxes.control[entry, 2])  # int64 as elsewhere: each type compiles its own copy
     if flits > 0:
-        return_credits(state, subject, tick, flits)
+        schedule_credit_return(state, subject, tick, flits)
     else:
-        _record_completion(program, subject, tick)
+        _import_message_delivery(program, subject, tick)
 
 
 @inline
-def _record_completion(program, send, tick):
+def _import_message_delivery(program, send, tick):
     """Record that the message of a send will have been delivered at ``tick``."""
     if program is None:
         return
@@ -161,7 +163,7 @@ def _record_completion(program, send, tick):
 
 
 @inline
-def _receive_packet(state, entry):
+def _import_packet_and_schedule_arrival(state, entry):
     """Move a packet from a mailbox into the calendar of arrivals."""
     packets = state.mailboxes.packets
     prefetch(packets, entry + PREFETCH_DISTANCE)

@@ -13,7 +13,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
-from flitlab.sim.engines.base import HOP_BUCKETS, SCALARS
+from flitlab.sim.engines.base import HOP_BUCKETS, Scalar
 from flitlab.sim.engines.compiled.calendar_queue import BLOCK_ENTRIES, list_events, make_calendar_queue, schedule_events
 from flitlab.sim.engines.compiled.mailbox import Mailboxes, make_mailboxes
 from flitlab.sim.engines.compiled.messages import Program
@@ -24,10 +24,10 @@ from flitlab.sim.engines.compiled.timing_wheel import make_timing_wheel, schedul
 from flitlab.sim.engines.compiled.vct.state import (
     VctConstants,
     VctState,
-    make_credit_queue,
-    make_vc_records,
-    max_ejecting,
-    set_downstream,
+    fill_downstream_inputs_and_channels,
+    make_empty_vc_records,
+    make_queue_of_returning_credits,
+    max_packets_ejecting_per_host,
 )
 from flitlab.sim.engines.partitions import lookahead
 
@@ -45,7 +45,7 @@ class _PartitionMap(NamedTuple):
     cut_outputs: Ints
 
 
-def _partition_switches(const: VctConstants, partitions: int) -> _PartitionMap:
+def _assign_switches_to_partitions(const: VctConstants, partitions: int) -> _PartitionMap:
     """Partition the switches, in their order, into parts with about equally many outputs.
 
     Topologies number neighbours in a grid, a group or a pod consecutively.
@@ -62,7 +62,7 @@ def _partition_switches(const: VctConstants, partitions: int) -> _PartitionMap:
     return _PartitionMap(switch=switch, input=of_input, output=of_output, host=host, cut_outputs=cut_outputs)
 
 
-def make_partitions(
+def split_state_into_partitions(
     scenario: Scenario[Vct], const: VctConstants, merged: VctState, partitions: int
 ) -> tuple[VctConstants, VctState, list[VctState]]:
     """Partition a run at tick 0.
@@ -77,15 +77,17 @@ def make_partitions(
     -------
     (constants of all partitions, merged state, state of each partition). Shared arrays are those of the merged state.
     """
-    partition_map = _partition_switches(const, partitions)
-    vc, remote_partition = _add_remote_copies(const, merged.vc, partition_map)
+    partition_map = _assign_switches_to_partitions(const, partitions)
+    vc, remote_partition = _append_remote_copies_of_vcs_at_cut_edges(const, merged.vc, partition_map)
     shared_state = merged._replace(vc=vc[: len(merged.vc)], remote_partition=remote_partition[: len(merged.vc)])
-    mailboxes = _make_mailboxes(const, partition_map, partitions, lookahead(scenario))
-    pools = _split_pool(const, merged.pool, partition_map, partitions)
-    const = _redirect_cut_outputs(const, partition_map)
-    set_downstream(merged.output, const.net.ports)
+    mailboxes = _make_mailboxes_of_sufficient_size(const, partition_map, partitions, lookahead(scenario))
+    pools = _split_packet_pool_into_partitions(const, merged.pool, partition_map, partitions)
+    const = _redirect_outputs_to_remote_copies(const, partition_map)
+    fill_downstream_inputs_and_channels(merged.output, const.net.ports)
     programs = (
-        [None] * partitions if merged.program is None else _split_program(merged.program, partition_map, partitions)
+        [None] * partitions
+        if merged.program is None
+        else _split_program_into_partitions(merged.program, partition_map, partitions)
     )
     ticks, records = merged.output_wheel.mask + 1, len(merged.pool.packet)
     states = []
@@ -94,7 +96,9 @@ def make_partitions(
             pool=pools[partition],
             vc=vc,
             remote_partition=remote_partition,
-            returning_credits=make_credit_queue(ticks, len(merged.returning_credits.free) * int(BLOCK_ENTRIES)),
+            returning_credits=make_queue_of_returning_credits(
+                ticks, len(merged.returning_credits.free) * int(BLOCK_ENTRIES)
+            ),
             arriving=make_calendar_queue(ticks, records),
             ejecting=make_calendar_queue(ticks, records),
             members=np.zeros_like(merged.members),
@@ -104,14 +108,14 @@ def make_partitions(
             host_wheel=make_timing_wheel(len(partition_map.host), merged.host_wheel.mask + 1),
             mailboxes=mailboxes[partition],
             program=programs[partition],
-            counters=_partition_counters(merged.counters),
+            counters=_make_counters_of_partition(merged.counters),
         )
         schedule_all(state.host_wheel, np.flatnonzero(partition_map.host == partition), 0)
         states.append(state)
     return const, shared_state, states
 
 
-def _redirect_cut_outputs(const: VctConstants, partition_map: _PartitionMap) -> VctConstants:
+def _redirect_outputs_to_remote_copies(const: VctConstants, partition_map: _PartitionMap) -> VctConstants:
     """Return the constants with cut outputs leading to remote copies."""
     ports = const.net.ports
     inputs = len(ports.in_switch)
@@ -121,19 +125,19 @@ def _redirect_cut_outputs(const: VctConstants, partition_map: _PartitionMap) -> 
     return const._replace(net=const.net._replace(ports=ports._replace(out_input=out_input, in_switch=in_switch)))
 
 
-def _remote_copies(const: VctConstants, partition_map: _PartitionMap) -> tuple[Ints, Ints]:
+def _pair_vcs_of_cut_edges_with_remote_copies(const: VctConstants, partition_map: _PartitionMap) -> tuple[Ints, Ints]:
     """List both records of every VC of a cut edge: (local, remote), int64 [VCs] each."""
     entry = const.net.ports.out_input[partition_map.cut_outputs].astype(np.int64)
     local = (entry[:, None] * const.vcs + np.arange(const.vcs)).ravel()
     return local, len(const.net.ports.in_switch) * const.vcs + np.arange(len(local))
 
 
-def _add_remote_copies(
+def _append_remote_copies_of_vcs_at_cut_edges(
     const: VctConstants, records: np.ndarray, partition_map: _PartitionMap
 ) -> tuple[np.ndarray, np.ndarray]:
     """Copy the records of all input VCs, and append remote copies: (VC records, uint8 remote partitions)."""
-    local, remote = _remote_copies(const, partition_map)
-    vc = make_vc_records(len(records) + len(remote))
+    local, remote = _pair_vcs_of_cut_edges_with_remote_copies(const, partition_map)
+    vc = make_empty_vc_records(len(records) + len(remote))
     remote_partition = np.zeros(len(vc), np.uint8)
     vc[: len(records)] = records
     vc["switch"][remote] = vc["switch"][local]
@@ -143,7 +147,9 @@ def _add_remote_copies(
     return vc, remote_partition
 
 
-def _make_mailboxes(const: VctConstants, partition_map: _PartitionMap, partitions: int, window: int) -> list[Mailboxes]:
+def _make_mailboxes_of_sufficient_size(
+    const: VctConstants, partition_map: _PartitionMap, partitions: int, window: int
+) -> list[Mailboxes]:
     """Make mailboxes that hold all entries of a lookahead window of ``window`` ticks."""
     shortest = int(const.net.packets.flits.min())
     packets_per_vc = const.buffer_flits // shortest
@@ -160,26 +166,28 @@ def _make_mailboxes(const: VctConstants, partition_map: _PartitionMap, partition
     return make_mailboxes(partitions, window, channels * min(grants, const.vcs * packets_per_vc), credits + deliveries)
 
 
-def _split_pool(const: VctConstants, pool: Pool, partition_map: _PartitionMap, partitions: int) -> list[Pool]:
+def _split_packet_pool_into_partitions(
+    const: VctConstants, pool: Pool, partition_map: _PartitionMap, partitions: int
+) -> list[Pool]:
     """Give each partition packet records for its buffers and for the packets ejecting to its hosts."""
-    packets_per_vc = const.buffer_flits // int(const.net.packets.flits.min())
-    share = np.bincount(partition_map.input, minlength=partitions) * const.vcs * packets_per_vc
-    share += np.bincount(partition_map.host, max_ejecting(const), partitions).astype(np.int64)
+    packets = const.vcs * (const.input_buffers // int(const.net.packets.flits.min()))
+    share = np.bincount(partition_map.input, packets, partitions).astype(np.int64)
+    share += np.bincount(partition_map.host, max_packets_ejecting_per_host(const), partitions).astype(np.int64)
     last = np.cumsum(share)
     free = [np.append(np.arange(end - 1, end - size - 1, -1), size) for end, size in zip(last, share, strict=True)]
     return [pool._replace(free=unused.astype(np.uint32)) for unused in free]
 
 
-def _split_program(program: Program, partition_map: _PartitionMap, partitions: int) -> list[Program]:
+def _split_program_into_partitions(program: Program, partition_map: _PartitionMap, partitions: int) -> list[Program]:
     """Give each partition the ranks of its hosts."""
     rank_parts = partition_ranks(program.ranks, partition_map.host[program.host], partitions)
     return [program._replace(ranks=ranks, last_active=np.zeros_like(program.last_active)) for ranks in rank_parts]
 
 
-def _partition_counters(merged_counters: RunCounters) -> RunCounters:
+def _make_counters_of_partition(merged_counters: RunCounters) -> RunCounters:
     """Make the counters of a partition: shared where one partition counts an entry, its own elsewhere."""
     return merged_counters._replace(
-        scalars=np.zeros(SCALARS, np.int64),
+        scalars=np.zeros(len(Scalar), np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
         hops=np.zeros(HOP_BUCKETS, np.int64),
         deflections=np.zeros(HOP_BUCKETS, np.int64),
@@ -188,7 +196,7 @@ def _partition_counters(merged_counters: RunCounters) -> RunCounters:
     )
 
 
-def merge_partitions(const: VctConstants, merged: VctState, states: list[VctState]) -> VctState:
+def merge_partition_states(const: VctConstants, merged: VctState, states: list[VctState]) -> VctState:
     """Merge the packets and the returning credits of all partitions, between ticks.
 
     Parameters
@@ -200,7 +208,7 @@ def merge_partitions(const: VctConstants, merged: VctState, states: list[VctStat
     -------
     The merged state, with all packets and credits.
     """
-    credits = make_credit_queue(
+    credits = make_queue_of_returning_credits(
         merged.returning_credits.mask + 1, len(merged.returning_credits.free) * int(BLOCK_ENTRIES)
     )
     for state in states:

@@ -13,11 +13,12 @@ from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
-from flitlab.models.rules.tables import ADAPTIVE, RISING
+from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.flit_times import ALWAYS, fed_from
+from flitlab.sim.engines.compiled.records import NEVER, NONE
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-from flitlab.sim.engines.compiled.vct.credits import select_vc
+from flitlab.sim.engines.compiled.vct.credits import select_downstream_vc
 from flitlab.sim.engines.compiled.vct.state import (
     INLINE_REQUESTS,
     OUTPUT_WORDS,
@@ -32,32 +33,32 @@ _ONE = np.uint64(1)
 
 
 @inline
-def downstream_input(state, output):
+def downstream_input_of_output(state, output):
     """Return the input at the end of an output; NONE if the output ejects."""
     return np.int64(state.output[output].downstream_input)
 
 
 @inline
-def channel_of(state, output):
+def channel_of_output(state, output):
     """Return the channel of an output; NONE if the output ejects."""
     return np.int64(state.output[output].channel)
 
 
 @inline
-def allowed_vc_range(const, state, packet, output):
+def allowed_downstream_vc_range(const, state, packet, output):
     """Return the VCs of the downstream input that the VC policy allows a packet: (first, one past the last).
 
     VCs are numbers in that input.
     """
     record = state.pool.packet[packet]
-    channel = channel_of(state, output)
+    channel = channel_of_output(state, output)
     src_switch = const.net.host_switch[record.src_host]
     dst_switch = const.net.host_switch[record.dst_host]
     input_vc = np.int64(record.input_vc)
     switch = np.int64(state.vc[input_vc].switch)
     route, hop = np.int64(record.route), np.int64(record.hop)
     port = output - const.net.ports.out_base[switch]
-    held_vc = input_vc % const.vcs if const.policy == RISING and hop > 0 else NOT_HELD
+    held_vc = input_vc % const.vcs if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
     return allowed_vcs(
         const.routes,
         route,
@@ -75,7 +76,7 @@ def allowed_vc_range(const, state, packet, output):
 
 
 @inline
-def allowed_ports(const, state, packet, switch):
+def allowed_ports_of_adaptive_packet(const, state, packet, switch):
     """Return the ports that an adaptive packet may take at a switch, uint64, a bit each."""
     record = state.pool.packet[packet]
     dst_switch = np.int64(const.net.host_switch[record.dst_host])
@@ -84,48 +85,50 @@ def allowed_ports(const, state, packet, switch):
 
 
 @inline
-def _pack_vcs_and_flits(const, state, packet, output):
+def _pack_vc_range_and_flits(const, state, packet, output):
     """Pack the request of a packet for an output; a request for an ejection channel has no VC."""
     flits = np.int64(state.pool.packet[packet].flits) << _FLITS_SHIFT
-    if downstream_input(state, output) == NONE:
+    if downstream_input_of_output(state, output) == NONE:
         return flits
-    first_vc, end_vc = allowed_vc_range(const, state, packet, output)
+    first_vc, end_vc = allowed_downstream_vc_range(const, state, packet, output)
     return flits | ((end_vc - first_vc) << _VC_COUNT_SHIFT) | first_vc
 
 
 @inline
-def select_requested_vc(const, state, output, request):
+def select_downstream_vc_for_request(const, state, output, request):
     """Select the downstream VC for a packed request, among those that the request allows.
 
     Parameters
     ----------
     output: int64, the output that is requested; it does not eject.
-    request: int64, packed (:func:`request_at`): first VC, number of VCs, and flits of the packet.
+    request: int64, packed first VC, number of VCs, and flits (:func:`read_vc_range_and_flits_of_request`).
 
     Returns
     -------
-    (VC, score), int64, as of :func:`~flitlab.sim.engines.compiled.vct.credits.select_vc`; the VC is NONE if none has
-    space.
+    (VC, score), int64, as of :func:`~flitlab.sim.engines.compiled.vct.credits.select_downstream_vc`; the VC is NONE if
+    none has space.
     """
-    first_vc, end_vc = requested_vcs(request)
-    return select_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, requested_flits(request))
+    first_vc, end_vc = unpack_vc_range_of_request(request)
+    return select_downstream_vc(
+        const, state, const.reserved_vcs, output, first_vc, end_vc, unpack_packet_flits_of_request(request)
+    )
 
 
 @inline
-def requested_vcs(request):
+def unpack_vc_range_of_request(request):
     """Unpack the VCs of a request: (first, one past the last)."""
     first_vc = request & _VC_MASK
     return first_vc, first_vc + ((request >> _VC_COUNT_SHIFT) & _COUNT_MASK)
 
 
 @inline
-def requested_flits(request):
+def unpack_packet_flits_of_request(request):
     """Unpack the length of the packet of a request, in flits."""
     return request >> _FLITS_SHIFT
 
 
 @inline
-def request_index(const, output, i):
+def array_index_of_request(const, output, i):
     """Return the index in ``VctState.requests`` of the age key of request ``i`` of an output.
 
     The packed request follows its key. Both possible indices are computed: a branch would often be mispredicted.
@@ -138,42 +141,57 @@ def request_index(const, output, i):
 
 
 @inline
-def request_age(const, state, output, i):
+def read_age_key_of_request(const, state, output, i):
     """Read the age key of request ``i`` of an output."""
-    return state.requests[request_index(const, output, i)]
+    return state.requests[array_index_of_request(const, output, i)]
 
 
 @inline
-def request_at(const, state, output, i):
+def read_vc_range_and_flits_of_request(const, state, output, i):
     """Read the packed request ``i`` of an output."""
-    return state.requests[request_index(const, output, i) + _ONE]
+    return state.requests[array_index_of_request(const, output, i) + _ONE]
 
 
 @inline
-def _write_request(const, state, output, i, age, request):
+def _write_request_at_index(const, state, output, i, age, request):
     """Write request ``i`` of an output."""
-    index = request_index(const, output, i)
+    index = array_index_of_request(const, output, i)
     state.requests[index] = age
     state.requests[index + _ONE] = request
 
 
 @inline
-def eligible_tick(const, state, age):
+def _copy_request_to_index(const, state, output, i, to):
+    """Copy request ``i`` of an output to position ``to``."""
+    _write_request_at_index(
+        const,
+        state,
+        output,
+        to,
+        read_age_key_of_request(const, state, output, i),
+        read_vc_range_and_flits_of_request(const, state, output, i),
+    )
+
+
+@inline
+def eligible_tick_of_request(const, state, age):
     """Return the tick from which on the head packet with an age key may be granted."""
     return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.oldest_first else age >> 32
 
 
 @inline
-def precedes(const, state, age, other_age):
+def is_older_age_key(const, state, age, other_age):
     """Tell whether one age key comes before another."""
     if const.oldest_first and age >> 32 == other_age >> 32:
         vc, other_vc = age & _VC_MASK, other_age & _VC_MASK
-        return age_key(eligible_tick(const, state, age), vc) < age_key(eligible_tick(const, state, other_age), other_vc)
+        return age_key(eligible_tick_of_request(const, state, age), vc) < age_key(
+            eligible_tick_of_request(const, state, other_age), other_vc
+        )
     return age < other_age
 
 
 @inline
-def add_request(const, state, packet, output, eligible_at, age):
+def insert_request_and_schedule_output(const, state, packet, output, eligible_at, age):
     """Insert the request of a head packet, in order of age, and schedule the output.
 
     Parameters
@@ -184,66 +202,94 @@ def add_request(const, state, packet, output, eligible_at, age):
     """
     i = np.int64(state.output[output].requests_waiting)
     state.output[output].requests_waiting = i + 1
-    while i > 0 and precedes(const, state, age, request_age(const, state, output, i - 1)):
-        _write_request(
-            const, state, output, i, request_age(const, state, output, i - 1), request_at(const, state, output, i - 1)
-        )
+    while i > 0 and is_older_age_key(const, state, age, read_age_key_of_request(const, state, output, i - 1)):
+        _copy_request_to_index(const, state, output, i - 1, i)
         i -= 1
-    _write_request(const, state, output, i, age, _pack_vcs_and_flits(const, state, packet, output))
+    _write_request_at_index(const, state, output, i, age, _pack_vc_range_and_flits(const, state, packet, output))
     schedule(state.output_wheel, output, max(eligible_at, np.int64(state.output[output].busy_until)))
 
 
 @inline
-def remove_request(const, state, output, i):
+def remove_request_at_index(const, state, output, i):
     """Remove request ``i`` of an output."""
     count = np.int64(state.output[output].requests_waiting) - 1
     state.output[output].requests_waiting = count
     while i < count:
-        _write_request(
-            const, state, output, i, request_age(const, state, output, i + 1), request_at(const, state, output, i + 1)
-        )
+        _copy_request_to_index(const, state, output, i + 1, i)
         i += 1
 
 
 @inline
-def withdraw_request(const, state, output, age):
+def remove_request_with_age_key(const, state, output, age):
     """Remove the request with an age key from an output."""
     for i in range(np.int64(state.output[output].requests_waiting)):
-        if request_age(const, state, output, i) == age:
-            remove_request(const, state, output, i)
+        if read_age_key_of_request(const, state, output, i) == age:
+            remove_request_at_index(const, state, output, i)
             return
 
 
 @inline
-def count_preceding(const, state, output, age):
+def count_older_requests_of_output(const, state, output, age):
     """Count the requests of an output that come before an age key."""
     i = 0
-    while i < state.output[output].requests_waiting and precedes(
-        const, state, request_age(const, state, output, i), age
+    while i < state.output[output].requests_waiting and is_older_age_key(
+        const, state, read_age_key_of_request(const, state, output, i), age
     ):
         i += 1
     return i
 
 
 @inline
-def request_outputs(const, state, vc, packet, eligible_at):
+def head_packet_feeds_from(input_ticks, const, state, vc, packet, output):
+    """Return the tick from which the head packet of an input VC never starves an output (``fed_from``).
+
+    input_ticks: ``const.input_ticks``.
+    """
+    if input_ticks is None:
+        return ALWAYS
+    record = state.pool.packet[packet]
+    return fed_from(
+        input_ticks, const.output_ticks, vc // const.vcs, output, np.int64(record.arrives_at), np.int64(record.flits)
+    )
+
+
+@inline
+def _fed_from(input_ticks, const, state, vc, packet):
+    """Return the tick from which the head packet of an input VC never starves one of its allowed outputs."""
+    if input_ticks is None:
+        return ALWAYS
+    output = np.int64(state.pool.packet[packet].output)
+    if const.rule != Selection.ADAPTIVE or output != NONE:
+        return head_packet_feeds_from(input_ticks, const, state, vc, packet, output)
+    switch, earliest = np.int64(state.vc[vc].switch), NEVER
+    ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
+    while ports:
+        output = np.int64(const.net.ports.out_base[switch]) + lowest(ports)
+        ports &= ports - np.uint64(1)
+        earliest = min(earliest, head_packet_feeds_from(input_ticks, const, state, vc, packet, output))
+    return earliest
+
+
+@inline
+def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
     """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
 
     Parameters
     ----------
     vc, packet: int64.
-    eligible_at: int64, tick from which on it may be granted.
+    eligible_at: int64, tick from which on it may be granted, unless it would starve its output.
     """
     record = state.pool.packet[packet]
+    eligible_at = max(eligible_at, _fed_from(const.input_ticks, const, state, vc, packet))
     state.vc[vc].eligible_at = eligible_at
     age = age_key(np.int64(record.created_at) if const.oldest_first else eligible_at, vc)
-    if const.rule == ADAPTIVE and record.output == NONE:
+    if const.rule == Selection.ADAPTIVE and record.output == NONE:
         switch = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[switch]
-        ports = allowed_ports(const, state, packet, switch)
+        ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
         while ports:
             output = base + lowest(ports)
             ports &= ports - np.uint64(1)
-            add_request(const, state, packet, output, eligible_at, age)
+            insert_request_and_schedule_output(const, state, packet, output, eligible_at, age)
     else:
-        add_request(const, state, packet, np.int64(record.output), eligible_at, age)
+        insert_request_and_schedule_output(const, state, packet, np.int64(record.output), eligible_at, age)

@@ -17,9 +17,12 @@ from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.timed import slowest_flit
 from flitlab.models.switching.vct import Vct
+from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.calendar_queue import CalendarQueue, make_calendar_queue
+from flitlab.sim.engines.compiled.flit_times import port_ticks
 from flitlab.sim.engines.compiled.mailbox import Mailboxes, no_mailboxes
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_to_cache_lines
 from flitlab.sim.engines.compiled.messages import Program, make_program
@@ -63,7 +66,7 @@ class VctConstants(NamedTuple):
     """Constants of a run of virtual cut-through.
 
     Names that end with ``_ticks`` are times in ticks. ``delay``, ``access`` and ``credit_delay`` are extra ticks of
-    single channels, on top of these.
+    single channels, on top of these; they include the further ticks of a flit on a slow channel.
     """
 
     net: Net
@@ -74,7 +77,9 @@ class VctConstants(NamedTuple):
     congestion_aware: bool | None  # True if routes depend on congestion; None, not False, keeps that code uncompiled
     shared_input: bool  # an input sends one packet at a time
     oldest_first: bool  # arbitration by creation of the packet, not by waiting time
-    buffer_flits: int  # capacity of an input VC
+    buffer_flits: int  # capacity of an input VC, the largest one where they differ
+    input_buffers: Ints  # int64 [inputs]: capacity of each VC of an input, in flits
+    output_buffers: Ints | None  # int64 [outputs]: that of the VCs behind an output; None where all are equal
     header_ticks: int
     switch_ticks: int
     link_ticks: int
@@ -90,6 +95,8 @@ class VctConstants(NamedTuple):
     access: Ints  # int64 [hosts]: ticks on top of ``injection_ticks`` and ``ejection_ticks``
     credit_delay: Ints  # int64 [inputs]: ticks on top of ``credit_ticks``
     delayed: bool  # some extra ticks are not 0
+    output_ticks: Ints | None  # int64 [outputs]: ticks of a flit, see flitlab.sim.engines.compiled.flit_times
+    input_ticks: Ints | None  # int64 [inputs]: the same, of the channels that end there
     rings: Rings
 
 
@@ -123,7 +130,9 @@ class VctState(NamedTuple):
     counters: RunCounters
 
 
-def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int) -> tuple[VctConstants, VctState]:
+def make_constants_and_state(
+    scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int
+) -> tuple[VctConstants, VctState]:
     """Make the constants and the state of a run at tick 0.
 
     Parameters
@@ -144,10 +153,13 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
+    output_ticks, input_ticks = port_ticks(topology, ports)
+    slowest = slowest_flit(topology)
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
     shortest, longest = int(packets.flits.min()), int(packets.flits.max())
-    packets_per_vc = model.buffer_flits // shortest
-    horizon = longest + model.credit + model.switch + model.header + topology.longest_delay
+    input_buffers = input_delays(ports, *np.split(model.buffers_of(topology), [topology.channels]))
+    packets_per_input = model.vcs * (input_buffers // shortest)
+    horizon = (longest + 1) * slowest - 1 + model.credit + model.switch + model.header + topology.longest_delay
     horizon += max(model.link, model.ejection, model.injection) + 2
     ticks = 1 << int(horizon - 1).bit_length()
     max_requests = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
@@ -165,6 +177,8 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         shared_input=model.shared_input,
         oldest_first=model.oldest_first,
         buffer_flits=model.buffer_flits,
+        input_buffers=input_buffers,
+        output_buffers=None if model.channel_buffers is None else input_buffers[ports.out_input],
         header_ticks=model.header,
         switch_ticks=model.switch,
         link_ticks=model.link,
@@ -176,25 +190,32 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
         overflow_words=overflow_words,
         routes=tables,
         out_start=topology.out_start,
-        delay=topology.delay,
-        access=topology.access_delay,
+        delay=topology.delay + flit_times(topology).channel - 1,
+        access=topology.access_delay + flit_times(topology).host - 1,
         credit_delay=credit_delay,
-        delayed=topology.has_delays,
+        delayed=topology.has_delays or output_ticks is not None,
+        output_ticks=output_ticks,
+        input_ticks=input_ticks,
         rings=make_rings(topology),
     )
     # Credits bound the packets in buffers and in flight to them; the rate of ejection channels bounds those ejecting.
-    pool = make_pool(inputs * model.vcs * packets_per_vc + int(max_ejecting(constants).sum()), PACKET)
-    vc = make_vc_records(inputs * model.vcs)
-    _set_upstream(vc, ports, model.vcs, vc_bits)
+    pool = make_pool(int(packets_per_input.sum()) + int(max_packets_ejecting_per_host(constants).sum()), PACKET)
+    vc = make_empty_vc_records(inputs * model.vcs)
+    _fill_switches_and_credit_indices(vc, ports, model.vcs, vc_bits)
     requests = aligned(1, outputs * (OUTPUT_WORDS + overflow_words), np.int64)[0]
     output_records = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
-    set_downstream(output_records, ports)
+    fill_downstream_inputs_and_channels(output_records, ports)
     state = VctState(
         pool=pool,
         vc=vc,
         remote_partition=np.zeros(len(vc), np.uint8),
-        free_flits=np.full((outputs + hosts) << vc_bits, model.buffer_flits, np.uint32),
-        returning_credits=make_credit_queue(ticks, _max_returning(model, ports, credit_delay, shortest, longest)),
+        free_flits=_initial_free_flits(ports, input_buffers, vc_bits),
+        returning_credits=make_queue_of_returning_credits(
+            ticks,
+            _max_packets_with_returning_credits_in_network(
+                model, ports, credit_delay, packets_per_input, shortest, longest
+            ),
+        ),
         input_busy=np.zeros(inputs, np.uint32),
         output=output_records,
         requests=requests,
@@ -216,7 +237,7 @@ def build(scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: i
     return constants, state
 
 
-def set_downstream(output_records: np.ndarray, ports: Ports) -> None:
+def fill_downstream_inputs_and_channels(output_records: np.ndarray, ports: Ports) -> None:
     """Fill in the downstream input and the channel of outputs.
 
     Parameters
@@ -227,7 +248,7 @@ def set_downstream(output_records: np.ndarray, ports: Ports) -> None:
     output_records["downstream_input"], output_records["channel"] = ports.out_input, ports.out_channel
 
 
-def make_credit_queue(ticks: int, packets: int) -> CalendarQueue:
+def make_queue_of_returning_credits(ticks: int, packets: int) -> CalendarQueue:
     """Make an empty calendar of returning credits.
 
     Parameters
@@ -238,33 +259,42 @@ def make_credit_queue(ticks: int, packets: int) -> CalendarQueue:
     return make_calendar_queue(ticks, packets, np.uint64)
 
 
-def _max_returning(model: Vct, ports: Ports, credit_delay: Ints, shortest: int, longest: int) -> int:
+def _max_packets_with_returning_credits_in_network(
+    model: Vct, ports: Ports, credit_delay: Ints, packets_per_input: Ints, shortest: int, longest: int
+) -> int:
     """Bound the packets whose credits are in flight.
 
     An output sends one packet at a time, and the credits of an upstream never exceed the buffers. Packets have
-    ``shortest`` to ``longest`` flits; credit_delay: int64 [inputs], ticks on top of ``model.credit``.
+    ``shortest`` to ``longest`` flits; credit_delay: int64 [inputs], ticks on top of ``model.credit``;
+    packets_per_input: int64 [inputs], packets that its buffers hold.
     """
     typical = len(ports.out_input) * ((longest + model.credit) // shortest + 2)
-    per_input = model.vcs * (model.buffer_flits // shortest)
     delayed = credit_delay > 0
-    return typical + int(np.minimum(model.vcs * (credit_delay[delayed] // shortest + 1), per_input).sum())
+    sent = model.vcs * (credit_delay[delayed] // shortest + 1)
+    return typical + int(np.minimum(sent, packets_per_input[delayed]).sum())
 
 
-def max_ejecting(const: VctConstants) -> Ints:
+def _initial_free_flits(ports: Ports, input_buffers: Ints, vc_bits: int) -> Words:
+    """Free flits of all downstream VCs, empty, by upstream: uint32 [(outputs + hosts) << vc_bits]."""
+    downstream = np.concatenate([input_buffers[ports.out_input], input_buffers[ports.inject]])
+    return np.repeat(downstream, 1 << vc_bits).astype(np.uint32)
+
+
+def max_packets_ejecting_per_host(const: VctConstants) -> Ints:
     """Bound the packets in flight from its switch to each host, int64 [hosts]."""
     flits = const.net.packets.flits
     bound: Ints = (int(flits.max()) + const.switch_ticks + const.ejection_ticks + const.access) // int(flits.min()) + 2
     return bound
 
 
-def make_vc_records(count: int) -> np.ndarray:
+def make_empty_vc_records(count: int) -> np.ndarray:
     """Make the records of empty input VCs: VC [count]."""
     vc = aligned_records(count, VC)
     vc["head_packet"] = vc["last_packet"] = NONE
     return vc
 
 
-def _set_upstream(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
+def _fill_switches_and_credit_indices(vc: np.ndarray, ports: Ports, vcs: int, vc_bits: int) -> None:
     """Fill in the switch and the credit index of the input VCs of a network."""
     vc["switch"] = np.repeat(ports.in_switch, vcs)
     upstream = np.where(ports.in_output >= 0, ports.in_output, len(ports.out_input) - 1 - ports.in_output)

@@ -9,8 +9,9 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled import records, ugal
-from flitlab.sim.engines.compiled.vct.credits import credits_in_use
-from flitlab.sim.engines.compiled.vct.requests import downstream_input, request_age
+from flitlab.sim.engines.compiled.flit_times import held_ticks
+from flitlab.sim.engines.compiled.vct.credits import downstream_credits_in_use
+from flitlab.sim.engines.compiled.vct.requests import downstream_input_of_output, read_age_key_of_request
 
 
 @inline
@@ -18,7 +19,7 @@ def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 
     The estimate is the flits in input buffers whose head packet requests the channel, plus the downstream credits in
-    use.
+    use; in ticks of the channel where channels differ in speed.
 
     Parameters
     ----------
@@ -31,13 +32,14 @@ def queue_estimate(const, state, switch, port, tick):
     """
     output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
     for i in range(np.int64(state.output[output].requests_waiting)):
-        flits += np.int64(state.vc[request_age(const, state, output, i) & 0xFFFFFFFF].queued_flits)
-    flits += credits_in_use(const, state, output)
-    return flits, np.int64(const.net.ports.in_switch[downstream_input(state, output)])
+        flits += np.int64(state.vc[read_age_key_of_request(const, state, output, i) & 0xFFFFFFFF].queued_flits)
+    flits += downstream_credits_in_use(const, state, output)
+    flits = held_ticks(const.output_ticks, output, flits)
+    return flits, np.int64(const.net.ports.in_switch[downstream_input_of_output(state, output)])
 
 
 @inline
-def choose_route(congestion_aware, const, state, packet, tick):
+def choose_route_at_injection(congestion_aware, const, state, packet, tick):
     """Choose the route of a packet at injection.
 
     Parameters

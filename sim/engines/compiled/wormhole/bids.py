@@ -8,17 +8,18 @@ which no bid is made. Where most requests are uncontended, bids are skipped.
 """
 
 from flitlab.models.jit import inline
-from flitlab.sim.engines.compiled.wormhole.state import ONE, VC_BITS, U
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
-TIME_SHIFT = U(VC_BITS)
+TIME_SHIFT = U(layout.VC_BITS)
 """Bits below the time: enough for the number of an input VC."""
 
 
 @inline
-def time_of(const, tick, step):
-    """Return the time of a step of a tick."""
+def time_of(const, crossbar_step, step):
+    """Return the time of a step of the allocators in a step of the crossbar, which is a tick without a speed-up."""
     iterations = U(const.iterations)
-    return ((U(tick) + ONE) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
+    return ((U(crossbar_step) + ONE) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
 
 
 @inline

@@ -5,14 +5,16 @@ import numpy as np
 
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection
 from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.flits import buffer_of
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.routing import allowed_outputs, allowed_vcs_at, front_packet
-from flitlab.sim.engines.compiled.wormhole.state import NO_VC, ONE, U
 
 
 @njit
-def is_deadlocked(const, state, now):
+def has_deadlocked_packet(const, state, now):
     """Tell whether the front flit of some input VC can never move.
 
     It can move if the downstream buffer has space, or can itself move a flit; without an output VC, if an allowed VC is
@@ -34,7 +36,8 @@ def _drains(const, state, next_vc, live):
     """Tell whether the buffer of an output VC will take a flit; live: bool [input VCs]."""
     if next_vc >= const.input_vcs or live[next_vc]:
         return True
-    return np.int64(state.vc[next_vc].write_index) - np.int64(state.vc[next_vc].read_index) < const.buffer_flits
+    used = np.int64(state.vc[next_vc].write_index) - np.int64(state.vc[next_vc].read_index)
+    return used < buffer_of(const.vc_buffers, const, next_vc)
 
 
 @njit
@@ -50,7 +53,7 @@ def _will_get_vc(const, state, output, allowed, live):
         if holder != U(NONE):
             if live[holder]:
                 return True
-        elif const.rule != ADAPTIVE or _drains(const, state, next_vc, live):
+        elif const.rule != Selection.ADAPTIVE or _drains(const, state, next_vc, live):
             return True
     return False
 
@@ -59,9 +62,9 @@ def _will_get_vc(const, state, output, allowed, live):
 def _can_move(const, state, vc, live):
     """Tell whether the front flit of a VC can move, given the live VCs; live: bool [input VCs]."""
     vc_record = state.vc[vc]
-    if not U(vc_record.blocked) & NO_VC:
+    if not U(vc_record.blocked) & layout.NO_VC:
         return _drains(const, state, U(vc_record.next_vc), live)
-    if const.rule != ADAPTIVE:
+    if const.rule != Selection.ADAPTIVE:
         return _will_get_vc(const, state, U(vc_record.output), U(vc_record.allowed_vcs), live)
     packet = front_packet(state, vc)
     base, ports = allowed_outputs(const, state, vc, packet)

@@ -9,32 +9,16 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.route import ON_ESCAPE
-from flitlab.models.rules.tables import ADAPTIVE, ESCAPE, ESCAPE_VC
-from flitlab.sim.engines.base import EVENTS, GRANTS
+from flitlab.models.rules.tables import ESCAPE_VC, Selection, VcPolicy
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-from flitlab.sim.engines.compiled.wormhole.queues import due_entries, flit_and_vc, push, set_bit
-from flitlab.sim.engines.compiled.wormhole.state import (
-    EJECTED,
-    EMPTY,
-    FAR_PREFETCH_DISTANCE,
-    HEAD,
-    HEADERS,
-    INJECTED,
-    NO_CREDIT,
-    NO_VC,
-    ONE,
-    OUTPUT_SHIFT,
-    PACKET_SHIFT,
-    RETURNED,
-    TAIL,
-    UNLIMITED_CREDITS,
-    UNREAD,
-    VC_MASK,
-    U,
-)
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.crossbar import forward_flit
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.queues import due_entries, flit_and_vc, set_bit
 
 _NONE = U(NONE)
 _32 = U(32)
@@ -53,9 +37,17 @@ def free_credits(state, vc):
 
 
 @inline
+def buffer_of(vc_buffers, const, vc):
+    """Return the flits that an input VC holds. vc_buffers: ``const.vc_buffers``."""
+    if vc_buffers is None:
+        return const.buffer_flits
+    return vc_buffers[vc]
+
+
+@inline
 def request_of(vc, vc_record):
     """Make the request of an input VC for the output of its packet."""
-    return U(vc_record.output) << OUTPUT_SHIFT | vc
+    return U(vc_record.output) << layout.OUTPUT_SHIFT | vc
 
 
 @inline
@@ -92,25 +84,25 @@ def receive_flits(const, state, tick, ready_end, new_heads):
     -------
     The new lengths.
     """
-    for queue_index in range(INJECTED, const.switch_queues_end):
+    for queue_index in range(layout.INJECTED, const.switch_queues_end):
         first, end = due_entries(const, state, queue_index, tick)
         for i in range(first, end):
             if const.exceeds_cache:
-                prefetch(state.vc, np.int64(flit_and_vc(state, i + FAR_PREFETCH_DISTANCE)[1]))
+                prefetch(state.vc, np.int64(flit_and_vc(state, i + layout.FAR_PREFETCH_DISTANCE)[1]))
             entry, (flit, vc) = state.entries[i], flit_and_vc(state, i)
             vc_record = state.vc[vc]
             write_index, blocked = U(vc_record.write_index), U(vc_record.blocked)
             vc_record.write_index = write_index + ONE
-            if not blocked & EMPTY:
+            if not blocked & layout.EMPTY:
                 state.flits[flit_index(const, vc, write_index)] = flit
                 continue
             state.ready[ready_end] = request_of(vc, vc_record)
             vc_record.front_flit = flit
-            vc_record.blocked = blocked - EMPTY
+            vc_record.blocked = blocked - layout.EMPTY
             state.new_heads[new_heads] = entry
-            ready_end += U(blocked == EMPTY)
-            new_heads += U(blocked & NO_VC == NO_VC)
-        state.counters.scalars[EVENTS] += np.int64(end - first)
+            ready_end += U(blocked == layout.EMPTY)
+            new_heads += U(blocked & layout.NO_VC == layout.NO_VC)
+        state.counters.scalars[Scalar.EVENTS] += np.int64(end - first)
     return ready_end, new_heads
 
 
@@ -118,13 +110,15 @@ def receive_flits(const, state, tick, ready_end, new_heads):
 def eject_flits(const, state, tick):
     """Receive the flits that arrive at hosts in this tick."""
     for queue_index in range(const.switch_queues_end - ONE, const.host_queues_end):
-        first, end = due_entries(const, state, queue_index if queue_index >= const.switch_queues_end else EJECTED, tick)
+        first, end = due_entries(
+            const, state, queue_index if queue_index >= const.switch_queues_end else layout.EJECTED, tick
+        )
         for i in range(first, end):
             flit, vc = flit_and_vc(state, i)
             vc_record = state.vc[vc]
             vc_record.credits = U(vc_record.credits) + ONE
-            if flit & TAIL:
-                records.deliver_packet(const, state, np.int64(flit >> PACKET_SHIFT), tick)
+            if flit & layout.TAIL:
+                records.deliver_packet(const, state, np.int64(flit >> layout.PACKET_SHIFT), tick)
 
 
 @inline
@@ -134,51 +128,57 @@ def _notify_upstream(const, state, vc, tick, ready_end):
     if upstream >= const.wait_queues:
         schedule(state.host_wheel, upstream - const.wait_queues, tick)
     elif holder != _NONE:
-        return unblock(state, holder, NO_CREDIT, ready_end)
-    elif const.rule == ADAPTIVE:
+        return unblock(state, holder, layout.NO_CREDIT, ready_end)
+    elif const.rule == Selection.ADAPTIVE:
         set_bit(state.to_retry, upstream, True)
     return ready_end
 
 
 @inline
-def collect_credits(const, state, tick, ready_end):
+def receive_credits(const, state, tick, ready_end):
     """Collect the credits that return in this tick, and notify upstreams that lack credits."""
     notify_limit = (
-        U(UNLIMITED_CREDITS) if const.reserved_vcs > 0 else U(0)
+        U(layout.UNLIMITED_CREDITS) if const.reserved_vcs > 0 else U(0)
     )  # with reserved VCs packets may wait for several credits
     for queue_index in range(const.host_queues_end - ONE, U(len(state.queue))):
-        first, end = due_entries(const, state, queue_index if queue_index >= const.host_queues_end else RETURNED, tick)
+        first, end = due_entries(
+            const, state, queue_index if queue_index >= const.host_queues_end else layout.RETURNED, tick
+        )
         for i in range(first, end):
             if const.exceeds_cache:
-                prefetch(state.vc, np.int64(state.entries[i + FAR_PREFETCH_DISTANCE]))
+                prefetch(state.vc, np.int64(state.entries[i + layout.FAR_PREFETCH_DISTANCE]))
             vc = state.entries[i]  # the flit is 0, so that the entry is the VC
             vc_record = state.vc[vc]
             credit = U(vc_record.credits)
             vc_record.credits = credit + ONE
             if credit <= notify_limit:
                 ready_end = _notify_upstream(const, state, vc, tick, ready_end)
-        state.counters.scalars[EVENTS] += np.int64(end - first)
+        state.counters.scalars[Scalar.EVENTS] += np.int64(end - first)
     return ready_end
 
 
 @inline
 def read_headers(const, state, tick, ready_end):
     """Unblock packets whose header delay ends in this tick."""
-    first, end = due_entries(const, state, HEADERS, tick)
+    first, end = due_entries(const, state, layout.HEADERS, tick)
     for i in range(first, end):
         _, vc = flit_and_vc(state, i)
-        ready_end = unblock(state, vc, UNREAD, ready_end)
+        ready_end = unblock(state, vc, layout.UNREAD, ready_end)
     return ready_end
 
 
 @inline
-def _count_hop(const, state, flit, next_vc):
-    """Count the hop of a head flit that is sent, unless it goes to a host."""
-    record = state.pool.packet[flit >> PACKET_SHIFT]
+def _count_hop(const, state, flit, output, next_vc):
+    """Count the hop of a head flit that is sent to an output, unless it goes to a host."""
+    record = state.pool.packet[flit >> layout.PACKET_SHIFT]
+    if state.counters.channels is not None:
+        ejects, channel = next_vc >= const.input_vcs, np.int64(const.net.ports.out_channel[output])
+        row = records.ejection_channel(const, state, record.dst_host) if ejects else channel
+        records.count_flits(state.counters.channels, row, np.int64(0))  # flits are counted by VC
     record.hop += U(next_vc < const.input_vcs)
-    if const.policy == ESCAPE and next_vc < const.input_vcs and next_vc % U(const.vcs) == U(ESCAPE_VC):
+    if const.policy == VcPolicy.ESCAPE and next_vc < const.input_vcs and next_vc % U(const.vcs) == U(ESCAPE_VC):
         record.route = ON_ESCAPE
-    state.counters.scalars[GRANTS] += 1
+    state.counters.scalars[Scalar.GRANTS] += 1
 
 
 @inline
@@ -187,7 +187,7 @@ def _release_vc(const, state, vc_record, output, next_vc):
     state.vc[next_vc].holder = _NONE
     vc_set = state.vc_set[output]
     vc_set.free |= ONE << (next_vc - U(vc_set.first))
-    wait_queue = U(vc_record.switch) if const.rule == ADAPTIVE else output
+    wait_queue = U(vc_record.switch) if const.rule == Selection.ADAPTIVE else output
     if state.vc_set[wait_queue].first_waiting != NONE:
         set_bit(state.to_retry, wait_queue, True)
 
@@ -195,16 +195,16 @@ def _release_vc(const, state, vc_record, output, next_vc):
 @inline
 def prefetch_send(const, state, request):
     """Prefetch what sending the front flit of an input VC touches."""
-    vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
+    vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
     vc_record = state.vc[vc]
     flit, next_number = U(vc_record.front_flit), U(vc_record.read_index) + ONE
-    has_next, head = U(next_number != U(vc_record.write_index)), (flit & HEAD) // HEAD
+    has_next, head = U(next_number != U(vc_record.write_index)), (flit & layout.HEAD) // layout.HEAD
     prefetch(state.vc, np.int64(vc_record.next_vc))
     prefetch(
         state.flits, np.int64(flit_index(const, vc, next_number) * has_next)
     )  # what is not touched is the first, at hand
-    prefetch(state.vc_set, np.int64(output * (flit & TAIL)))
-    prefetch(state.pool.packet, np.int64((flit >> PACKET_SHIFT) * head))
+    prefetch(state.vc_set, np.int64(output * (flit & layout.TAIL)))
+    prefetch(state.pool.packet, np.int64((flit >> layout.PACKET_SHIFT) * head))
 
 
 @inline
@@ -216,29 +216,29 @@ def send_flit(const, state, request, queue, ready_end, new_heads):
     request: uint64, of the input VC.
     queue: delay queue of the output.
     """
-    vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
+    vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
     vc_record = state.vc[vc]
     read_index, write_index, next_vc = U(vc_record.read_index) + ONE, U(vc_record.write_index), U(vc_record.next_vc)
     flit, next_record = U(vc_record.front_flit), state.vc[next_vc]
     credit = U(next_record.credits) - ONE
     next_record.credits = credit
     next_record.flits_sent = U(next_record.flits_sent) + ONE
-    push(state, queue, flit, next_vc)
-    next_flit, blocked = U(0), U(credit == U(0)) * NO_CREDIT
+    forward_flit(state.crossbar, state, queue, output, flit, next_vc)
+    next_flit, blocked = U(0), U(credit == U(0)) * layout.NO_CREDIT
     if read_index == write_index:
         read_index = write_index = U(0)
-        blocked |= EMPTY
+        blocked |= layout.EMPTY
     else:
         next_flit = U(state.flits[flit_index(const, vc, read_index)])
         vc_record.front_flit = next_flit
     vc_record.read_index = read_index
     vc_record.write_index = write_index
-    if flit & HEAD:
-        _count_hop(const, state, flit, next_vc)
-    if flit & TAIL:
+    if flit & layout.HEAD:
+        _count_hop(const, state, flit, output, next_vc)
+    if flit & layout.TAIL:
         _release_vc(const, state, vc_record, output, next_vc)
-        vc_record.blocked = (blocked & EMPTY) | NO_VC
-        if not blocked & EMPTY:
+        vc_record.blocked = (blocked & layout.EMPTY) | layout.NO_VC
+        if not blocked & layout.EMPTY:
             state.new_heads[new_heads] = next_flit << _32 | vc
             new_heads += ONE
         return ready_end, new_heads

@@ -4,14 +4,15 @@
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.sim.engines.base import EVENTS
+from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT, inject_packet
 from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route
+from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import free_credits
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
-from flitlab.sim.engines.compiled.wormhole.state import HEAD, ONE, PACKET_SHIFT, TAIL, U
 from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
@@ -36,9 +37,37 @@ def _set_target(const, state, packet):
 
 
 @inline
+def _hold_channel(output_ticks, const, state, host, tick):
+    """Return the tick from which a host that sends a flit in ``tick`` can send another.
+
+    output_ticks: ``const.output_ticks``.
+    """
+    if output_ticks is None:
+        return tick + 1
+    state.host[host].free_at = tick + const.host_ticks
+    return tick + const.host_ticks
+
+
+@inline
+def _is_sending(output_ticks, state, host, tick):
+    """Tell whether a host still sends its last flit, and if so schedule it again.
+
+    output_ticks: ``const.output_ticks``.
+    """
+    if output_ticks is None:
+        return False
+    free_at = state.host[host].free_at
+    if free_at > tick:
+        schedule(state.host_wheel, host, free_at)
+    return free_at > tick
+
+
+@inline
 def _inject_flit(const, state, host, tick):
     """Inject a flit of a host if possible; a returning credit schedules the host again."""
     injecting, flit = state.injecting[host], U(0)
+    if _is_sending(const.output_ticks, state, host, tick):
+        return
     if injecting.packet == NONE:
         if state.host[host].created_at > tick:
             if state.host[host].created_at < TICK_LIMIT:
@@ -53,18 +82,18 @@ def _inject_flit(const, state, host, tick):
         choose_route(const, state, packet, queue_estimate, tick)
         injecting.packet = packet
         injecting.vc = vc
-        flit = HEAD
+        flit = layout.HEAD
     vc = U(injecting.vc)
     if free_credits(state, vc) == 0:
         return
     state.vc[vc].credits = U(state.vc[vc].credits) - ONE
-    flit |= U(injecting.packet) << PACKET_SHIFT
+    flit |= U(injecting.packet) << layout.PACKET_SHIFT
     flits_left = U(injecting.flits_left) - ONE
     injecting.flits_left = flits_left
-    next_tick = tick + 1
+    next_tick = _hold_channel(const.output_ticks, const, state, host, tick)
     if flits_left == U(0):
-        flit |= TAIL
-        record_injection(state.program, state.pool.packet[injecting.packet].send, tick + 1)
+        flit |= layout.TAIL
+        record_injection(state.program, state.pool.packet[injecting.packet].send, next_tick)
         injecting.packet = NONE
         next_tick = min(max(state.host[host].created_at, next_tick), tick + state.host_wheel.mask)
     push(state, U(injecting.queue), flit, vc)
@@ -83,4 +112,4 @@ def inject_flits(const, state, tick):
     count = drain(state.host_wheel, tick, state.active_hosts)
     for i in range(count):
         _inject_flit(const, state, U(state.active_hosts[i]), tick)
-    state.counters.scalars[EVENTS] += count
+    state.counters.scalars[Scalar.EVENTS] += count

@@ -3,7 +3,7 @@
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest, popcount
-from flitlab.sim.engines.compiled.wormhole.state import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
 _SIX, _LOW = U(6), U(63)
 _32, _LOW32 = U(32), U(0xFFFFFFFF)

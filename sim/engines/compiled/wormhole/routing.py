@@ -5,10 +5,11 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.route import at_destination, next_port, usable_ports
-from flitlab.models.rules.tables import ANY, RISING
+from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.wormhole.state import MULTIPLE_PORTS, ONE, PACKET_SHIFT, U
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
 
 @inline
@@ -20,7 +21,7 @@ def front_flit(state, vc):
 @inline
 def front_packet(state, vc):
     """Return the packet at the front of an input VC."""
-    return front_flit(state, vc) >> PACKET_SHIFT
+    return front_flit(state, vc) >> layout.PACKET_SHIFT
 
 
 @inline
@@ -31,7 +32,7 @@ def output_of(const, state, vc, packet):
     first_output, ejection = U(state.vc[vc].first_output), U(record.output)
     if len(const.single_port):  # the common case, without a branch on ejection
         port = U(const.single_port[U(switch * const.net.switches + dst_switch)])
-        if port != MULTIPLE_PORTS:
+        if port != layout.MULTIPLE_PORTS:
             return ejection if switch == dst_switch else first_output + port
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
@@ -56,13 +57,13 @@ def allowed_vcs_at(const, state, vc, packet, output):
     record = state.pool.packet[packet]
     low, high = np.int64(0), np.int64(const.vcs)
     channel = np.int64(const.net.ports.out_channel[output])
-    if const.policy != ANY and channel != NONE:
+    if const.policy != VcPolicy.ANY and channel != NONE:
         switch = state.vc[vc].switch
         route, hop = np.int64(record.route), np.int64(record.hop)
         src_switch = np.int64(const.net.host_switch[record.src_host])
         dst_switch = np.int64(const.net.host_switch[record.dst_host])
         port = np.int64(output) - np.int64(const.net.ports.out_base[switch])
-        held_vc = np.int64(vc % U(const.vcs)) if const.policy == RISING and hop > 0 else NOT_HELD
+        held_vc = np.int64(vc % U(const.vcs)) if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
             const.routes, route, const.policy, const.vcs, hop, const.rings, src_switch, dst_switch, channel,
             np.int64(switch), port,

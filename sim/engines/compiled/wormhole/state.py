@@ -15,11 +15,13 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
-from flitlab.models.rules.tables import ADAPTIVE, TABLE, Tables
+from flitlab.models.rules.tables import RouteForm, Selection, Tables
 from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.topology.flit_times import MAX_FLIT_TICKS, flit_times
 from flitlab.models.topology.graph import Topology
+from flitlab.sim.engines.compiled.flit_times import port_ticks
 from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
@@ -34,46 +36,12 @@ from flitlab.sim.engines.compiled.records import (
     make_net,
 )
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
-
-U = np.uint64
-ONE = U(1)
-
-PREFETCH_DISTANCE = U(12)
-"""Entries of a list by which prefetching is ahead; entries behind the last are stale, but valid."""
-
-FAR_PREFETCH_DISTANCE = U(32)
-"""The same for data that determine what to prefetch ``PREFETCH_DISTANCE`` entries ahead."""
-
-# Reasons why the front flit of an input VC cannot be sent: the VC is empty, its packet has no output VC, that VC has no
-# credit, the header has not been read.
-EMPTY, NO_VC, NO_CREDIT, UNREAD = U(1), U(2), U(4), U(8)
-
-# A request: an input VC and, above, the output of its packet.
-OUTPUT_SHIFT, VC_MASK = U(32), U(0xFFFFFFFF)
-
-# A flit: the packet, and whether it is the head flit or the tail flit.
-TAIL, HEAD, PACKET_SHIFT = U(1), U(2), U(2)
-
-VC_BITS = 26
-"""Bits of the number of an input VC: more records would take 4 GiB."""
-
-CROSSBAR_SHIFT = U(VC_BITS + 8)
-"""Bits to drop of the product that gives a VC's crossbar input; exact, as no more than 64 VCs share one."""
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
 _NEAR_CACHE_BYTES = 1 << 19
 """Bytes of VC records up to which a network fits into a cache near the core."""
-
-UNLIMITED_CREDITS = 1 << 30
-"""Credits of a host's ejection VC."""
-
-MULTIPLE_PORTS = U(255)
-"""Entry of ``single_port`` where routes allow several ports."""
-
-# Delay queues: returning credits, headers being read, flits in flight to hosts, to switches from hosts, and to switches
-# over network channels, one queue for each delay of such a channel. Each extra delay of host channels has a queue for
-# flits from hosts, behind those of the network, and one for flits to hosts, behind these. The last queues are for extra
-# delays of credits.
-RETURNED, HEADERS, EJECTED, INJECTED, NETWORK = np.arange(5, dtype=np.uint64)
 
 # A VC, a cache line.
 _VC = np.dtype(
@@ -156,8 +124,10 @@ class WormholeConstants(NamedTuple):
     reserved_vcs: int  # VCs 0 .. reserved_vcs - 1 are taken only if no other VC has space
     rule: int  # selection among several routes or ports: RANDOM ...
     iterations: int  # of both allocators, per tick
-    buffer_flits: int  # capacity of an input VC
+    buffer_flits: int  # capacity of an input VC, the largest one where they differ
+    vc_buffers: Ints | None  # int64 [input VCs]: capacity of each; None where all are equal
     header_ticks: int
+    reads_headers: bool  # a head that has its VC may have to wait for its header
     credit_queue: np.ndarray | None  # uint32 [input VCs]: queue of the credits of each; None if one queue has all
     switch_queues_end: np.uint64  # first queue behind those of flits in flight to switches
     host_queues_end: np.uint64  # first queue behind those of flits in flight to hosts
@@ -167,6 +137,8 @@ class WormholeConstants(NamedTuple):
     wait_queues: np.uint64  # of packets that wait for a VC: as many as outputs
     ready_capacity: np.uint64  # entries of each part of ``WormholeState.ready``: enough for all input VCs
     crossbar_factor: np.uint64  # crossbar inputs in 2**CROSSBAR_SHIFT input VCs, rounded up
+    output_ticks: Ints | None  # int64 [outputs]: ticks of a flit; None if all are 1
+    host_ticks: int  # of a flit on the channel of a host
     exceeds_cache: bool  # VC records exceed a cache near the core, so that prefetching pays
     routes: Tables
     single_port: np.ndarray  # uint8 [switches * switches]: [v * switches + t], port of v towards t, or MULTIPLE_PORTS
@@ -183,6 +155,7 @@ class WormholeState(NamedTuple):
     pool: Pool
     vc: np.ndarray  # _VC [all VCs]
     output: np.ndarray  # _OUTPUT [outputs]
+    free_at: Ints  # int64 [outputs]: tick from which each takes a flit, where channels differ in speed
     vc_set: np.ndarray  # _VC_SET [outputs]
     crossbar_input: np.ndarray  # _CROSSBAR_INPUT [crossbar inputs]
     flits: np.ndarray  # uint32 [capacity * input VCs]: ring buffers without front flits; index 0 of all VCs first
@@ -203,11 +176,12 @@ class WormholeState(NamedTuple):
     injecting: np.ndarray  # _INJECTING [hosts]
     active_hosts: Ints  # int64 [hosts + 1]: scratch, hosts of a tick
     host_wheel: TimingWheel
+    crossbar: Crossbar | None  # of several steps per tick; None: one step
     program: Program | None
     counters: RunCounters
 
 
-def build(
+def make_constants_and_state(
     scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[WormholeConstants, WormholeState]:
     """Make the constants and the state of a run at tick 0.
@@ -244,7 +218,9 @@ def _constants(
         rule=scenario.routes.select,
         iterations=model.iterations,
         buffer_flits=model.buffer_flits,
+        vc_buffers=None if model.channel_buffers is None else _vc_buffers(topology, model, ports),
         header_ticks=model.header,
+        reads_headers=_reads_headers(model),
         credit_queue=np.repeat(queues.of_credit, model.vcs).astype(np.uint32) if queues.of_credit.any() else None,
         switch_queues_end=U(queues.switch_queues_end),
         host_queues_end=U(queues.host_queues_end),
@@ -252,8 +228,10 @@ def _constants(
         buffer_mask=U((1 << _bits(model.buffer_flits)) - 1),
         due_bits=U(_bits(int(queues.delay.max()) + 1)),
         wait_queues=U(outputs),
-        ready_capacity=U(inputs) + FAR_PREFETCH_DISTANCE + ONE,
-        crossbar_factor=U(-(-(1 << int(CROSSBAR_SHIFT)) // (model.vcs if model.shared_input else 1))),
+        ready_capacity=U(inputs) + layout.FAR_PREFETCH_DISTANCE + ONE,
+        crossbar_factor=U(-(-(1 << int(layout.CROSSBAR_SHIFT)) // (model.vcs if model.shared_input else 1))),
+        output_ticks=port_ticks(topology, ports)[0],
+        host_ticks=flit_times(topology).host,
         exceeds_cache=inputs * _VC.itemsize > _NEAR_CACHE_BYTES,
         routes=tables,
         single_port=single_ports(scenario.routes),
@@ -268,26 +246,28 @@ def _state(
     """Make the state of a run before the first injection."""
     model, hosts = scenario.switching, scenario.topology.hosts
     inputs, outputs = int(constants.input_vcs), len(ports.out_input)
-    queue, entry_count = _queue_records(model, queues)
+    queue, entry_count = _queue_records(scenario.topology, model, ports, queues)
     width = model.vcs if model.shared_input else 1
     # A packet in the network has its tail in a buffer, in flight to a buffer or a host, or is in injection.
-    packets_per_vc = (model.buffer_flits - 1) // int(constants.net.packets.flits.min()) + 1
+    vc_buffers = _vc_buffers(scenario.topology, model, ports)
+    packets_per_vc = (vc_buffers - 1) // int(constants.net.packets.flits.min()) + 1
     to_host = queues.delay[queues.of_output[ports.eject]]
-    records = inputs * packets_per_vc + int((to_host + 2).sum())
+    records = int(packets_per_vc.sum()) + int((to_host + 2).sum())
     injecting = np.zeros(hosts, _INJECTING)
     injecting["packet"], injecting["vc"] = NONE, (ports.inject + 1) * model.vcs - 1
     injecting["queue"] = queues.of_host
     return WormholeState(
         pool=make_pool(records, PACKET),
-        vc=_vc_records(scenario, ports),
+        vc=_vc_records(scenario, ports, vc_buffers),
         output=_output_records(queues.of_output),
+        free_at=np.zeros(outputs, np.int64),
         vc_set=_vc_set_records(ports, model.vcs, hosts),
         crossbar_input=_crossbar_input_records(ports, width, model.vcs),
         flits=np.zeros(inputs * (int(constants.buffer_mask) + 1), np.uint32),
         best_offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
         ready=np.zeros(3 * int(constants.ready_capacity), np.uint64),
         bids=np.zeros(inputs, np.uint64),
-        new_heads=np.zeros(inputs + 2 + int(FAR_PREFETCH_DISTANCE), np.uint64),
+        new_heads=np.zeros(inputs + 2 + int(layout.FAR_PREFETCH_DISTANCE), np.uint64),
         contenders=np.zeros(inputs + 1, np.uint64),
         next_waiting=np.zeros(inputs, np.uint32),
         to_retry=np.zeros(-(-outputs // 64), np.uint64),
@@ -299,10 +279,22 @@ def _state(
         host=aligned_records(hosts, HOST),
         injecting=injecting,
         active_hosts=np.zeros(hosts + 1, np.int64),
-        host_wheel=make_timing_wheel(hosts, 256),
+        host_wheel=make_timing_wheel(hosts, 256 if constants.output_ticks is None else 2 * MAX_FLIT_TICKS),
+        crossbar=make_crossbar(model, ports, vc_buffers.reshape(-1, model.vcs).sum(axis=1)),
         program=make_program(scenario),
         counters=make_counters(scenario.topology),
     )
+
+
+def _reads_headers(model: Wormhole) -> bool:
+    """Whether heads that have their VC may wait for their header: not at 1 tick in a crossbar of one step per tick."""
+    return model.header > (1 if model.speedup == 1 else 0)
+
+
+def _vc_buffers(topology: Topology, model: Wormhole, ports: Ports) -> Ints:
+    """Capacity of each input VC in flits, int64 [input VCs]."""
+    sizes = input_delays(ports, *np.split(model.buffers_of(topology), [topology.channels]))
+    return np.repeat(sizes, model.vcs)
 
 
 def _bits(size: int) -> int:
@@ -328,32 +320,34 @@ class _Queues(NamedTuple):
 
 def _queues(topology: Topology, model: Wormhole, ports: Ports) -> _Queues:
     """Make the delay queues that a network needs."""
-    extra, kind = np.unique(topology.delay, return_inverse=True)
-    fixed = [model.credit, model.header, model.switch + model.ejection, model.injection]
-    ejected = int(NETWORK) + len(extra)
+    ticks, of_hosts, _ = flit_times(topology)
+    extra, kind = np.unique(topology.delay + ticks - 1, return_inverse=True)
+    injection, ejection = model.injection + of_hosts - 1, model.switch + model.ejection + of_hosts - 1
+    fixed = [model.credit, model.header, ejection, injection]
+    ejected = int(layout.NETWORK) + len(extra)
     access_delays, of_access = _distinct_delays(topology.access_delay)
     ejected += len(access_delays)
     returned = ejected + len(access_delays)
     credit_delays, of_credit = _distinct_delays(
         input_delays(ports, model.credit_delays(topology), topology.access_delay)
     )
-    of_output = np.full(len(ports.out_channel), int(EJECTED))
+    of_output = np.full(len(ports.out_channel), int(layout.EJECTED))
     network_outputs = ports.out_channel >= 0
-    of_output[network_outputs] = int(NETWORK) + kind[ports.out_channel[network_outputs]]
-    of_output[ports.eject] = np.where(of_access < 0, int(EJECTED), ejected + of_access)
+    of_output[network_outputs] = int(layout.NETWORK) + kind[ports.out_channel[network_outputs]]
+    of_output[ports.eject] = np.where(of_access < 0, int(layout.EJECTED), ejected + of_access)
     return _Queues(
         delay=np.concatenate(
             [
                 fixed,
                 model.switch + model.link + extra,
-                model.injection + access_delays,
+                injection + access_delays,
                 fixed[2] + access_delays,
                 model.credit + credit_delays,
             ]
         ).astype(np.int64),
         of_output=of_output,
-        of_host=np.where(of_access < 0, int(INJECTED), ejected - len(access_delays) + of_access),
-        of_credit=np.where(of_credit < 0, int(RETURNED), returned + of_credit),
+        of_host=np.where(of_access < 0, int(layout.INJECTED), ejected - len(access_delays) + of_access),
+        of_credit=np.where(of_credit < 0, int(layout.RETURNED), returned + of_credit),
         switch_queues_end=ejected,
         host_queues_end=returned,
     )
@@ -365,7 +359,7 @@ def _distinct_delays(delays: Ints) -> tuple[Ints, Ints]:
     return distinct, np.where(delays > 0, np.searchsorted(distinct, delays), -1)
 
 
-def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:
+def _queue_records(topology: Topology, model: Wormhole, ports: Ports, queues: _Queues) -> tuple[np.ndarray, int]:
     """Make the records of empty delay queues, and count their entries.
 
     Entries of a tick are consecutive. A queue has room for the most entries at a time (those of a tick times the delay,
@@ -374,14 +368,15 @@ def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:
     delays, kinds = queues.delay, len(queues.delay)
     outputs, inputs = len(queues.of_output), len(queues.of_credit) * model.vcs
     per_tick = np.bincount(queues.of_output, minlength=kinds) + np.bincount(queues.of_host, minlength=kinds)
-    per_tick += np.minimum(np.bincount(queues.of_credit, minlength=kinds) * model.vcs, outputs)
-    per_tick[int(HEADERS)] = inputs if model.header > 1 else 0
+    credits = np.bincount(queues.of_credit, minlength=kinds) * model.vcs
+    per_tick += credits if model.speedup > 1 else np.minimum(credits, outputs)
+    per_tick[int(layout.HEADERS)] = inputs if _reads_headers(model) else 0
     longest = per_tick * (delays + 1)
     credited = np.ones(kinds, bool)
-    credited[[int(EJECTED), *range(queues.switch_queues_end, queues.host_queues_end)]] = False
-    longest[credited] = np.minimum(longest, inputs * model.buffer_flits)[credited]
-    longest[int(HEADERS)] = per_tick[int(HEADERS)]
-    end = np.cumsum(longest + 2 * per_tick + int(FAR_PREFETCH_DISTANCE) + 2)
+    credited[[int(layout.EJECTED), *range(queues.switch_queues_end, queues.host_queues_end)]] = False
+    longest[credited] = np.minimum(longest, int(_vc_buffers(topology, model, ports).sum()))[credited]
+    longest[int(layout.HEADERS)] = per_tick[int(layout.HEADERS)]
+    end = np.cumsum(longest + 2 * per_tick + int(layout.FAR_PREFETCH_DISTANCE) + 2)
     queue = np.zeros(kinds, _QUEUE)
     queue["tick_begin"][1:] = queue["end"][1:] = queue["first"][1:] = end[:-1]
     queue["last"], queue["delay"] = queue["first"] + longest + per_tick, delays
@@ -390,12 +385,12 @@ def _queue_records(model: Wormhole, queues: _Queues) -> tuple[np.ndarray, int]:
 
 def single_ports(routes: Routes) -> np.ndarray:
     """Compute ``single_port`` of :class:`WormholeConstants`; empty if routes are not a table."""
-    if routes.form != TABLE:
+    if routes.form != RouteForm.TABLE:
         return np.zeros(0, np.uint8)
     ports = np.zeros(routes.ports.shape, np.uint8)
     for single, port_set in zip(ports, routes.ports, strict=True):
         single[:] = np.maximum(np.frexp(port_set.astype(np.float64))[1] - 1, 0)  # exact for powers of two
-        single[port_set & (port_set - ONE) != 0] = MULTIPLE_PORTS
+        single[port_set & (port_set - ONE) != 0] = layout.MULTIPLE_PORTS
     return ports.T.ravel()
 
 
@@ -403,21 +398,21 @@ def _upstream_of(scenario: Scenario[Wormhole], ports: Ports) -> Ints:
     """Return the upstream of each input: its wait queue, or the number of outputs + its host."""
     outputs = len(ports.out_input)
     wait_queue = np.arange(outputs)
-    if scenario.routes.select == ADAPTIVE:
+    if scenario.routes.select == Selection.ADAPTIVE:
         wait_queue = np.repeat(np.arange(scenario.topology.switches), np.diff(ports.out_base))
     return np.where(ports.in_output < 0, outputs - 1 - ports.in_output, wait_queue[ports.in_output])
 
 
-def _vc_records(scenario: Scenario[Wormhole], ports: Ports) -> np.ndarray:
-    """Make the records of all VCs, empty."""
+def _vc_records(scenario: Scenario[Wormhole], ports: Ports, vc_buffers: Ints) -> np.ndarray:
+    """Make the records of all VCs, empty; vc_buffers: capacity of each input VC."""
     model = scenario.switching
     inputs = len(ports.in_switch) * model.vcs
     vc = aligned_records(inputs + scenario.topology.hosts * model.vcs, _VC)
-    vc["blocked"] = EMPTY | NO_VC
+    vc["blocked"] = layout.EMPTY | layout.NO_VC
     vc["holder"] = vc["last_requester"] = vc["last_granted"] = NONE
-    if scenario.routes.select == ADAPTIVE:
+    if scenario.routes.select == Selection.ADAPTIVE:
         vc["last_requester"] = 0
-    vc["credits"][:inputs], vc["credits"][inputs:] = model.buffer_flits, UNLIMITED_CREDITS
+    vc["credits"][:inputs], vc["credits"][inputs:] = vc_buffers, layout.UNLIMITED_CREDITS
     vc["switch"][:inputs] = np.repeat(ports.in_switch, model.vcs)
     vc["upstream"][:inputs] = np.repeat(_upstream_of(scenario, ports), model.vcs)
     vc["allowed_vcs"] = 2**model.vcs - 1

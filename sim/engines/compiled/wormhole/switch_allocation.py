@@ -10,19 +10,12 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
+from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
-from flitlab.sim.engines.compiled.wormhole.state import (
-    CROSSBAR_SHIFT,
-    FAR_PREFETCH_DISTANCE,
-    ONE,
-    OUTPUT_SHIFT,
-    PREFETCH_DISTANCE,
-    RETURNED,
-    VC_MASK,
-    U,
-)
 
 # Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
 # whether the output has offered itself, and the time.
@@ -33,14 +26,14 @@ _PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
 @inline
 def _unpack_request(const, request):
     """Unpack a request: (input VC, crossbar input, output)."""
-    vc = request & VC_MASK
-    return vc, vc * const.crossbar_factor >> CROSSBAR_SHIFT, request >> OUTPUT_SHIFT
+    vc = request & layout.VC_MASK
+    return vc, vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT, request >> layout.OUTPUT_SHIFT
 
 
 @inline
 def _prefetch_request(const, state, i):
     """Prefetch the output and input records of the request ``FAR_PREFETCH_DISTANCE`` entries behind ``i``."""
-    _, crossbar_input, output = _unpack_request(const, state.ready[i + FAR_PREFETCH_DISTANCE])
+    _, crossbar_input, output = _unpack_request(const, state.ready[i + layout.FAR_PREFETCH_DISTANCE])
     prefetch(state.output, np.int64(output))
     prefetch(state.crossbar_input, np.int64(crossbar_input))
 
@@ -116,17 +109,55 @@ def _separate_matched(const, state, first, contended, closed_bid):
 
 
 @inline
-def _match_contended(const, state, first, contended, tick, iteration):
+def _match_contended(const, state, first, contended, step, iteration):
     """Match the contended requests once more; returns what :func:`_separate_matched` does."""
     iterations = U(const.iterations)
-    time = time_of(const, tick, iterations + ONE + iteration)
+    time = time_of(const, step, iterations + ONE + iteration)
     _make_offers(const, state, first, contended, time)
     _accept_offers(const, state, first, contended, time)
-    return _separate_matched(const, state, first, contended, time_of(const, tick, iterations + iterations + ONE))
+    return _separate_matched(const, state, first, contended, time_of(const, step, iterations + iterations + ONE))
 
 
 @inline
-def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads):
+def _hold_output(output_ticks, state, output, tick):
+    """Let an output that is granted in ``tick`` take no flit before this one is sent.
+
+    output_ticks: ``const.output_ticks``.
+    """
+    if output_ticks is not None:
+        state.free_at[output] = tick + output_ticks[output]
+
+
+@inline
+def _withhold_requests(output_ticks, state, first, end, ready_end, tick):
+    """Move the requests for outputs that still send a flit to the ready list of the next tick.
+
+    Parameters
+    ----------
+    output_ticks: ``const.output_ticks``.
+    first, end: uint64, the requests in ``state.ready``.
+    ready_end: see :func:`allocate_all`.
+    tick: int64.
+
+    Returns
+    -------
+    The new ``end`` and ``ready_end``.
+    """
+    if output_ticks is None:
+        return end, ready_end
+    kept = first
+    for i in range(first, end):
+        request = state.ready[i]
+        busy = U(state.free_at[request >> layout.OUTPUT_SHIFT] > tick)
+        state.ready[kept] = request
+        state.ready[ready_end] = request
+        kept += ONE - busy
+        ready_end += busy
+    return kept, ready_end
+
+
+@inline
+def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads, tick):
     """Send the front flits of a part of ``state.ready_end``; contended requests move to its beginning.
 
     Parameters
@@ -134,16 +165,17 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_
     first, end: uint64, the part.
     uncontended: ``best_bid`` of a resource with a single request; 0 if all requests are matched.
     rotate_priority: whether grants rotate the priorities.
+    tick: int64.
 
     Returns
     -------
     (ready_end, new_heads, contended requests). A VC that sends a flit returns a credit.
     """
-    contended, credit = U(0), state.queue[RETURNED].end
+    contended, credit = U(0), state.queue[layout.RETURNED].end
     for i in range(first, end):
         if const.exceeds_cache:
-            prefetch(state.vc, np.int64(state.ready[i + FAR_PREFETCH_DISTANCE] & VC_MASK))
-            prefetch_send(const, state, state.ready[i + PREFETCH_DISTANCE])
+            prefetch(state.vc, np.int64(state.ready[i + layout.FAR_PREFETCH_DISTANCE] & layout.VC_MASK))
+            prefetch_send(const, state, state.ready[i + layout.PREFETCH_DISTANCE])
         request = state.ready[i]
         vc, crossbar_input, output = _unpack_request(const, request)
         output_record, input_record = state.output[output], state.crossbar_input[crossbar_input]
@@ -155,20 +187,24 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_
         if rotate_priority:
             input_record.output = output
             output_record.last_input = crossbar_input
-        credit = _return_credit(const.credit_queue, state, vc, credit)
+        _hold_output(const.output_ticks, state, output, tick)
+        credit = _return_credit(state.crossbar, const.credit_queue, const, state, vc, credit)
         ready_end, new_heads = send_flit(const, state, request, U(output_record.queue), ready_end, new_heads)
     if const.credit_queue is None:
-        state.queue[RETURNED].end = credit
+        state.queue[layout.RETURNED].end = credit
     return ready_end, new_heads, contended
 
 
 @inline
-def _return_credit(credit_queue, state, vc, credit):
+def _return_credit(crossbar, credit_queue, const, state, vc, credit):
     """Return the credit of a flit that leaves an input VC.
 
-    credit_queue: ``const.credit_queue``. credit: the next index in the single queue of credits; the one after it is
-    returned.
+    crossbar, credit_queue: ``state.crossbar``, ``const.credit_queue``. credit: the next index in the single queue of
+    credits; the one after it is returned.
     """
+    if crossbar is not None:
+        hold_credit(crossbar, const, vc)
+        return credit
     if credit_queue is None:
         state.entries[credit] = vc
         return credit + ONE
@@ -177,12 +213,13 @@ def _return_credit(credit_queue, state, vc, credit):
 
 
 @inline
-def allocate_all(const, state, tick, first, end, ready_end, sparse):
+def allocate_all(const, state, step, first, end, ready_end, sparse):
     """Match the requests in ``state.ready_end`` from ``first`` to ``end`` - 1 with outputs, and send their flits.
 
     Parameters
     ----------
-    ready: end of the ready list of the next tick.
+    step: int64, of the crossbar; the tick where channels differ in speed, which excludes a speed-up.
+    ready_end: end of the ready list of the next step.
     sparse: whether contention is likely to be rare, so that finding it pays; else all requests are treated as
     contended.
 
@@ -191,17 +228,18 @@ def allocate_all(const, state, tick, first, end, ready_end, sparse):
     (end of the ready list of the next tick, length of ``state.new_heads``, whether nearly all requests were granted,
     the prediction for the next tick).
     """
-    uncontended = time_of(const, tick, U(const.iterations)) + ONE
+    end, ready_end = _withhold_requests(const.output_ticks, state, first, end, ready_end, step)
+    uncontended = time_of(const, step, U(const.iterations)) + ONE
     first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)
     if sparse:
         _add_requests(const, state, first, end, uncontended - ONE)
         end_sent, contended = end, U(0)
     for round_ in range(U(const.iterations) + ONE):
         if round_ > 0:
-            contended, end_sent = _match_contended(const, state, first, contended, tick, round_ - ONE)
+            contended, end_sent = _match_contended(const, state, first, contended, step, round_ - ONE)
             first_sent, uncontended = const.ready_capacity + const.ready_capacity, U(0)
         ready_end, new_heads, newly_contended = _send_granted(
-            const, state, first_sent, end_sent, uncontended, round_ < 2, ready_end, new_heads
+            const, state, first_sent, end_sent, uncontended, round_ < 2, ready_end, new_heads, step
         )
         contended += newly_contended
         if contended == 0:

@@ -1,44 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures, returns and rate changes of links and switches under wormhole switching.
+"""Failures and returns of links and switches under wormhole switching: a failed output is one without free VCs."""
 
-Events apply between two calls of the kernel, which has no code for them: a failed output is one without free VCs.
-Events are rare, so this module works on whole arrays.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
-from flitlab.models.rules.route import at_destination, usable_ports
-from flitlab.models.rules.tables import ADAPTIVE
+from flitlab.models.rules.tables import Selection, Tables
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.dynamic_topology import PolicyChange
 from flitlab.models.switching.wormhole import Wormhole
-from flitlab.sim.engines.base import DROPPED_FLITS, DROPPED_PACKETS
+from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.compiled import wormhole
-from flitlab.sim.engines.compiled.pool import free_records
 from flitlab.sim.engines.compiled.records import NONE
-from flitlab.sim.engines.compiled.timeline_run import DrainingTimelineRun
+from flitlab.sim.engines.compiled.timeline_run import TimelineRun
 from flitlab.sim.engines.compiled.timing_wheel import schedule
-from flitlab.sim.engines.compiled.wormhole.state import (
-    EJECTED,
-    EMPTY,
-    HEAD,
-    HEADERS,
-    INJECTED,
-    NO_CREDIT,
-    NO_VC,
-    ONE,
-    OUTPUT_SHIFT,
-    PACKET_SHIFT,
-    VC_MASK,
-    U,
-    single_ports,
-)
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.state import single_ports
+from flitlab.sim.engines.faults import NO_LOCATION, Residents
 
 
-class WormholeTimelineRun(DrainingTimelineRun):
+class WormholeTimelineRun(TimelineRun):
     """A compiled run of wormhole switching on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`)."""
 
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool):
@@ -46,33 +28,44 @@ class WormholeTimelineRun(DrainingTimelineRun):
         self._vcs = int(self._constants.vcs)
         self._all_vcs = ~U(0) >> U(64 - self._vcs)
 
-    def _apply_event(self, failed: Bools, restored: Bools, failed_switches: Bools, tick: int) -> None:
-        dropped = self._no_packets()
-        self._mark_on_links(failed, dropped)
-        self._mark_in_switches(failed_switches, dropped)
-        self._drop_packets(dropped, tick)
-        self._state.vc_set["free"][self._output_of_channel[failed]] = 0
-        self._state.vc_set["free"][self._output_of_channel[restored]] = self._all_vcs
+    def residents(self, tick: int) -> Residents:
+        """Packets with flits on channels between switches, or with a VC there, and packets with flits in switches."""
+        state, vc = self._state, self._state.vc[: self._inputs]
+        packet_of_vc, holds = self._packet_of_vc(), self._blocked_reasons() & layout.NO_VC == 0
+        channels = self._constants.net.ports.out_channel[vc["output"][holds]].astype(np.int64)
+        packets, locations = [packet_of_vc[holds]], [np.where(channels == NONE, NO_LOCATION, channels)]
+        for queue_index in self._switch_queues():
+            _, in_flight, vcs = self._queue_entries(queue_index)
+            packets.append(in_flight)
+            locations.append(self._channel_of_input[vcs // self._vcs])
+        for vcs, indices in self._buffered_flits():
+            packets.append((state.flits[indices] >> np.uint32(layout.PACKET_SHIFT)).astype(np.int64))
+            locations.append(self._topology.channels + self._constants.switch[vcs].astype(np.int64))
+        return self.residents_of(packets, locations)
+
+    def block(self, channels: Ints, tick: int) -> None:
+        self._state.vc_set["free"][self._output_of_channel[channels]] = 0
+
+    def unblock(self, channels: Ints, tick: int) -> None:
+        self._state.vc_set["free"][self._output_of_channel[channels]] = self._all_vcs
         self._retry_all()
 
-    def _drop_blocked(self, tick: int) -> None:
-        if self._channel_up.all():
-            return
-        dropped = self._no_packets()
-        vcs = np.flatnonzero((self._blocked_reasons() & (EMPTY | NO_VC) == NO_VC) & ~self._has_new_head())
-        dead = self._as_outputs(~self._channel_up)
-        dropped[self._head_packets(vcs[self._requests_dead_output(vcs, dead)])] = True
-        self._drop_packets(dropped, tick)
+    def blocked_packets(self, tick: int) -> Sequence[int] | np.ndarray:
+        vcs = np.flatnonzero(
+            (self._blocked_reasons() & (layout.EMPTY | layout.NO_VC) == layout.NO_VC) & ~self._has_new_head()
+        )
+        outputs = (
+            np.full(len(vcs), NONE) if self._constants.rule == Selection.ADAPTIVE else self._state.vc["output"][vcs]
+        )
+        heads = self._head_packets(vcs)
+        return heads[self.requests_failed_output(heads, self._constants.switch[vcs], outputs)]
 
-    def _adopt_routes(self, change: PolicyChange, tick: int) -> None:
-        super()._adopt_routes(change, tick)
-        assert change.step.routes is not None
-        self._constants = self._constants._replace(single_port=single_ports(change.step.routes))
+    def install_routes(self, change: NetworkChange) -> Tables:
+        assert change.routes is not None
+        tables = super().install_routes(change)
+        self._constants = self._constants._replace(single_port=single_ports(change.routes))
         self._state.vc["allowed_vcs"] = self._all_vcs  # as with policy ANY
-
-    def _no_packets(self) -> Bools:
-        """Whether each packet record is dropped, bool [records]: none so far."""
-        return np.zeros(len(self._state.pool.packet), bool)
+        return tables
 
     @property
     def _inputs(self) -> int:
@@ -92,44 +85,27 @@ class WormholeTimelineRun(DrainingTimelineRun):
 
     def _head_packets(self, vcs: Ints) -> Ints:
         """Packets at the front of some input VCs, none of which is empty."""
-        packets: Ints = self._state.vc["front_flit"][vcs].astype(np.int64) >> int(PACKET_SHIFT)
+        packets: Ints = self._state.vc["front_flit"][vcs].astype(np.int64) >> int(layout.PACKET_SHIFT)
         return packets
-
-    def _requests_dead_output(self, vcs: Ints, dead: Bools) -> Bools:
-        """Whether the packets at the front of some input VCs request a dead output; dead: bool [outputs]."""
-        const, packet = self._constants, self._state.pool.packet
-        if const.rule != ADAPTIVE:
-            of_dead: Bools = dead[self._state.vc["output"][vcs]]
-            return of_dead
-        requests = np.zeros(len(vcs), bool)
-        for index, (vc, record) in enumerate(zip(vcs, self._head_packets(vcs).tolist(), strict=True)):
-            switch, route, hop = (
-                int(const.switch[vc]),
-                np.int64(packet["route"][record]),
-                np.int64(packet["hop"][record]),
-            )
-            base, end = const.net.ports.out_base[switch : switch + 2]
-            dst_switch = int(const.net.host_switch[packet["dst_host"][record]])
-            if dead[base:end].any() and not at_destination(const.routes, route, hop, switch, dst_switch):
-                ports = int(usable_ports(const.routes, route, hop, switch, dst_switch))
-                requests[index] = any(ports >> int(port) & 1 for port in np.flatnonzero(dead[base:end]))
-        return requests
 
     def _queue_entries(self, queue_index: int) -> tuple[Ints, Ints, Ints]:
         """Entries of a delay queue in their order: (indices in ``state.entries``, packets, VCs)."""
         batches = [np.arange(first, end) for first, end in self._due_ranges(queue_index)[1].tolist()]
         index = np.concatenate([np.zeros(0, np.int64), *batches])
         entry = self._state.entries[index]
-        packet = entry >> (U(32) + PACKET_SHIFT)
+        packet = entry >> (U(32) + layout.PACKET_SHIFT)
         return index, packet.astype(np.int64), (entry & U(0xFFFFFFFF)).astype(np.int64)
 
     def _switch_queues(self) -> range:
         """Delay queues of flits in flight to switches."""
-        return range(int(INJECTED), int(self._constants.switch_queues_end))
+        return range(int(layout.INJECTED), int(self._constants.switch_queues_end))
 
     def _host_queues(self) -> list[int]:
         """Delay queues of flits in flight to hosts."""
-        return [int(EJECTED), *range(int(self._constants.switch_queues_end), int(self._constants.host_queues_end))]
+        return [
+            int(layout.EJECTED),
+            *range(int(self._constants.switch_queues_end), int(self._constants.host_queues_end)),
+        ]
 
     def _due_ranges(self, queue_index: int) -> tuple[Ints, Ints]:
         """Entries of a queue by tick: (indices in ``state.due``, [ticks, 2] indices in ``state.entries``)."""
@@ -170,32 +146,14 @@ class WormholeTimelineRun(DrainingTimelineRun):
         sending = state.injecting[state.injecting["packet"] != NONE]
         none = packet_of_vc[sending["vc"]] == NONE
         packet_of_vc[sending["vc"][none]] = sending["packet"][none]
-        unknown = np.flatnonzero((self._blocked_reasons() & NO_VC == 0) & (packet_of_vc == NONE))
+        unknown = np.flatnonzero((self._blocked_reasons() & layout.NO_VC == 0) & (packet_of_vc == NONE))
         while len(unknown):  # flits are upstream, in the buffer of the VC's holder
             packet_of_vc[unknown] = packet_of_vc[vc["holder"][unknown]]
             unknown = unknown[packet_of_vc[unknown] == NONE]
         return packet_of_vc
 
-    def _mark_on_links(self, failed: Bools, dropped: Bools) -> None:
-        """Mark the packets with flits on failed channels, bool [channels], or with a VC there."""
-        dead, behind = self._as_outputs(failed), self._inputs_behind(failed)
-        packet_of_vc, holds = self._packet_of_vc(), self._blocked_reasons() & NO_VC == 0
-        dropped[packet_of_vc[holds & dead[self._state.vc["output"][: self._inputs]]]] = True
-        for queue_index in self._switch_queues():
-            _, packets, vcs = self._queue_entries(queue_index)
-            dropped[packets[behind[vcs // self._vcs]]] = True
-
-    def _mark_in_switches(self, failed_switches: Bools, dropped: Bools) -> None:
-        """Mark the packets with flits in failed switches, bool [switches]."""
-        for vcs, indices in self._buffered_flits():
-            dropped[
-                self._state.flits[indices[failed_switches[self._constants.switch[vcs]]]] >> np.uint32(PACKET_SHIFT)
-            ] = True
-
-    def _drop_packets(self, dropped: Bools, tick: int) -> None:
-        """Drop packets with all their flits, and free their VCs and credits; dropped: bool [records]."""
-        if not dropped.any():
-            return
+    def remove_dropped(self, dropped: Bools, tick: int) -> None:
+        """Remove packets with all their flits, and free their VCs and credits; dropped: bool [records]."""
         state, packet_of_vc = self._state, self._packet_of_vc()
         head_dropped: Bools = (packet_of_vc != NONE) & dropped[np.where(packet_of_vc == NONE, 0, packet_of_vc)]
         self._release_vcs(head_dropped)
@@ -209,19 +167,18 @@ class WormholeTimelineRun(DrainingTimelineRun):
         )
         for host in {*interrupted.tolist(), *np.flatnonzero(can_inject).tolist()}:
             schedule(state.host_wheel, host, tick)
-        self._count_dropped(np.flatnonzero(dropped))
         self._retry_all()
 
     def _release_vcs(self, head_dropped: Bools) -> None:
         """Release the output VCs of the packets at some input VCs; head_dropped: bool [input VCs]."""
         state, vc = self._state, self._state.vc[: self._inputs]
-        holders = np.flatnonzero(head_dropped & (self._blocked_reasons() & NO_VC == 0))
+        holders = np.flatnonzero(head_dropped & (self._blocked_reasons() & layout.NO_VC == 0))
         output, granted = vc["output"][holders], vc["next_vc"][holders]
         state.vc["holder"][granted] = NONE
-        if self._constants.rule == ADAPTIVE:
+        if self._constants.rule == Selection.ADAPTIVE:
             state.vc["last_requester"][granted] = state.vc["flits_sent"][granted]
         np.bitwise_or.at(state.vc_set["free"], output, ONE << (granted - state.vc_set["first"][output]).astype(U))
-        state.vc_set["free"][self._output_of_channel[~self._channel_up]] = 0
+        state.vc_set["free"][self._output_of_channel[~self.channel_up]] = 0
 
     def _remove_flits(self, dropped: Bools, tick: int) -> Bools:
         """Remove the flits of packets from buffers and queues; returns the VCs that got credits back, bool [VCs]."""
@@ -229,7 +186,7 @@ class WormholeTimelineRun(DrainingTimelineRun):
         returned_credits, next_index = np.zeros(len(state.vc), np.int64), vc["read_index"].astype(np.int64)
         for vcs, indices in self._buffered_flits():
             flits = state.flits[indices]
-            is_dropped = dropped[flits >> np.uint32(PACKET_SHIFT)]
+            is_dropped = dropped[flits >> np.uint32(layout.PACKET_SHIFT)]
             returned_credits[vcs[is_dropped]] += 1
             vcs, flits = vcs[~is_dropped], flits[~is_dropped]
             state.flits[(next_index[vcs] & int(self._constants.buffer_mask)) * self._inputs + vcs] = flits
@@ -253,20 +210,22 @@ class WormholeTimelineRun(DrainingTimelineRun):
         """
         state, vc, blocked = self._state, self._state.vc[: self._inputs], self._blocked_reasons()
         empty = vc["write_index"] == vc["read_index"]
-        blocked[head_dropped] = np.where(empty[head_dropped], EMPTY | NO_VC, NO_VC)
+        blocked[head_dropped] = np.where(empty[head_dropped], layout.EMPTY | layout.NO_VC, layout.NO_VC)
         new_heads = np.flatnonzero(np.where(head_dropped, ~empty, self._has_new_head()))
-        heads = self._head_packets(new_heads) << int(PACKET_SHIFT) | int(HEAD)
+        heads = self._head_packets(new_heads) << int(layout.PACKET_SHIFT) | int(layout.HEAD)
         state.new_heads[: len(new_heads)], state.new_heads[-1] = heads << 32 | new_heads, len(new_heads)
-        holds = np.flatnonzero(blocked & NO_VC == 0)
+        holds = np.flatnonzero(blocked & layout.NO_VC == 0)
         lacks_credit = state.vc["credits"][vc["next_vc"][holds]] == 0
-        blocked[holds] = blocked[holds] & ~np.uint32(NO_CREDIT) | np.where(lacks_credit, NO_CREDIT, 0).astype(np.uint32)
+        blocked[holds] = blocked[holds] & ~np.uint32(layout.NO_CREDIT) | np.where(
+            lacks_credit, layout.NO_CREDIT, 0
+        ).astype(np.uint32)
         ready = np.flatnonzero(blocked == 0)
-        state.ready[: len(ready)] = vc["output"][ready].astype(U) << OUTPUT_SHIFT | ready.astype(U)
+        state.ready[: len(ready)] = vc["output"][ready].astype(U) << layout.OUTPUT_SHIFT | ready.astype(U)
         state.ready[-1] = len(ready)
-        _, _, reading = self._queue_entries(int(HEADERS))
-        self._retain(int(HEADERS), ~head_dropped[reading])
+        _, _, reading = self._queue_entries(int(layout.HEADERS))
+        self._retain(int(layout.HEADERS), ~head_dropped[reading])
         new_heads = state.contenders[: state.contenders[-1]]
-        new_heads = new_heads[~head_dropped[(new_heads & VC_MASK).astype(np.int64)]]
+        new_heads = new_heads[~head_dropped[(new_heads & layout.VC_MASK).astype(np.int64)]]
         state.contenders[: len(new_heads)], state.contenders[-1] = new_heads, len(new_heads)
         for wait_queue in np.flatnonzero(state.vc_set["first_waiting"] != NONE):
             self._leave_wait_queue(int(wait_queue), head_dropped)
@@ -287,15 +246,6 @@ class WormholeTimelineRun(DrainingTimelineRun):
     def _retry_all(self) -> None:
         """Have every packet that waits for a VC retried in the next tick."""
         self._state.to_retry[:] = _bitmap(self._state.vc_set["first_waiting"] != NONE, len(self._state.to_retry))
-
-    def _count_dropped(self, records: Ints) -> None:
-        """Count packets as dropped, and free their records."""
-        pool, scalars = self._state.pool, self._state.counters.scalars
-        flits = pool.packet["flits"][records].astype(np.int64)
-        np.add.at(self._dropped_flits, pool.packet["src_host"][records], flits)
-        scalars[DROPPED_PACKETS] += len(records)
-        scalars[DROPPED_FLITS] += flits.sum()
-        free_records(pool, records)
 
 
 def _bitmap(members: Bools, words: int) -> np.ndarray:

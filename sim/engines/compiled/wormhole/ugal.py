@@ -4,8 +4,9 @@
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.sim.engines.compiled.wormhole.flits import free_credits
-from flitlab.sim.engines.compiled.wormhole.state import ONE, U
+from flitlab.sim.engines.compiled.flit_times import held_ticks
+from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
 
 @inline
@@ -13,7 +14,7 @@ def queue_estimate(const, state, switch, port, tick):
     """Return the queue estimate of a channel, in flits, and the switch at its end.
 
     The estimate is the flits in input buffers whose packet at the front requests the channel, plus the downstream
-    credits in use.
+    credits in use; in ticks of the channel where channels differ in speed.
 
     Parameters
     ----------
@@ -34,5 +35,5 @@ def queue_estimate(const, state, switch, port, tick):
             flits += np.int64(vc_record.write_index) - np.int64(vc_record.read_index)
     first = U(state.vc_set[output].first)
     for vc in range(first, first + vcs):
-        flits += const.buffer_flits - free_credits(state, vc)
-    return flits, np.int64(const.switch[first])
+        flits += buffer_of(const.vc_buffers, const, vc) - free_credits(state, vc)
+    return held_ticks(const.output_ticks, output, flits), np.int64(const.switch[first])

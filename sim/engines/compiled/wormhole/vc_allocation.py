@@ -11,12 +11,15 @@ from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.route import route_word
-from flitlab.models.rules.tables import ADAPTIVE, ANY
+from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import is_reserved, vc_score
+from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NEVER, NONE
+from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.bids import TIME_SHIFT, add_request, time_of
-from flitlab.sim.engines.compiled.wormhole.flits import free_credits
+from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import drain_bitmap, push, set_bit
 from flitlab.sim.engines.compiled.wormhole.routing import (
     allowed_outputs,
@@ -25,23 +28,11 @@ from flitlab.sim.engines.compiled.wormhole.routing import (
     front_packet,
     output_of,
 )
-from flitlab.sim.engines.compiled.wormhole.state import (
-    FAR_PREFETCH_DISTANCE,
-    HEADERS,
-    NO_CREDIT,
-    ONE,
-    OUTPUT_SHIFT,
-    PACKET_SHIFT,
-    PREFETCH_DISTANCE,
-    UNREAD,
-    VC_MASK,
-    U,
-)
 
 _NONE = U(NONE)
 _LAST_BIT = U(63)
 _HEAD_SHIFT = U(32)  # in an entry of ``state.new_heads``, above the VC
-_PACKET_SHIFT = _HEAD_SHIFT + PACKET_SHIFT
+_PACKET_SHIFT = _HEAD_SHIFT + layout.PACKET_SHIFT
 
 # Bits of a bid: the rotating distance of the input VC and, above, the time (see ``bids``).
 _TURN_MASK = (ONE << TIME_SHIFT) - ONE
@@ -54,15 +45,15 @@ def _route_head(const, state, vc, head):
     Returns the output; 0 if routing is adaptive.
     """
     vc_record, output = state.vc[vc], U(0)
-    if const.rule != ADAPTIVE:
-        packet = head >> PACKET_SHIFT
+    if const.rule != Selection.ADAPTIVE:
+        packet = head >> layout.PACKET_SHIFT
         output = output_of(const, state, vc, packet)
         vc_record.output = output
-        if const.policy != ANY:
+        if const.policy != VcPolicy.ANY:
             vc_record.allowed_vcs = allowed_vcs_at(const, state, vc, packet, output)
-    if const.header_ticks > 1:
-        vc_record.blocked |= UNREAD
-        push(state, HEADERS, U(0), vc)
+    if const.reads_headers:
+        vc_record.blocked |= layout.UNREAD
+        push(state, layout.HEADERS, U(0), vc)
     return output
 
 
@@ -79,9 +70,9 @@ def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
     that.
     """
     next_record = state.vc[next_vc]
-    blocked = (U(vc_record.blocked) & UNREAD) | U(next_record.credits == 0) * NO_CREDIT
+    blocked = (U(vc_record.blocked) & layout.UNREAD) | U(next_record.credits == 0) * layout.NO_CREDIT
     vc_set.free &= ~(ONE << (next_vc - U(vc_set.first)))
-    next_record.holder = request & VC_MASK
+    next_record.holder = request & layout.VC_MASK
     vc_record.next_vc = next_vc
     vc_record.blocked = blocked
     state.ready[ready_end] = request
@@ -112,7 +103,7 @@ def _drain_wait_queues(state, count):
         vc = U(vc_set.first_waiting)
         vc_set.first_waiting = NONE
         while vc != _NONE:
-            state.contenders[count] = wait_queue << OUTPUT_SHIFT | vc
+            state.contenders[count] = wait_queue << layout.OUTPUT_SHIFT | vc
             count += ONE
             vc = U(state.next_waiting[vc])
     return count
@@ -137,11 +128,13 @@ def _bid_for_vcs(const, state, vc, output, time):
 @inline
 def _prefetch_routing(const, state, i):
     """Prefetch what routing needs of the entries behind ``i`` in ``state.new_heads``."""
-    prefetch(state.pool.packet, np.int64(state.new_heads[i + FAR_PREFETCH_DISTANCE] >> _PACKET_SHIFT))
+    prefetch(state.pool.packet, np.int64(state.new_heads[i + layout.FAR_PREFETCH_DISTANCE] >> _PACKET_SHIFT))
     if len(const.single_port):
-        following = state.new_heads[i + PREFETCH_DISTANCE]
+        following = state.new_heads[i + layout.PREFETCH_DISTANCE]
         target = U(state.pool.packet[following >> _PACKET_SHIFT].switch)
-        prefetch(const.single_port, np.int64(U(const.switch[following & VC_MASK]) * U(const.net.switches) + target))
+        prefetch(
+            const.single_port, np.int64(U(const.switch[following & layout.VC_MASK]) * U(const.net.switches) + target)
+        )
 
 
 @inline
@@ -152,14 +145,14 @@ def _add_requests(const, state, new_heads, time):
     """
     count = U(state.contenders[-1])
     for i in range(count):
-        add_request(state.vc_set[state.contenders[i] >> OUTPUT_SHIFT], time)
+        add_request(state.vc_set[state.contenders[i] >> layout.OUTPUT_SHIFT], time)
     for i in range(new_heads):
         if const.exceeds_cache:
             _prefetch_routing(const, state, i)
-        vc = state.new_heads[i] & VC_MASK
+        vc = state.new_heads[i] & layout.VC_MASK
         output = _route_head(const, state, vc, state.new_heads[i] >> _HEAD_SHIFT)
         add_request(state.vc_set[output], time)
-        state.contenders[count + i] = output << OUTPUT_SHIFT | vc
+        state.contenders[count + i] = output << layout.OUTPUT_SHIFT | vc
     return count + new_heads
 
 
@@ -192,10 +185,12 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
         count, remaining = remaining, U(0)
         if round_:
             for i in range(count):
-                _bid_for_vcs(const, state, state.contenders[i] & VC_MASK, state.contenders[i] >> OUTPUT_SHIFT, time)
+                _bid_for_vcs(
+                    const, state, state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT, time
+                )
         for i in range(count):
             request = state.contenders[i]
-            vc, output = request & VC_MASK, request >> OUTPUT_SHIFT
+            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
             vc_record, vc_set = state.vc[vc], state.vc_set[output]
             offers, first = U(vc_record.allowed_vcs) & U(vc_set.free), U(vc_set.first)
             if offers == U(0):
@@ -219,11 +214,11 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
 
 
 @inline
-def _match_requests(const, state, new_heads, ready_end, tick):
+def _match_requests(const, state, new_heads, ready_end, step):
     """Match requests with the free VCs of their outputs; returns the new ``ready_end`` (see :func:`_grant_vc`)."""
     state.contenders[-1] = _drain_wait_queues(state, U(state.contenders[-1]))
     for iteration in range(U(const.iterations)):
-        time = time_of(const, tick, iteration)
+        time = time_of(const, step, iteration)
         count = _add_requests(const, state, new_heads, time)
         state.contenders[-1], ready_end = _accept_offers(const, state, count, time, iteration == 0, ready_end)
         new_heads = U(0)
@@ -252,14 +247,14 @@ def _best_vc(const, state, vc, packet, output):
 def _channel_cost(const, state, output, score):
     """Return the cost of an output for a packet (see :mod:`flitlab.models.rules.adaptive`); score: of its VC.
 
-    The cost is the downstream credits in use, plus the flits that the holders of its VCs have yet to send.
+    The cost is the downstream credits in use, plus the flits that the holders of its VCs have yet to send, in ticks.
     """
     first, flits = U(state.vc_set[output].first), np.int64(0)
     for next_vc in range(first, first + U(const.vcs)):
         vc_record = state.vc[next_vc]
-        flits += const.buffer_flits - np.int64(vc_record.credits)
-        flits += np.int64((U(vc_record.last_requester) - U(vc_record.flits_sent)) & VC_MASK)
-    return channel_cost(flits, const.reserved_vcs > 0 and is_reserved(score))
+        flits += buffer_of(const.vc_buffers, const, next_vc) - np.int64(vc_record.credits)
+        flits += np.int64((U(vc_record.last_requester) - U(vc_record.flits_sent)) & layout.VC_MASK)
+    return channel_cost(held_ticks(const.output_ticks, output, flits), const.reserved_vcs > 0 and is_reserved(score))
 
 
 @device_function
@@ -287,7 +282,8 @@ def _choose_output(const, state, vc):
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     output = base + U(drawn_channel(ports, draw))
     best, score = _best_vc(const, state, vc, packet, output)
-    if score > 0 and keeps_drawn(_channel_cost(const, state, output, score), least_cost, np.int64(record.flits)):
+    length = held_ticks(const.output_ticks, output, np.int64(record.flits))
+    if score > 0 and keeps_drawn(_channel_cost(const, state, output, score), least_cost, length):
         return output, best
     output = base + U(drawn_tie(ties, draw))
     return output, _best_vc(const, state, vc, packet, output)[0]
@@ -301,9 +297,9 @@ def _allocate_adaptive(const, state, new_heads, ready_end):
     """
     waiting = _drain_wait_queues(state, U(0))
     for i in range(new_heads):
-        _route_head(const, state, state.new_heads[i] & VC_MASK, state.new_heads[i] >> _HEAD_SHIFT)
+        _route_head(const, state, state.new_heads[i] & layout.VC_MASK, state.new_heads[i] >> _HEAD_SHIFT)
     for i in range(waiting + new_heads):
-        vc = (state.contenders[i] if i < waiting else state.new_heads[i - waiting]) & VC_MASK
+        vc = (state.contenders[i] if i < waiting else state.new_heads[i - waiting]) & layout.VC_MASK
         vc_record = state.vc[vc]
         output, next_vc = _choose_output(const, state, vc)
         vc_record.output = output
@@ -313,7 +309,7 @@ def _allocate_adaptive(const, state, new_heads, ready_end):
             flits = U(state.pool.packet[front_packet(state, vc)].flits)
             state.vc[next_vc].last_requester = U(state.vc[next_vc].flits_sent) + flits
             ready_end = _grant_vc(
-                state, output << OUTPUT_SHIFT | vc, vc_record, state.vc_set[output], next_vc, ready_end
+                state, output << layout.OUTPUT_SHIFT | vc, vc_record, state.vc_set[output], next_vc, ready_end
             )
     return ready_end
 
@@ -325,14 +321,14 @@ def _sort_new_heads(const, state, new_heads):
     Later lists keep this order, which reduces TLB misses in large networks.
     """
     for i in range(new_heads):
-        set_bit(state.member_bits, state.new_heads[i] & VC_MASK, True)
+        set_bit(state.member_bits, state.new_heads[i] & layout.VC_MASK, True)
     for i in range(drain_bitmap(state.member_bits, state.members)):
         vc = U(state.members[i])
         state.new_heads[i] = front_flit(state, vc) << _HEAD_SHIFT | vc
 
 
 @inline
-def allocate_all(const, state, new_heads, ready_end, tick):
+def allocate_all(const, state, new_heads, ready_end, step):
     """Allocate free VCs to waiting packets and to new head packets.
 
     A packet without a VC keeps contending, or joins a wait queue.
@@ -341,14 +337,14 @@ def allocate_all(const, state, new_heads, ready_end, tick):
     ----------
     new_heads: uint64, length of the list ``state.new_heads``.
     ready_end: uint64, index in ``state.ready`` from which on input VCs are added whose head flit can be sent.
-    tick: int64.
+    step: int64, of the crossbar.
 
     Returns
     -------
     The end of the list in ``state.ready``.
     """
-    if const.exceeds_cache or const.rule == ADAPTIVE:
+    if const.exceeds_cache or const.rule == Selection.ADAPTIVE:
         _sort_new_heads(const, state, new_heads)
-    if const.rule == ADAPTIVE:
+    if const.rule == Selection.ADAPTIVE:
         return _allocate_adaptive(const, state, new_heads, ready_end)
-    return _match_requests(const, state, new_heads, ready_end, tick)
+    return _match_requests(const, state, new_heads, ready_end, step)

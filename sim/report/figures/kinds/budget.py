@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from flitlab.sim.measure.rows import Row, number
-from flitlab.sim.report.figures.marks import HALO, NEUTRAL, OKABE_ITO
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.programs import finish
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import new_figure
 from flitlab.sim.report.folder.budget import (
     LEVELS,
     ROUTING_LOSSES,
@@ -42,11 +42,11 @@ FOOT, PER_LETTER = 14.0, 2.4
 """Percent of the axis that the number of a level takes, and a letter beside it."""
 
 STYLES: dict[str, dict[str, Any]] = {
-    "routing": {"color": OKABE_ITO[0], "hatch": ""},
-    "switch": {"color": OKABE_ITO[1], "hatch": "/////"},
+    "routing": {"color": marks.OKABE_ITO[0], "hatch": ""},
+    "switch": {"color": marks.OKABE_ITO[1], "hatch": "/////"},
     "window": {"color": "#777777", "hatch": "....."},
-    "both": {"color": OKABE_ITO[3], "hatch": "\\\\\\\\"},
-    "gain": {"color": OKABE_ITO[2], "hatch": "xxxxx"},
+    "both": {"color": marks.OKABE_ITO[3], "hatch": "\\\\\\\\"},
+    "gain": {"color": marks.OKABE_ITO[2], "hatch": "xxxxx"},
 }
 """Cause of a loss -> colour and hatch, so that causes differ in grey, too."""
 
@@ -62,7 +62,7 @@ REACHED, ENDS = "#dedede", "#ababab"
 """Colours of the bars of levels, and of the first and the last level."""
 
 
-@figure("budget", "budgets", place=20, usual=False)
+@figure("budget", "packets", place=20, usual=False)
 def budget(run: Run, size: tuple[float, float]) -> Figure | None:
     """Where the throughput goes: the cost of each step from any routing to this switch, with 95 % intervals."""
     budgets = [loss_budget for loss_budget in loss_budgets(run.tables) if loss_budget.known]
@@ -70,8 +70,7 @@ def budget(run: Run, size: tuple[float, float]) -> Figure | None:
         return None
     across = min(MOST_ACROSS, len(budgets)) if size[0] > 5 else 1
     down = math.ceil(len(budgets) / across)
-    figure = Figure(layout="constrained", figsize=(size[0], HEIGHT * down + KEY))
-    FigureCanvasAgg(figure)
+    figure = new_figure((size[0], HEIGHT * down + KEY))
     grid = figure.subplots(down, across, sharey=True, squeeze=False)
     names = Names([loss_budget.scenario for loss_budget in budgets])
     styles: set[str] = set()
@@ -152,7 +151,7 @@ def _name(ax: Axes, place: int, ends: tuple[float, float], text: str) -> None:
         x, ha, offset = (low + high) / 2, "center", 0
     annotation = ax.annotate(
         text, (x, place), xytext=(offset, 0), textcoords="offset points", ha=ha, va="center", fontsize=6.5,
-        path_effects=HALO, gid="part name", zorder=3,
+        path_effects=marks.HALO, gid="part name", zorder=3,
     )  # fmt: skip
     annotation.set_in_layout(False)
 
@@ -193,5 +192,7 @@ def _key(figure: Figure, styles: set[str], hollow: bool) -> None:
         for name, text in LABELS.items() if name in styles
     ]  # fmt: skip
     if hollow:
-        handles.append(Patch(facecolor="white", edgecolor=NEUTRAL, linewidth=0.6, label="hollow: not significant"))
+        handles.append(
+            Patch(facecolor="white", edgecolor=marks.NEUTRAL, linewidth=0.6, label="hollow: not significant")
+        )
     finish(figure, handles)

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.collectives import BAND, BySize, figure_by_size, over_size, shaded
-from flitlab.sim.report.figures.marks import NEUTRAL, key
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
 
@@ -31,8 +31,8 @@ def _limits(ax: Axes, by: BySize, panel: str) -> Sequence[Any]:
     ax.set_ylim(bottom=0)
     if not len(x):
         return []
-    ax.plot(x, bound, color=NEUTRAL, linewidth=1.1, gid="ceiling", zorder=1.9)
-    entries: list[Any] = [key("bound for every algorithm", color=NEUTRAL, linestyle="-")]
+    ax.plot(x, bound, color=marks.NEUTRAL, linewidth=1.1, gid="ceiling", zorder=1.9)
+    entries: list[Any] = [marks.key("bound for every algorithm", color=marks.NEUTRAL, linestyle="-")]
     least, reach = over_size(rows, "bound_ns")[1], over_size(rows, "reachable_ns")
     if len(reach[0]) == len(x):
         low = bound * least / np.maximum(least, reach[1])

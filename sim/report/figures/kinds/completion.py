@@ -7,15 +7,15 @@ from statistics import fmean
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.flows import Point, messages_of
-from flitlab.sim.report.figures.marks import MARKERS, NEUTRAL, OKABE_ITO, THOUSANDS, key
 from flitlab.sim.report.figures.programs import finish, first_of, label_groups
 from flitlab.sim.report.figures.registry import figure
-from flitlab.sim.report.folder.names import LONGEST_TITLE
+from flitlab.sim.report.figures.style import new_figure
+from flitlab.sim.report.folder.names import Longest
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
 
@@ -26,7 +26,7 @@ HEIGHT, GROUP = 0.75, 0.12
 """Inches for a mark: the height of a panel in parts of that of a figure, and the width of a mark of a group."""
 
 
-@figure("completion", "messages", place=6)
+@figure("completion", "flows", place=6)
 def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     """Completion times of messages that begin together: mean, 99 %, longest, and the least possible for the last.
 
@@ -41,12 +41,11 @@ def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     panels, told = first_of(_names(point.panel for point in points), "panels")
     groups, series = _names(point.group for point in points), _names(point.series for point in points)
     width = max(size[0], 0.9 + GROUP * len(groups) * (len(series) + 1))
-    figure = Figure(layout="constrained", figsize=(width, size[1] * (1 + HEIGHT * (len(panels) - 1))))
-    FigureCanvasAgg(figure)
+    figure = new_figure((width, size[1] * (1 + HEIGHT * (len(panels) - 1))))
     axes: list[Axes] = figure.subplots(len(panels), 1, squeeze=False, sharex=True)[:, 0].tolist()
     for ax, panel in zip(axes, panels, strict=True):
         _panel(ax, [point for point in points if point.panel == panel], groups, series)
-        ax.set_title(shown_label(panel, LONGEST_TITLE))
+        ax.set_title(shown_label(panel, Longest.TITLE))
     label_groups(axes[-1], groups)
     figure.supylabel("completion time (ms)", fontsize=axes[0].yaxis.label.get_fontsize())
     finish(figure, [*_key(series, any(point.values("fct_ms_bound") for point in points))], told)
@@ -62,28 +61,24 @@ def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Seq
     for point in points:
         i, middle = series.index(point.series), groups.index(point.group)
         x = middle + (i - (len(series) - 1) / 2) * WIDTH / len(series)
-        style = {"color": OKABE_ITO[i % len(OKABE_ITO)], "marker": MARKERS[i % len(MARKERS)]}
+        style = marks.symbol(i)
         mean, most = fmean(point.values("fct_ms_mean")), max(point.values("fct_ms_max"))
         ax.plot([x, x], [mean, fmean(point.values("fct_ms_p99"))], color=style["color"], linewidth=3, alpha=0.4)
         ax.plot([x, x], [mean, most], color=style["color"], linewidth=0.6, marker="_", markersize=4, gid="longest")
-        ax.plot([x], [mean], linestyle="none", gid="curve", **style)  # type: ignore[arg-type]
+        ax.plot([x], [mean], linestyle="none", gid="curve", **style)
         for bound in {value for row in point.rows if math.isfinite(value := number(row, "fct_ms_bound"))}:
             ends = [middle - 0.44, middle + 0.44]
-            ax.plot(ends, [bound] * 2, color=NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
+            ax.plot(ends, [bound] * 2, color=marks.NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
     ax.set_ylim(0, 1.08 * max(value for point in points for value in point.values("fct_ms_max")))
-    ax.yaxis.set_major_formatter(THOUSANDS)
+    ax.yaxis.set_major_formatter(marks.THOUSANDS)
     ax.grid(visible=False, axis="x")
 
 
 def _key(series: Sequence[str], bounded: bool) -> list[Any]:
     """What the key says of transports and of the marks that each has."""
-    styles = [(OKABE_ITO[i % len(OKABE_ITO)], MARKERS[i % len(MARKERS)]) for i in range(len(series))]
-    named = [
-        key(name, color=colour, marker=marker)
-        for name, (colour, marker) in zip(series, styles, strict=True) if len(series) > 1
-    ]  # fmt: skip
-    marks = [
-        key("thick: mean to 99 %", linestyle="-", linewidth=3, alpha=0.4),
-        key("whiskers: mean to longest", linestyle="-", linewidth=0.6, marker="_", markersize=4),
+    entries = [marks.key(name, **marks.symbol(i)) for i, name in enumerate(series) if len(series) > 1]
+    entries += [
+        marks.key("thick: mean to 99 %", linestyle="-", linewidth=3, alpha=0.4),
+        marks.key("whiskers: mean to longest", linestyle="-", linewidth=0.6, marker="_", markersize=4),
     ]
-    return [*named, *marks, *([key("least time for the last (mcf)", linestyle="-", linewidth=0.9)] if bounded else [])]
+    return entries + [marks.key("least time for the last (mcf)", linestyle="-", linewidth=0.9)] * bounded

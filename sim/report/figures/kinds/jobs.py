@@ -2,12 +2,11 @@
 """The figure ``jobs``."""
 
 import math
-from typing import Any
 
 from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
-from flitlab.sim.report.figures.marks import HALO, MARKERS, NEUTRAL, OKABE_ITO, THOUSANDS, key
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.programs import figure_of, finish, label_groups, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.names import Names
@@ -17,7 +16,7 @@ MOST_VALUES = 24
 """More marks than this bear no numbers."""
 
 
-@figure("jobs", "programs", place=8)
+@figure("jobs", "programs", place=8, usual=False)
 def jobs(run: Run, size: tuple[float, float]) -> Figure | None:
     """How much longer each job takes beside the others than alone: its slowdown, 1 where they do not disturb it."""
     rows = run.tables.get("jobs", [])
@@ -29,7 +28,7 @@ def jobs(run: Run, size: tuple[float, float]) -> Figure | None:
     figure, ax = figure_of(size, max(size[0], 0.6 + 0.14 * len(groups) * len(labels)))
     step = 0.7 / len(labels)
     for s, label in enumerate(labels):
-        style: dict[str, Any] = {"color": OKABE_ITO[s % len(OKABE_ITO)], "marker": MARKERS[s % len(MARKERS)]}
+        style = marks.symbol(s)
         for g, job in enumerate(groups):
             of = [number(row, "slowdown") for row in rows if (row["scenario"], row["job"]) == (label, job)]
             value, x = mean_of(of), g + (s - (len(labels) - 1) / 2) * step
@@ -41,18 +40,14 @@ def jobs(run: Run, size: tuple[float, float]) -> Figure | None:
             if len(groups) * len(labels) <= MOST_VALUES and text != "1":  # which the line says
                 ax.annotate(
                     text, (x, value), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=6,
-                    path_effects=HALO, gid="value",
+                    path_effects=marks.HALO, gid="value",
                 )  # fmt: skip
-    ax.axhline(1, color=NEUTRAL, linewidth=0.8, zorder=1)
+    ax.axhline(1, color=marks.NEUTRAL, linewidth=0.8, zorder=1)
     label_groups(ax, groups)
     low, high = ax.get_ylim()
     ax.set_ylim(min(low, 0.95), high + 0.12 * (high - min(low, 0.95)))
     ax.set_ylabel("time beside others / alone")
-    ax.yaxis.set_major_formatter(THOUSANDS)
+    ax.yaxis.set_major_formatter(marks.THOUSANDS)
     several = len(labels) > 1
-    handles = [
-        key(names[label], color=OKABE_ITO[s % len(OKABE_ITO)], marker=MARKERS[s % len(MARKERS)])
-        for s, label in enumerate(labels) if several
-    ]  # fmt: skip
-    finish(figure, handles)
+    finish(figure, [marks.key(names[label], **marks.symbol(s)) for s, label in enumerate(labels) if several])
     return figure

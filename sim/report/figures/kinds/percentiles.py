@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from flitlab.sim.measure.rows import flag
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.load_curves import traffic_axis
-from flitlab.sim.report.figures.marks import Look, key
+from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.curves import PROBE
@@ -44,4 +44,4 @@ def percentiles(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     ax.yaxis.set_major_formatter(marks.THOUSANDS)
     traffic_axis(ax, run, units, look, "accepted", ceilings=False)
     ax.set_ylabel(f"packet latency ({units.time_name})")
-    return [key(name, linestyle=dashes) for name, dashes in shown.values()]
+    return [marks.key(name, linestyle=dashes) for name, dashes in shown.values()]

@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from flitlab.sim.report.figures.marks import HALO, NEUTRAL, THOUSANDS, entry_name
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, label_groups, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
@@ -19,9 +19,6 @@ WIDTH = 0.82
 
 PALE = 0.45
 """How much of its colour is left where a bar is more than its bound's share."""
-
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx")
-"""Of the pale part of a bar, so that series are told apart in grey, too."""
 
 MEAN, ACROSS = "mean", "-----"
 """Name of the group of bars that are means over programs, and their hatch."""
@@ -57,16 +54,16 @@ def performance(run: Run, size: tuple[float, float]) -> Figure | None:
     if not ax.patches:
         return None
     if relative:
-        ax.axhline(1, color=NEUTRAL, linewidth=0.7, zorder=2.6)
+        ax.axhline(1, color=marks.NEUTRAL, linewidth=0.7, zorder=2.6)
     if len(groups) > len(by.programs):
         ax.axvline(len(groups) - 1.5, color="#bbbbbb", linewidth=0.6)
     label_groups(ax, groups)
     ax.set_ylim(0, 1.16 * max(patch.get_y() + patch.get_height() for patch in ax.patches))  # type: ignore[attr-defined]
     ax.set_ylabel(f"performance relative to\n{_reference(run, by)}" if relative else "time (ms)")
-    ax.yaxis.set_major_formatter(THOUSANDS)
-    hatched = {s: HATCHES[i % len(HATCHES)] for i, s in enumerate(by.series)}
+    ax.yaxis.set_major_formatter(marks.THOUSANDS)
+    hatched = {s: marks.hatch(i) for i, s in enumerate(by.series)}
     handles = [
-        Patch(facecolor=by.colour(s), edgecolor="white", linewidth=0, hatch=hatched[s], label=entry_name(s))
+        Patch(facecolor=by.colour(s), edgecolor="white", linewidth=0, hatch=hatched[s], label=marks.entry_name(s))
         for s in by.series if len(by.series) > 1
     ]  # fmt: skip
     if bounded:
@@ -92,12 +89,12 @@ def _bar(
     dark = value if math.isnan(share) else value * min(share, 1.0)
     ax.bar(x, dark, 0.92 * width, color=colour, linewidth=0, gid="bar")
     style: dict[str, Any] = {"facecolor": _pale(colour), "edgecolor": colour, "linewidth": 0.4}
-    style["hatch"] = HATCHES[i % len(HATCHES)] + (ACROSS if mean else "")
+    style["hatch"] = marks.hatch(i) + (ACROSS if mean else "")
     ax.bar(x, value - dark, 0.92 * width, bottom=dark, **style, gid="rest")
     if len(by.programs) * len(by.series) <= 30:
         ax.annotate(
             f"{value:.3g}", (x, value), xytext=(0, 1.5), textcoords="offset points", ha="center", va="bottom",
-            rotation=90, fontsize=5.5, path_effects=HALO, gid="value",
+            rotation=90, fontsize=5.5, path_effects=marks.HALO, gid="value",
         )  # fmt: skip
 
 

@@ -16,12 +16,12 @@ from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.saturation import Saturation
 from flitlab.sim.measure.saturation import saturation as saturation_of
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import HALO, NEUTRAL, Look
+from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.panels import Panel, layout
 from flitlab.sim.report.figures.programs import figure_of, finish
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.ceilings import Ceiling
-from flitlab.sim.report.folder.names import LONGEST_ROW, Names
+from flitlab.sim.report.folder.names import Longest, Names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
 
@@ -33,9 +33,6 @@ WIDE = 0.68
 
 MOST_LINES = 80
 """Bars and headings of a figure; what is left out is said in its key."""
-
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx")
-"""Of the bars of curves, so that they are told apart in grey, too."""
 
 GLYPHS: tuple[dict[str, Any], ...] = (
     {"marker": "|", "markersize": 10, "markeredgewidth": 1.4},
@@ -63,7 +60,7 @@ class Bar:
     of: Efficient | None
 
 
-@figure("saturation", "saturation", place=2)
+@figure("saturation", "packets", place=2)
 def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
     """The highest load that each scenario carries, with its 95 % interval, against the chain of its ceilings.
 
@@ -85,7 +82,7 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
         if isinstance(line, Bar):
             _draw(ax, line, place, look)
     names = [look.names[line.curve] if isinstance(line, Bar) else line for line in shown]
-    ax.set_yticks(range(len(shown)), [shown_label(name, LONGEST_ROW) for name in names])
+    ax.set_yticks(range(len(shown)), [shown_label(name, Longest.ROW) for name in names])
     for label, line in zip(ax.get_yticklabels(), shown, strict=True):
         label.set_fontweight("normal" if isinstance(line, Bar) else "bold")
     ax.set_ylim(len(shown) - 0.4, -0.6)
@@ -137,7 +134,7 @@ def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
     """A bar, hollow where the scenario is not saturated, its interval, and its ceilings on a thin line."""
     own, known = look[bar.curve], math.isfinite(bar.value)
     reach = bar.value if known else bar.least
-    hatch = HATCHES[look.names.labels.index(bar.curve) % len(HATCHES)]
+    hatch = marks.hatch(look.names.labels.index(bar.curve))
     face, edge = (own["color"], "white") if known else ("white", own["color"])
     style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.6}
     ax.barh(place, reach, WIDE, **style, gid="bar" if known else "carried")
@@ -154,12 +151,14 @@ def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
         )
     text = f"{reach:.3g}" if known else f"> {reach:.3g}"
     ax.annotate(
-        text, (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5, path_effects=HALO,
+        text, (0, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=6.5, path_effects=marks.HALO,
         gid="value", zorder=3,
     )  # fmt: skip
     if bar.chain:
         ends = [min(one.lower for one in bar.chain), max(one.upper for one in bar.chain)]
-        ax.plot([min(reach, ends[0]), ends[1]], [place] * 2, color=NEUTRAL, linewidth=0.5, zorder=1.4, gid="chain")
+        ax.plot(
+            [min(reach, ends[0]), ends[1]], [place] * 2, color=marks.NEUTRAL, linewidth=0.5, zorder=1.4, gid="chain"
+        )
     for one in bar.chain:
         ax.plot([one.upper], [place], linestyle="none", **_look(one.name), gid="ceiling", zorder=2.8)
     if bar.of is not None:

@@ -4,14 +4,15 @@
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from flitlab.sim.report.figures.marks import DASHES, THOUSANDS, Look, draw_curves, key
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
 
-SLOWDOWNS = {"slowdown_mean": ("mean", "-"), "slowdown_p99": ("99 %", DASHES[1])}
+SLOWDOWNS = {"slowdown_mean": ("mean", "-"), "slowdown_p99": ("99 %", marks.DASHES[1])}
 """Columns of the slowdown figure: name and dashes."""
 
 
@@ -25,11 +26,11 @@ def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
         return []
     for name, (_, dashes) in SLOWDOWNS.items():
         style = {"linestyle": dashes} | ({} if name == "slowdown_mean" else {"label": "_"})
-        draw_curves(ax, run.rows, look, column("load"), column(name), style=style)
+        marks.draw_curves(ax, run.rows, look, column("load"), column(name), style=style)
     log_axis(ax, "y")
-    ax.yaxis.set_major_formatter(THOUSANDS)
-    ax.yaxis.set_minor_formatter(THOUSANDS)
+    ax.yaxis.set_major_formatter(marks.THOUSANDS)
+    ax.yaxis.set_minor_formatter(marks.THOUSANDS)
     ax.tick_params(axis="y", which="minor", labelsize=6)
     ax.set_xlabel("load (fraction of NIC rate)")
     ax.set_ylabel(units.axis("slowdown_mean"))
-    return [key(name, linestyle=dashes) for name, dashes in SLOWDOWNS.values()]
+    return [marks.key(name, linestyle=dashes) for name, dashes in SLOWDOWNS.values()]

@@ -3,7 +3,6 @@
 
 import math
 import re
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -46,18 +45,13 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
             mine = [row for row in by.rows(rows, program, series) if row["label"] == label]
             value = mean_of([number(row, "efficiency") for row in mine])
             if math.isfinite(value):
-                marker = marks.MARKERS[s % len(marks.MARKERS)]
-                style: dict[str, Any] = {"color": by.colour(series), "marker": marker}
                 place = i + (s - (len(by.series) - 1) / 2) * step
-                ax.plot(100 * value, place, linestyle="none", **style, gid="curve")
+                ax.plot(100 * value, place, linestyle="none", **marks.symbol(s), gid="curve")
     ax.set_yticks(range(len(names)), [_on_lines(shown_label(name)) for name in names], fontsize=6)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(0, 104)
     ax.set_xlabel("bound / time (%)")
-    handles = [
-        marks.key(series, color=by.colour(series), marker=marks.MARKERS[s % len(marks.MARKERS)])
-        for s, series in enumerate(by.series) if len(by.series) > 1
-    ]  # fmt: skip
+    handles = [marks.key(series, **marks.symbol(s)) for s, series in enumerate(by.series) if len(by.series) > 1]
     rest = len(total) - len(chosen)
     finish(
         figure, handles, f"the {MOST_STEPS} kinds of steps that take longest; {rest} more are left out" if rest else ""

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.flows import Point, equal_rates, points_of
-from flitlab.sim.report.figures.marks import DASHES, HALO, MARKERS, NEUTRAL, OKABE_ITO, Look, entry_name, key
+from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.names import shown_names
 from flitlab.sim.report.folder.run import Run
@@ -41,19 +42,19 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     for point in points:
         i = series.index(point.series)
         x = groups.index(point.group) + (i - (len(series) - 1) / 2) * step
-        look_of: dict[str, Any] = {"color": OKABE_ITO[i % len(OKABE_ITO)], "marker": MARKERS[i % len(MARKERS)]}
-        label = "_" if point.series in labelled or not point.series else entry_name(point.series)
+        look_of = marks.symbol(i)
+        label = "_" if point.series in labelled or not point.series else marks.entry_name(point.series)
         labelled.add(point.series)
         _spread(ax, point, x, look_of["color"])
         mean = fmean(point.values("host_throughput"))
         ax.plot([x], [mean], linestyle="none", label=label, gid="curve", **look_of)
         ax.annotate(
             f"{mean:.2f}", (x, mean), xytext=(3, 0), textcoords="offset points", va="center", rotation=90,
-            fontsize=6.5, path_effects=HALO, zorder=1.9,
+            fontsize=6.5, path_effects=marks.HALO, zorder=1.9,
         )  # fmt: skip
         if fair := point.values("mmf_drawn"):
             ends = [x - 0.42 * step, x + 0.42 * step]
-            ax.plot(ends, [fmean(fair)] * 2, color=NEUTRAL, linestyle=DASHES[3], linewidth=1, gid="fair")
+            ax.plot(ends, [fmean(fair)] * 2, color=marks.NEUTRAL, linestyle=marks.DASHES[3], linewidth=1, gid="fair")
     _equal(ax, run, points, groups)
     groups = shown_names(groups)
     askew = max(map(len, groups)) * len(groups) > MAX_LETTERS
@@ -84,7 +85,7 @@ def _equal(ax: Axes, run: Run, points: Sequence[Point], groups: Sequence[str]) -
                 drawn.add((point.group, round(value, 9)))
                 middle = groups.index(point.group)
                 ends = [middle - 0.5, middle + 0.5]
-                ax.plot(ends, [value, value], color=NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
+                ax.plot(ends, [value, value], color=marks.NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
 
 
 def _entries(ax: Axes) -> list[Line2D]:
@@ -94,6 +95,6 @@ def _entries(ax: Axes) -> list[Line2D]:
         "replicates": ("thick: range of replicates", {"linestyle": "-", "linewidth": 3, "alpha": 0.4}),
         "flows": ("whiskers: range of flows", {"linestyle": "-", "linewidth": 0.6, "marker": "_", "markersize": 3}),
         "ceiling": ("equal rates for all (mcf)", {"linestyle": "-", "linewidth": 0.9}),
-        "fair": ("max-min fair on the paths drawn", {"linestyle": DASHES[3], "linewidth": 1}),
+        "fair": ("max-min fair on the paths drawn", {"linestyle": marks.DASHES[3], "linewidth": 1}),
     }
-    return [key(name, **style) for gid, (name, style) in styles.items() if gid in gids]
+    return [marks.key(name, **style) for gid, (name, style) in styles.items() if gid in gids]

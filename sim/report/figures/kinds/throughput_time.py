@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 
 from flitlab.models.arrays import Floats
 from flitlab.sim.measure.rows import number
-from flitlab.sim.report.figures.marks import HALO, NEUTRAL, THETA_DASHES, Look, key
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.programs import unit_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.frames import Row
@@ -57,7 +58,7 @@ def throughput_time(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D
         if len(mean):
             colour = look[scenario]["color"]
             ax.stairs(mean, edges * clock.factor, baseline=None, linewidth=0.9, color=colour, gid="curve")
-            entries.append(key(look.names[scenario], color=colour, linestyle="-"))
+            entries.append(marks.key(look.names[scenario], color=colour, linestyle="-"))
     entries += _ceilings(ax, run, look, end, clock)
     _events(ax, run, end, clock)
     ax.set_xlim(0, end * clock.factor)
@@ -114,13 +115,12 @@ def _ceilings(ax: Axes, run: Run, look: Look, end: float, clock: Clock) -> list[
     entries: dict[str, Line2D] = {}
     names = list(dict.fromkeys(name for name, _ in shared))
     for (name, (starts, values)), scenarios in shared.items():
-        dashes = THETA_DASHES[min(names.index(name), len(THETA_DASHES) - 1)]
+        dashes = marks.THETA_DASHES[min(names.index(name), len(marks.THETA_DASHES) - 1)]
         colour = look.colour(scenarios)
         edges = np.minimum(np.array([*starts, end]), end) * clock.factor
         ax.stairs(np.array(values), edges, baseline=None, color=colour, linestyle=dashes, linewidth=1, gid="ceiling")
-        entries.setdefault(
-            name, key(f"{NAMED.get(name, name)} of each epoch", color=NEUTRAL, linestyle=dashes, linewidth=1)
-        )
+        text = f"{NAMED.get(name, name)} of each epoch"
+        entries[name] = marks.key(text, color=marks.NEUTRAL, linestyle=dashes, linewidth=1)
     return list(entries.values())
 
 
@@ -163,13 +163,13 @@ def _named_above(ax: Axes, events: Mapping[float, str], end: float) -> None:
         row = 1 + max((row for start, stop, row in placed if low < stop and start < high), default=-1)
         placed.append((low, high, row))
         place: dict[str, Any] = {"xy": (at, 1), "xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-        ax.axvline(at, color=NEUTRAL, linewidth=0.5, linestyle=DOTS, zorder=1, gid="event")
+        ax.axvline(at, color=marks.NEUTRAL, linewidth=0.5, linestyle=DOTS, zorder=1, gid="event")
         ax.annotate(
-            "", xytext=(0, ROW * (row + 1)), arrowprops={**LEADER, "color": NEUTRAL, "linestyle": DOTS}, **place
+            "", xytext=(0, ROW * (row + 1)), arrowprops={**LEADER, "color": marks.NEUTRAL, "linestyle": DOTS}, **place
         )
         ax.annotate(
             events[at], xytext=(2 * side, 2 + ROW * row), va="bottom", ha="left" if side > 0 else "right", fontsize=7,
-            path_effects=HALO, **place,
+            path_effects=marks.HALO, **place,
         )  # fmt: skip
     rows = 1 + max(row for _, _, row in placed)
     ax.set_title(ax.get_title(), pad=4 + ROW * rows)

@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.collectives import BySize, figure_by_size, over_size, told_bytes
-from flitlab.sim.report.figures.marks import HALO, NEUTRAL, key
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.run import Run
@@ -30,14 +30,15 @@ def _crossovers(ax: Axes, by: BySize, panel: str) -> Sequence[Any]:
     log_axis(ax, "y")
     x, bound = over_size(by.of(panel), "bound_ns")
     if len(x):
-        ax.plot(x, bound, color=NEUTRAL, linewidth=1.1, gid="ceiling", zorder=1.9)
+        ax.plot(x, bound, color=marks.NEUTRAL, linewidth=1.1, gid="ceiling", zorder=1.9)
     for place, name in crossovers(by, panel):
         ax.axvline(place, color="#999999", linewidth=0.7, linestyle=(0, (2, 2)), zorder=1.1, gid="crossover")
         ax.annotate(
             f"{name} from {told_bytes(place)}", (place, 0.02), xycoords=ax.get_xaxis_transform(), rotation=90,
-            xytext=(1.5, 0), textcoords="offset points", fontsize=6, color=NEUTRAL, va="bottom", path_effects=HALO,
+            xytext=(1.5, 0), textcoords="offset points", fontsize=6, color=marks.NEUTRAL, va="bottom",
+            path_effects=marks.HALO,
         )  # fmt: skip
-    return [key("bound for every algorithm", color=NEUTRAL, linestyle="-")] if len(x) else []
+    return [marks.key("bound for every algorithm", color=marks.NEUTRAL, linestyle="-")] if len(x) else []
 
 
 def crossovers(by: BySize, panel: str) -> Iterator[tuple[float, str]]:

@@ -3,17 +3,17 @@
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
-from flitlab.sim.report.figures.marks import DASHES, HALO, OKABE_ITO, key
-from flitlab.sim.report.figures.programs import figure_of, finish
+from flitlab.sim.report.figures import marks
+from flitlab.sim.report.figures.programs import figure_of, finish, mean_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.frames import Row
-from flitlab.sim.report.folder.names import LONGEST_ROW, shown_names
+from flitlab.sim.report.folder.names import Longest, shown_names
 from flitlab.sim.report.folder.run import Run
 
 LINE, MARGIN = 0.3, 0.6
@@ -26,7 +26,7 @@ READABLE = 0.08
 """The least part of a bar that has room for its number."""
 
 
-@figure("transports", "messages", place=6)
+@figure("transports", "flows", place=6)
 def transports(run: Run, size: tuple[float, float]) -> Figure | None:
     """What part of all received bytes flows of each of several transports got, beside what equal ones would have got.
 
@@ -43,15 +43,15 @@ def transports(run: Run, size: tuple[float, float]) -> Figure | None:
     drawn, ax = figure_of((size[0], MARGIN + LINE * len(shown)))
     for place, rows in enumerate(shown.values()):
         _draw(ax, place, rows, names)
-    ax.set_yticks(range(len(shown)), shown_names([_label(run, *bar) for bar in shown], LONGEST_ROW))
+    ax.set_yticks(range(len(shown)), shown_names([_label(run, *bar) for bar in shown], Longest.ROW))
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(0, 1)
     ax.tick_params(axis="y", length=0)
     ax.grid(visible=False)
     ax.set_xlabel("share of received bytes")
-    entries = [key(name, color=_colour(names, name), marker="s", markersize=7) for name in names]
+    entries = [marks.key(name, color=_colour(names, name), marker="s", markersize=7) for name in names]
     left_out = f"the first {MOST_BARS} of {len(bars)} bars" if len(shown) < len(bars) else ""
-    dashes = key("if all flows got the same", color="black", linestyle=DASHES[1], linewidth=1)
+    dashes = marks.key("if all flows got the same", color="black", linestyle=marks.DASHES[1], linewidth=1)
     finish(drawn, [*entries, dashes], left_out)
     return drawn
 
@@ -76,7 +76,7 @@ def _label(run: Run, scenario: str, load: str) -> str:
 
 
 def _colour(names: Sequence[str], name: str) -> str:
-    return OKABE_ITO[names.index(name) % len(OKABE_ITO)]
+    return marks.colour(names.index(name))
 
 
 def _draw(ax: Axes, place: int, rows: Sequence[Row], names: Sequence[str]) -> None:
@@ -93,11 +93,15 @@ def _draw(ax: Axes, place: int, rows: Sequence[Row], names: Sequence[str]) -> No
         left, fair = left + share, fair + flows[name] / sum(flows.values())
         if fair < 1 - 1e-9:
             ends = [place - 0.45, place + 0.45]
-            ax.plot([fair] * 2, ends, color="black", linestyle=DASHES[1], linewidth=1, path_effects=HALO, gid="fair")
+            style: dict[str, Any] = {
+                "color": "black",
+                "linestyle": marks.DASHES[1],
+                "linewidth": 1,
+                "path_effects": marks.HALO,
+            }
+            ax.plot([fair] * 2, ends, **style, gid="fair")
 
 
 def _mean(rows: Sequence[Row], name: str, column: str) -> float:
     """The mean of a column over the seeds of a transport; NaN where it has no number."""
-    values = [number(row, column) for row in rows if row.get("transport") == name]
-    known = [value for value in values if math.isfinite(value)]
-    return fmean(known) if known else math.nan
+    return mean_of([number(row, column) for row in rows if row.get("transport") == name])

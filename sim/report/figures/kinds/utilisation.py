@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure ``utilisation``."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import DASHES
 from flitlab.sim.report.figures.programs import ByProgram, finish, first_of, first_seed, in_title, panels_of, unit_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
@@ -37,8 +34,7 @@ def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
             edges = np.array([number(mine[0], "from_ns"), *(number(row, "to_ns") for row in mine)]) * factor
             for column, width in (("max", 0.5), ("mean", 1.2)):
                 values = np.array([100 * number(row, column) for row in mine])
-                dashes = DASHES[s % len(DASHES)]
-                style: dict[str, Any] = {"color": by.colour(series), "linestyle": dashes, "linewidth": width}
+                style = {"color": marks.colour(s), "linestyle": marks.dashes(s), "linewidth": width}
                 ax.plot(edges, np.append(values, values[-1]), drawstyle="steps-post", **style, gid="curve")
         ax.set_xlim(0, max(ends) * factor)
         ax.set_ylim(0, 104)
@@ -46,7 +42,7 @@ def utilisation(run: Run, size: tuple[float, float]) -> Figure | None:
         ax.xaxis.set_major_locator(MaxNLocator(4))
     figure.supylabel("channel use (%)", fontsize=7.5)
     handles = [
-        marks.key(series, color=by.colour(series), linestyle=DASHES[s % len(DASHES)], linewidth=1.2)
+        marks.key(series, color=marks.colour(s), linestyle=marks.dashes(s), linewidth=1.2)
         for s, series in enumerate(by.series) if len(by.series) > 1
     ]  # fmt: skip
     handles += [marks.key("mean of all channels", linestyle="-", linewidth=1.2)]

@@ -8,13 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.metrics.labels import put_label, y_title
 from flitlab.sim.report.figures.metrics.series import categories, chart
 from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.curves import Curve
-from flitlab.sim.report.folder.names import LONGEST_ROW, shown_names
+from flitlab.sim.report.folder.names import Longest, shown_names
 from flitlab.sim.report.folder.run import Run
 
 MOST_LINES = 150
@@ -43,7 +42,7 @@ def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     for entry in bounds:
         ax.plot(entry.curve.y, entry.curve.x, linestyle="none", **style, zorder=3, gid="bound")
     _chart_axes(ax, names, bool(log), len(drawn) > 1)
-    put_label(ax.set_xlabel, plot.y_label or y_title(plot), 45)
+    marks.put_label(ax.set_xlabel, plot.y_title, 45)
     if plot.x_label:  # on top: beside a few names there is no room for a rotated line
         ax.set_title(plot.x_label, loc="left", fontsize=ax.xaxis.label.get_fontsize(), pad=3)
     keys = [marks.key(quantity.name, **style) for quantity in dict.fromkeys(entry.quantity for entry in bounds)]
@@ -58,7 +57,7 @@ def _chart_axes(ax: Axes, names: Sequence[str], log: bool, several: bool) -> Non
         low, high = min(0.0, *ax.get_xlim()), max(0.0, *ax.get_xlim())
         ax.set_xlim(low and 1.05 * low, high * (1.02 if several else 1.15))
     ax.xaxis.set_major_formatter(marks.THOUSANDS)
-    ax.set_yticks(range(len(names)), shown_names(names, LONGEST_ROW))
+    ax.set_yticks(range(len(names)), shown_names(names, Longest.ROW))
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.grid(axis="y", visible=several)
     ax.tick_params(axis="y", length=0)

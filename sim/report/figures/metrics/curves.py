@@ -10,8 +10,6 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 
 from flitlab.models.arrays import Floats
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import NEUTRAL
-from flitlab.sim.report.figures.metrics.labels import put_label, y_title
 from flitlab.sim.report.figures.metrics.rows import axis_title
 from flitlab.sim.report.figures.metrics.series import Series, series
 from flitlab.sim.report.figures.metrics.specification import Plot
@@ -48,8 +46,8 @@ def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     for i, quantity in enumerate(dict.fromkeys(entry.quantity for entry in bounds)):
         dashes = BOUND_DASHES[i % len(BOUND_DASHES)]
         keys += _bound(ax, strokes, [entry for entry in bounds if entry.quantity == quantity], dashes)
-    put_label(ax.set_xlabel, plot.x_label or axis_title(run, plot.x), 60)
-    put_label(ax.set_ylabel, plot.y_label or y_title(plot))
+    marks.put_label(ax.set_xlabel, plot.x_label or axis_title(run, plot.x), 60)
+    marks.put_label(ax.set_ylabel, plot.y_title)
     return (strokes.handles(**style) if len(drawn) > 1 else []) + keys
 
 
@@ -101,7 +99,7 @@ def _bound(ax: Axes, strokes: Strokes, entries: Sequence[Series], dashes: Any) -
     groups = _equal(entries)
     for group in groups:
         curve = max((entry.curve for entry in group), key=lambda curve: len(curve.x))
-        style = {"color": NEUTRAL, "linestyle": dashes}
+        style = {"color": marks.NEUTRAL, "linestyle": dashes}
         if len(groups) > 1:
             style |= strokes.shared([entry.values for entry in group])
         ax.plot(curve.x, curve.y, **style, linewidth=0.6, zorder=1.8, gid="bound")
@@ -113,7 +111,7 @@ def _bound(ax: Axes, strokes: Strokes, entries: Sequence[Series], dashes: Any) -
                 for dy, va in ((-3, "top"), (3, "bottom"))
                 for ha in ("right", "center")
             ]
-            name = marks.Name(ax, group[0].quantity.name, places, color=NEUTRAL, gid="bound")
+            name = marks.Name(ax, group[0].quantity.name, places, color=marks.NEUTRAL, gid="bound")
             name.instead = marks.key(group[0].quantity.name, linestyle=dashes, linewidth=0.6)
     if len(groups) == 1:
         return []

@@ -10,7 +10,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.metrics.labels import put_label
 from flitlab.sim.report.figures.metrics.quantity import STEPS, Quantity, spoken
 from flitlab.sim.report.figures.metrics.rows import Values
 from flitlab.sim.report.figures.metrics.series import distributions
@@ -19,7 +18,7 @@ from flitlab.sim.report.figures.metrics.strokes import Strokes
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.run import Run
 
-HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||")
+HATCHES = (*marks.HATCHES, "||||")
 
 
 def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
@@ -37,8 +36,8 @@ def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
         log_axis(ax, "y")
     else:
         ax.set_ylim(0)
-    put_label(ax.set_xlabel, plot.x_label or STEPS.get(first) or "rank" * ranked, 60)
-    put_label(ax.set_ylabel, plot.y_label or ("cumulative " * plot.cumulative + spoken(first)[0]))
+    marks.put_label(ax.set_xlabel, plot.x_label or STEPS.get(first) or "rank" * ranked, 60)
+    marks.put_label(ax.set_ylabel, plot.y_label or ("cumulative " * plot.cumulative + spoken(first)[0]))
     return handles if len(entries) > 1 else []
 
 

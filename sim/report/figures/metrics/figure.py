@@ -4,7 +4,6 @@
 import math
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
@@ -15,6 +14,7 @@ from flitlab.sim.report.figures.metrics.distributions import draw_distributions
 from flitlab.sim.report.figures.metrics.quantity import STEPS
 from flitlab.sim.report.figures.metrics.rows import SCENARIO, axis_title, is_distribution, numeric
 from flitlab.sim.report.figures.metrics.specification import Plot
+from flitlab.sim.report.figures.style import new_figure
 from flitlab.sim.report.folder.run import Run
 
 LEAST_GAP = 0.0005
@@ -23,8 +23,7 @@ LEAST_GAP = 0.0005
 
 def figure_of(run: Run, plot: Plot, size: tuple[float, float] | None = None) -> Figure | None:
     """One figure, laid out and ready to save; None if there is nothing to show in it. size: inches."""
-    figure = Figure(layout="constrained", figsize=size)
-    FigureCanvasAgg(figure)
+    figure = new_figure(size)
     return figure if draw_on(figure.add_subplot(), run, plot, single=True) else None
 
 

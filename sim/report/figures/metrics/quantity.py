@@ -71,6 +71,12 @@ LABELS: dict[str, tuple[str, str]] = {
     "cables_max": ("longest cable", "m"),
     "cables_total": ("total cable length", "m"),
     "cables_optical_share": ("share of optical cables", ""),
+    "cabling_number": ("number of cables", ""),
+    "cabling_bundles": ("bundles of cables", ""),
+    "cabling_bundle_max": ("cables of the largest bundle", ""),
+    "cabling_mean": ("mean cable length", "m"),
+    "cabling_max": ("longest cable", "m"),
+    "cabling_total": ("total cable length", "m"),
     "cost_total": ("cost", "US$"),
     "cost_switches": ("cost of the switches", "US$"),
     "cost_cables": ("cost of the cables", "US$"),
@@ -97,6 +103,7 @@ STEPS = {
 
 MAIN = {
     "cables": "cables_mean",
+    "cabling": "cabling_bundles",
     "cost": "cost_total",
     "hop_distribution": "hop_distribution_shares",
     "link_load": "link_load_max",

@@ -8,7 +8,7 @@ from itertools import chain, count
 from typing import Any
 
 from flitlab.models.closest_match import closest_match
-from flitlab.sim.config.section import MAX_NAME_BYTES
+from flitlab.sim.config.sections import MAX_NAME_BYTES
 from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.report.figures.metrics.quantity import MAIN, Quantity
 from flitlab.sim.report.figures.metrics.rows import (
@@ -50,6 +50,17 @@ class Plot:
     y_label: str | None = None
     cumulative: bool = False
     style: str = "lines"
+
+    @property
+    def y_title(self) -> str:
+        """The label of the axis of y: the quantity, or of several the unit that all share; '' if they share none."""
+        if self.y_label:
+            return self.y_label
+        own = [quantity for quantity in self.y if not quantity.bound] or list(self.y)
+        if len(own) == 1:
+            return own[0].title
+        units = {quantity.unit for quantity in own}
+        return units.pop() if len(units) == 1 else ""
 
 
 def plots_of(run: Run) -> tuple[list[Plot], list[str]]:

@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Any
 
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.marks import DASHES, Look
+from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics.quantity import Quantity
 from flitlab.sim.report.figures.metrics.rows import Values, combined
 from flitlab.sim.report.folder.names import Names
 
-MORE_DASHES = (*DASHES, (0, (3, 1, 1, 1, 1, 1)), (0, (1, 2.5)))
+MORE_DASHES = (*marks.DASHES, (0, (3, 1, 1, 1, 1, 1)), (0, (1, 2.5)))
 
 
 @dataclass(frozen=True, eq=False)

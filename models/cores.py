@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The processors of this machine."""
-
-import os
-
-
-def cores() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

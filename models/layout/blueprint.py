@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Racks of a network, and its cables with their ports, lengths and bundles.
+
+Source: SIN section 6.5: switches in a cluster at the centre of the floor, and cables between the same racks in bundles.
+"""
+
+import csv
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints
+from flitlab.models.files import replacing
+from flitlab.models.layout.constants import Floor
+from flitlab.models.layout.floor import cabinet_places, cables_of
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.names import host_names, switch_names
+
+Arrangement = Literal["cluster", "mixed"]
+"""Where switches stand: in racks of their own at the centre of the floor, or in racks with their hosts."""
+
+COLUMNS = ("cable", "from_rack", "from", "from_port", "to_rack", "to", "to_port", "length_m", "bundle")
+"""Columns of a blueprint."""
+
+
+class Racks(NamedTuple):
+    """The racks of a network.
+
+    place: float64 [racks, 2], metres. of_switch: int64 [switches]. of_host: int64 [hosts]. switch_racks: number of
+    racks with switches, which have the lowest numbers.
+    """
+
+    place: Floats
+    of_switch: Ints
+    of_host: Ints
+    switch_racks: int
+
+
+class Blueprint(NamedTuple):
+    """All cables of a network: those to hosts first, then those between switches.
+
+    ends: int64 [cables, 2], the switch, and the host or the other switch; of a uni-directional cable first the sender.
+    ports: int64 [cables, 2], of these ends from 0; a host has port 0. racks: int64 [cables, 2]. metres: float64
+    [cables]. bundle: int64 [cables], cables between the same two racks share one; -1 inside a rack. hosts: number of
+    cables to hosts.
+    """
+
+    ends: Ints
+    ports: Ints
+    racks: Ints
+    metres: Floats
+    bundle: Ints
+    hosts: int
+
+
+def racks_of(topology: Topology, arrangement: Arrangement, switches: int, hosts: int, floor: Floor) -> Racks:
+    """Assign switches and hosts to racks in the order of their numbers.
+
+    Parameters
+    ----------
+    topology: the network.
+    arrangement: where switches stand. The racks of a ``cluster`` are those nearest to the centre of the floor.
+    switches: switches in a rack that has some.
+    hosts: hosts in a rack without switches; of no effect on ``mixed`` racks.
+    floor: distances between racks.
+    """
+    of_switch = np.arange(topology.switches) // switches
+    switch_racks = int(of_switch.max()) + 1
+    if arrangement == "mixed":
+        return Racks(
+            cabinet_places(switch_racks, floor.pitch), of_switch, of_switch[topology.host_switch], switch_racks
+        )
+    host_rack = np.arange(topology.hosts) // hosts
+    place = cabinet_places(switch_racks + int(host_rack.max(initial=-1)) + 1, floor.pitch)
+    centre = (place.min(axis=0) + place.max(axis=0)) / 2
+    inwards = np.argsort(np.abs(place - centre).sum(axis=1).round(9), kind="stable")
+    order = np.concatenate([inwards[:switch_racks], np.sort(inwards[switch_racks:])])
+    return Racks(place[order], of_switch, switch_racks + host_rack, switch_racks)
+
+
+def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
+    """List the cables of a network.
+
+    Parameters
+    ----------
+    topology: the network.
+    racks: where its switches and hosts stand.
+    floor: lengths within a rack, and what is added between racks.
+    """
+    cables = cables_of(topology)
+    to_hosts = np.column_stack([topology.host_switch, np.arange(topology.hosts)])
+    ends = np.concatenate([to_hosts, cables.ends])
+    one_way = np.concatenate([np.zeros(topology.hosts, bool), cables.unidirectional])
+    host_rack = np.column_stack([racks.of_switch[topology.host_switch], racks.of_host])
+    rack = np.concatenate([host_rack, racks.of_switch[cables.ends]])
+    metres = np.abs(racks.place[rack[:, 0]] - racks.place[rack[:, 1]]).sum(axis=1)
+    is_inside = rack[:, 0] == rack[:, 1]
+    metres = np.where(is_inside, floor.intra_cabinet, metres + floor.overhead)
+    pair = np.sort(rack, axis=1) @ [len(racks.place), 1]
+    bundle = np.full(len(ends), -1)
+    bundle[~is_inside] = np.unique(pair[~is_inside], return_inverse=True)[1]
+    return Blueprint(ends, _ports(ends, topology, one_way), rack, metres, bundle, topology.hosts)
+
+
+def _ports(ends: Ints, topology: Topology, one_way: np.ndarray) -> Ints:
+    """The ports of all ends, int64 [cables, 2]: numbered by switch in the order of the cables.
+
+    A uni-directional cable takes the next output of one switch and the next input of the other.
+    """
+    outputs, inputs = np.zeros(topology.switches, np.int64), np.zeros(topology.switches, np.int64)
+    ports = np.zeros_like(ends)
+    for k, (a, b) in enumerate(ends.tolist()):
+        ports[k, 0] = outputs[a] if one_way[k] else max(outputs[a], inputs[a])
+        outputs[a] = ports[k, 0] + 1
+        inputs[a] = inputs[a] if one_way[k] else outputs[a]
+        if k >= topology.hosts:
+            ports[k, 1] = inputs[b] if one_way[k] else max(outputs[b], inputs[b])
+            inputs[b] = ports[k, 1] + 1
+            outputs[b] = outputs[b] if one_way[k] else inputs[b]
+    return ports
+
+
+def rows(topology: Topology, plan: Blueprint) -> Iterator[tuple[object, ...]]:
+    """The cables as rows with :data:`COLUMNS`: racks as r0, switches as s0 and hosts as h0, or by their labels.
+
+    Parameters
+    ----------
+    topology: the network.
+    plan: its cables.
+    """
+    switch, host = switch_names(topology), host_names(topology)
+    for k, ((a, b), (p, q), (m, n)) in enumerate(
+        zip(plan.ends.tolist(), plan.ports.tolist(), plan.racks.tolist(), strict=True)
+    ):
+        other = f"h{host.label(b)}" if k < plan.hosts else f"s{switch.label(b)}"
+        bundle = "" if plan.bundle[k] < 0 else int(plan.bundle[k])
+        yield k, f"r{m}", f"s{switch.label(a)}", p, f"r{n}", other, q, round(float(plan.metres[k]), 3), bundle
+
+
+def write(topology: Topology, plan: Blueprint, file: Path) -> None:
+    """Write the cables as CSV.
+
+    Parameters
+    ----------
+    topology: the network.
+    plan: its cables.
+    file: the file.
+    """
+    text = StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows(rows(topology, plan))
+    with replacing(file) as stream:
+        stream.write(text.getvalue().encode())

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cables between cabinets, price and power."""
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from flitlab.models.layout.blueprint import Arrangement, Blueprint, Racks, blueprint, racks_of
+from flitlab.models.layout.floor import cables_of, lengths, ordered_cabinets
+from flitlab.models.layout.metric import LayoutSpec, PhysicalSpec
+from flitlab.models.layout.prices import cable_prices, is_optical, ports, switch_prices
+from flitlab.models.registry import register
+from flitlab.models.topology.graph import Topology
+
+
+@register("metric", "cables")
+class CablesMetric(LayoutSpec):
+    """Cables between cabinets on a floor: number, length in metres, share of optical ones.
+
+    m cabinets stand in q = ceil(sqrt(m)) rows of p = ceil(m / q), ``pitch: [0.6, 2.1]`` metres apart in a row and
+    between rows. A cable inside a cabinet is ``intra_cabinet`` long (1 m), one between cabinets their Manhattan
+    distance plus ``overhead`` (2 m). A bi-directional link is one cable, a uni-directional channel one of its own.
+    Hosts stand in the cabinet of their switch; their cables count with ``hosts: true``.
+
+    * ``switches_per_cabinet`` (1: the paper gives no number; a switch shares its cabinet with its hosts).
+    * ``placement: order``: switches fill cabinets, and cabinets the rows, in the order of their numbers, every row
+      from the same side. A torus is not folded: folding makes its longest cables shorter and the others longer,
+      with the same total along each ring.
+    * ``placement: optimised``: a local search from there, the same for the same ``seed``; ``gain`` is the part of the
+      total length that it saves. It is no lower bound on what is possible.
+    * ``reach``: longest electric cable; without it, a cable is optical where that is cheaper (from 6.86 m).
+    * ``constants``: a YAML file or a mapping with other values of models/layout/constants.yaml; it need not name all.
+
+    Gives number, mean, max, total, optical_share; gain if optimised.
+
+    Example: ``metrics: [{kind: cables, switches_per_cabinet: 8}]``
+
+    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014, for the rest.
+    """
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        if not topology.channels:
+            return {"number": 0, "mean": None, "max": None, "total": 0.0, "optical_share": None}
+        _, metres = self.cables(topology, self.cabinets(topology))
+        values: dict[str, Any] = {
+            "number": len(metres),
+            "mean": float(metres.mean()),
+            "max": float(metres.max()),
+            "total": float(metres.sum()),
+            "optical_share": float(is_optical(metres, self.effective_constants.cable).mean()),
+        }
+        if self.placement == "optimised":
+            ends, floor = cables_of(topology).ends, self.effective_constants.floor
+            ordered_total = lengths(ordered_cabinets(topology.switches, floor), ends, floor).sum()
+            optimised_total = lengths(self.cabinets(topology), ends, floor).sum()
+            values["gain"] = float(1 - optimised_total / ordered_total)
+        return values
+
+
+@register("metric", "cabling")
+class CablingMetric(PhysicalSpec):
+    """Cables between racks and their bundles: a blueprint of the network's cabling.
+
+    ``racks: cluster`` puts the switches, ``switches_per_rack`` to a rack, at the centre of the floor and the hosts,
+    ``hosts_per_rack`` to a rack, around them. ``racks: mixed`` puts a switch into a rack with its hosts: with a pod's
+    number of switches a rack is a container. Switches and hosts fill racks in the order of their numbers. Racks stand
+    as in ``cables``, and have its lengths. All cables between the same two racks are one bundle. ``simrun topology
+    FILE --blueprint PATH`` writes the list of cables.
+
+    Gives number, of which to hosts and inside racks; bundles, cables of the largest one; mean, max and total length in
+    metres, and the longest cable between switches; racks, of which with switches.
+
+    Example: ``metrics: [{kind: cabling, racks: cluster, switches_per_rack: 40, hosts_per_rack: 40}]``
+
+    Source: SIN section 6.5.
+    """
+
+    racks: Arrangement = "cluster"
+    switches_per_rack: int = Field(default=40, ge=1)
+    hosts_per_rack: int = Field(default=40, ge=1)
+
+    def blueprint(self, topology: Topology) -> tuple[Racks, Blueprint]:
+        """The racks and the cables of a network."""
+        floor = self.constants.floor
+        racks = racks_of(topology, self.racks, self.switches_per_rack, self.hosts_per_rack, floor)
+        return racks, blueprint(topology, racks, floor)
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        racks, plan = self.blueprint(topology)
+        sizes = np.bincount(plan.bundle[plan.bundle >= 0])
+        between = plan.metres[plan.hosts :]
+        return {
+            "number": len(plan.ends),
+            "to_hosts": plan.hosts,
+            "inside_racks": int((plan.bundle < 0).sum()),
+            "bundles": len(sizes),
+            "bundle_max": int(sizes.max(initial=0)),
+            "mean": float(plan.metres.mean()) if len(plan.metres) else None,
+            "max": float(plan.metres.max()) if len(plan.metres) else None,
+            "max_between_switches": float(between.max()) if len(between) else None,
+            "total": float(plan.metres.sum()),
+            "racks": len(racks.place),
+            "switch_racks": racks.switch_racks,
+        }
+
+
+@register("metric", "cost")
+class CostMetric(LayoutSpec):
+    """Price of the network in dollars: switches by their ports, cables by length and capacity.
+
+    A switch of k ports costs 350.4 k - 892.3 (0 at least), k counting hosts and network ports in use; one
+    uni-directional channel in and one out share a port. A cable of x metres costs 0.4079 x + 0.5771 dollars
+    per Gbit/s if electric and 0.0919 x + 2.7452 if optical, at 40 Gbit/s times its capacity; a uni-directional one
+    half of that. Layout and choice of cables as in ``cables``, with the same parameters. Cables to hosts are left
+    out unless ``hosts: true``: they are the same in every topology.
+
+    Gives total, switches, cables, per_host.
+
+    The cables of SIN section 6.5 (5 to 6 dollars a metre, electric up to 10 m, two transceivers of 200 dollars
+    for an optical one) are ``constants: {cable: {gbps: 1, electric: {fixed: 0, per_metre: 5.5}, optical: {fixed: 400,
+    per_metre: 5.5}, reach: 10}}``.
+
+    Example: ``metrics: [{kind: cost, placement: optimised, reach: 5}]``
+
+    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014 (Mellanox InfiniBand FDR10).
+    """
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        constants = self.effective_constants
+        cables, metres = self.cables(topology, self.cabinets(topology))
+        switches = float(switch_prices(topology, constants.switch).sum())
+        wires = float(cable_prices(cables, metres, constants.cable).sum())
+        total = switches + wires
+        per_host = total / topology.hosts if topology.hosts else None
+        return {"total": total, "switches": switches, "cables": wires, "per_host": per_host}
+
+
+@register("metric", "power")
+class PowerMetric(PhysicalSpec):
+    """Power of the switches in watts: 2.8 for every port in use, of hosts as well (four lanes of 0.7 W).
+
+    One uni-directional channel in and one out share a port. ``constants`` as in ``cables``.
+
+    Gives total, per_host.
+
+    Example: ``metrics: [{kind: power, constants: {switch: {watts_per_port: 3.5}}}]``
+
+    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014.
+    """
+
+    def measure(self, topology: Topology) -> dict[str, Any]:
+        total = float(self.constants.switch.watts_per_port * ports(topology).sum())
+        return {"total": total, "per_host": total / topology.hosts if topology.hosts else None}

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hot-potato switching by virtual channels, rule ``vc``: up to V packets share an output; packets have one length L.
+
+Every tick, at every switch:
+
+1. *Heads* that have arrived, their header delay over, and hold no output VC, by rank: each takes a VC of the least
+   bound output on a shortest path (at its destination: of its host's ejection channel); if all VCs there are taken, of
+   the least bound output of any (a deflection); if these are taken, too, it waits for the next tick.
+2. *Sending*: every output sends a flit of a packet that is bound to it. With ``share: packet`` packets are sent one
+   after another; with ``share: flit`` they take turns, each as far as its flits have arrived.
+3. *Hosts*, in rotation, start packets while fewer than K are in the switch or in flight from its hosts.
+"""
+
+from bisect import insort
+from collections import deque
+from functools import cached_property
+
+import numpy as np
+
+from flitlab.models.rules.bits import port_set
+from flitlab.models.rules.deflect import least_bound_port
+from flitlab.models.rules.occupancy import vc_occupancy_bound
+from flitlab.models.scenario import Scenario
+from flitlab.models.switching.deflection import Deflection
+from flitlab.models.topology.distances import distances
+from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.clock import Allocator
+from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.packet import Packet
+
+
+class Stay:
+    """A packet at a switch, from the arrival of its head until its tail leaves.
+
+    entry: the channel by which it comes, channels + host from a host. arrivals: ticks at which its flits arrive, as far
+    as they have been sent. sent: its flits that have left. bound_at: tick at which it was bound to an output.
+    following: its stay at the next switch.
+    """
+
+    def __init__(self, switch: "VcSwitch", packet: Packet, entry: int, arrivals: list[int]):
+        self.switch = switch
+        self.packet = packet
+        self.entry = entry
+        self.arrivals = arrivals
+        self.sent = 0
+        self.bound_at = -1
+        self.following: Stay | None = None
+
+    def __lt__(self, other: "Stay") -> bool:
+        """Whether this packet chooses its output before another one."""
+        return self.packet < other.packet
+
+    def arrive(self, packet: Packet) -> None:
+        """Let the switch receive the head."""
+        self.switch.arrive(self)
+
+
+class VcOutput:
+    """A network channel, or (``switch`` None) an ejection channel, and the packets bound to it, in this order.
+
+    channel: its number, None for ejection. delay: ticks from the sending of a flit to its arrival. pointer: the packet
+    whose turn it is. sent_at: tick of its last flit.
+    """
+
+    def __init__(self, net: "VcNetwork", delay: int, channel: int | None = None, switch: "VcSwitch | None" = None):
+        self.network = net
+        self.delay = delay
+        self.channel = channel
+        self.switch = switch
+        self.bound: list[Stay] = []
+        self.pointer = 0
+        self.sent_at = -1
+
+    def bind(self, stay: Stay, now: int) -> None:
+        """Give a packet a VC."""
+        self.bound.append(stay)
+        stay.bound_at = now
+        assert len(self.bound) <= self.network.times.vcs, "more packets than VCs"
+        self.network.ledger.grant(self.channel, stay.packet.flits)
+
+    def send(self, now: int) -> Stay | None:
+        """Send a flit, if one is here; return the packet if it is its last."""
+        turn = self._turn(now)
+        if turn is None:
+            return None
+        assert self.sent_at < now, "two flits of a channel in a tick"
+        self.sent_at = now
+        stay, flits = self.bound[turn], self.network.flits
+        self.network.ledger.cross(self.channel, stay.packet.destination, 1, int(stay.sent == 0))
+        if stay.sent == 0:
+            self._start(stay, now)
+        stay.sent += 1
+        if stay.following is not None:
+            stay.following.arrivals.append(now + self.delay)
+        if stay.sent < flits:
+            self.pointer = (turn + 1) % len(self.bound)
+            return None
+        self.bound.pop(turn)
+        self.pointer = turn % max(1, len(self.bound))
+        if self.switch is None:
+            assert stay.packet.hop == self.network.distance(stay.packet, stay.packet.origin) + stay.packet.detour
+            self.network.move(stay.packet, now + self.delay, None)
+        return stay
+
+    def _turn(self, now: int) -> int | None:
+        """The index of the packet that sends a flit, None if there is none."""
+        if not self.network.times.by_flit:
+            return 0 if self.bound else None
+        order = [(self.pointer + i) % len(self.bound) for i in range(len(self.bound))]
+        return next((i for i in order if self._is_here(self.bound[i], now)), None)
+
+    def _is_here(self, stay: Stay, now: int) -> bool:
+        """Whether the next flit of a packet has arrived."""
+        return stay.sent < len(stay.arrivals) and stay.arrivals[stay.sent] <= now
+
+    def _start(self, stay: Stay, now: int) -> None:
+        """Send the head to the next switch."""
+        packet, net = stay.packet, self.network
+        if not net.times.by_flit:
+            assert now <= stay.bound_at + (net.times.vcs - 1) * net.flits, "a packet starts late"
+        if self.switch is not None and self.channel is not None:
+            closer = net.distance(packet, stay.switch.index) - net.distance(packet, self.switch.index)
+            packet.hop += 1
+            packet.detour += 1 - closer
+            stay.following = Stay(self.switch, packet, self.channel, [])
+            net.move(packet, now + self.delay, stay.following)
+
+
+class VcHost(network.Host):
+    """A host whose switch decides when it sends."""
+
+    switch: "VcSwitch"
+
+    def schedule_send(self, now: int) -> None:
+        self.switch.schedule_at(max(now, self.free_at))
+
+
+class VcSwitch(Allocator):
+    """A switch: outputs, packets, and its hosts.
+
+    outputs: network channels in channel order. ejection: by host. resident: packets whose head is here and whose tail
+    has not left; entries: those by the channel of their arrival. inbound: packets in flight from a host. waiting: heads
+    that may be bound, by rank.
+    """
+
+    def __init__(self, net: "VcNetwork", index: int, limit: int):
+        super().__init__(net.clock)
+        self.network = net
+        self.index = index
+        self.limit = limit
+        self.outputs: list[VcOutput] = []
+        self.ejection: dict[int, VcOutput] = {}
+        self.hosts: list[VcHost] = []
+        self.resident = 0
+        self.entries: dict[int, int] = {}
+        self.inbound = 0
+        self.waiting: list[Stay] = []
+        self._expected: deque[Stay] = deque()  # in their header delay, first come first
+
+    @cached_property
+    def bound(self) -> int | None:
+        """The largest number of packets at the switch, None where none is proven."""
+        net, times, hosts = self.network, self.network.times, len(self.hosts)
+        injection = max((net.injection(host.index) for host in self.hosts), default=0)
+        if times.by_flit:
+            return None
+        return vc_occupancy_bound(
+            self.limit, len(self.outputs), hosts, times.vcs, net.flits, times.header, injection
+        )  # fmt: skip
+
+    def arrive(self, stay: Stay) -> None:
+        """Receive the head of a packet."""
+        self.resident += 1
+        self.entries[stay.entry] = self.entries.get(stay.entry, 0) + 1
+        if stay.packet.hop == 0:
+            self.inbound -= 1
+        self.network.ledger.occupy(self.resident, self.entries[stay.entry])
+        assert self.bound is None or self.resident <= self.bound, f"switch {self.index} holds {self.resident} packets"
+        self._expected.append(stay)
+        self.schedule_at(stay.packet.arrived + self.network.times.header)
+
+    def allocate(self, now: int) -> None:
+        """Bind heads to outputs, send a flit of every output, and let hosts start packets."""
+        while self._expected and self._expected[0].packet.arrived + self.network.times.header <= now:
+            insort(self.waiting, self._expected.popleft())
+        self.waiting = [stay for stay in self.waiting if not self._bind(stay, now)]
+        self.network.ledger.counts[Scalar.VC_WAITS] += len(self.waiting)
+        outputs = [*self.outputs, *self.ejection.values()]
+        for stay in [stay for output in outputs if (stay := output.send(now)) is not None]:
+            self.resident -= 1
+            self.entries[stay.entry] -= 1
+        self._admit(now)
+        if self.waiting or any(output.bound for output in outputs) or any(host.waiting for host in self.hosts):
+            self.schedule_at(now + 1)
+
+    def _bind(self, stay: Stay, now: int) -> bool:
+        """Bind a head to an output, and tell whether one had a free VC."""
+        packet = stay.packet
+        if packet.target == self.index:
+            candidates = [self.ejection[packet.destination]]
+        else:
+            minimal = int(self.network.ports[packet.target, self.index])
+            candidates = [output for port, output in enumerate(self.outputs) if minimal >> port & 1]
+        output = self._least_bound(candidates, packet)
+        if output is None:
+            output = self._least_bound(self.outputs, packet)
+            if output is None:
+                return False
+            packet.deflections += 1
+            assert all(len(other.bound) == self.network.times.vcs for other in candidates), "an early deflection"
+        output.bind(stay, now)
+        return True
+
+    def _least_bound(self, candidates: list[VcOutput], packet: Packet) -> VcOutput | None:
+        """The least bound of some outputs, None if all their VCs are taken."""
+        counts, ports = (
+            np.array([len(output.bound) for output in candidates], np.int64),
+            port_set(range(len(candidates))),
+        )
+        net = self.network
+        port = least_bound_port(ports, counts, 0, net.times.vcs, net.seed, packet.identity, packet.hop)
+        return candidates[port] if port >= 0 else None
+
+    def _admit(self, now: int) -> None:
+        """Let hosts start packets while few enough are here, from one on that changes every tick."""
+        hosts = len(self.hosts)
+        for host in [self.hosts[(now + i) % hosts] for i in range(hosts)]:
+            if host.waiting and host.free_at <= now and self.resident + self.inbound < self.limit:
+                flits, injection = range(self.network.flits), self.network.injection(host.index)
+                entry = self.network.scenario.topology.channels + host.index
+                host.send(now, Stay(self, host.waiting[0], entry, [now + injection + i for i in flits]))
+                self.inbound += 1
+                assert self.resident + self.inbound <= self.limit
+
+
+class VcNetwork(Network[Deflection]):
+    """A run of hot-potato switching under rule ``vc``."""
+
+    def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
+        super().__init__(scenario, load, seed, log, shuffle)
+        topology, times = scenario.topology, scenario.switching
+        self.flits = scenario.source.flits[0]
+        self.ports = scenario.routes.ports
+        self._distances = distances(topology).astype(np.int64)
+        limits = times.limits(topology).tolist()
+        self.switches = switches = [VcSwitch(self, v, limits[v]) for v in range(topology.switches)]
+        hosts = [VcHost(self, h) for h in range(topology.hosts)]
+        ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
+        for channel, (tail, head, extra) in enumerate(ends):
+            delay = times.switch + times.link + extra
+            switches[tail].outputs.append(VcOutput(self, delay, channel, switches[head]))
+        for host, place in zip(hosts, topology.host_switch, strict=True):
+            host.switch = switches[place]
+            host.switch.hosts.append(host)
+            host.switch.ejection[host.index] = VcOutput(self, self.ejection(host.index))
+        self.start(hosts)
+
+    def distance(self, packet: Packet, switch: int) -> int:
+        """Channels from a switch to the destination of a packet at least."""
+        return int(self._distances[switch, packet.target])

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The counters of a run of mode spray, in either engine."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.rules.spray.layout import Receivers, Senders
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.base import ProgramStatus
+from flitlab.sim.engines.transport.run import TransportRun
+
+
+class FlowCount(IntEnum):
+    """Columns of :attr:`Counters.flow`."""
+
+    RESENT = 0  # packets that were sent again
+    TIMEOUTS = 1
+    TRIMS = 2  # packets that came trimmed
+    MARKS = 3  # packets that came with a mark, whole or trimmed, those that the receiver had already included
+    ACKS = 4
+    NACKS = 5
+    PULLS = 6
+    RECEIVED = 7  # bytes on the wire, each packet counted once
+    SENT = 8  # bytes on the wire of packets sent at least once
+    FINISHED = 9  # tick at which the sender knew that all had arrived, -1 before
+    COMPLETE = 10  # tick at which all had arrived, -1 before
+
+
+class LinkCount(IntEnum):
+    """Columns of :attr:`Counters.link`."""
+
+    ACCEPTED = 0  # packets of any kind that the link took for good, trimmed ones included
+    DROPS = 1  # packets of any kind
+    TRIMMED = 2  # packets that were trimmed
+    MARKED = 3  # packets that were marked
+    MAX_QUEUE_BYTES = 4  # largest amount of data in the queue, bytes
+    BUSY = 5  # ticks for which the link was sending, services that go on counted whole
+
+
+@dataclass(frozen=True)
+class Counters:
+    """The counters of a run up to, not including, ``tick``.
+
+    flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount].
+    """
+
+    tick: int
+    flow: Ints
+    link: Ints
+
+
+class SprayRun(TransportRun, Protocol):
+    """A simulation of sprayed packets."""
+
+    session: SpraySession
+
+    def counters(self) -> Counters:
+        """All counters, copied."""
+
+    def ended(self) -> bool:
+        """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""
+
+
+def finished_at(session: SpraySession, flow: Ints) -> Ints:
+    """Return the completion ticks of flows, int64 [flows], -1 before: at the sender or, without ACKs, at the receiver.
+
+    flow: int64 [flows, FlowCount], as in :class:`Counters`.
+    """
+    finished_at: Ints = np.where(session.acknowledges, flow[:, FlowCount.FINISHED], flow[:, FlowCount.COMPLETE])
+    return finished_at
+
+
+def are_finished(session: SpraySession, s: Senders, g: Receivers) -> bool:
+    """Whether every flow is complete, as :func:`finished_at` defines it."""
+    return bool((np.where(session.acknowledges, s.seq.finished, g.got.complete) >= 0).all())
+
+
+MAX_TIMEOUTS = 1000
+"""Consecutive timeouts, each plus a hop of the slowest link, after which a program over sprayed packets counts as
+stalled.
+"""
+
+
+def program_status(session: SpraySession, s: Senders, g: Receivers, now: int, event_pending: bool) -> ProgramStatus:
+    """Return the outstanding work of the posted messages at tick ``now``.
+
+    event_pending: whether an operation has a scheduled event.
+    """
+    seq, got = s.seq, g.got
+    event_pending = event_pending or any(change.tick >= now for change in session.changes)
+    slowest = int((session.delay + (session.slowest * session.rules.mtu >> RATIO_BITS)).max())
+    retransmission_ticks = MAX_TIMEOUTS * max(rules.timeout + rules.rtt0 + slowest for rules in session.transports)
+    fresh = (seq.packets - seq.next)[seq.started >= 0]
+    missing = seq.next - got.expected - got.out_of_order
+    if not session.rules.acknowledges:  # constant rate: what is left has a timer
+        event_pending = event_pending or bool(fresh.any())
+    moved = int(got.bytes.sum())
+    return ProgramStatus(
+        moved, int(fresh.sum()), int(missing.sum()), event_pending, retransmission_ticks=retransmission_ticks
+    )
+
+
+def flow_table(session: SpraySession, s: Senders, g: Receivers) -> Ints:
+    """Return ``Counters.flow``, int64 [flows, FlowCount], from the state of senders and receivers."""
+    seq, got = s.seq, g.got
+    fresh = seq.next * session.rules.mtu
+    all_sent = seq.next == seq.packets
+    sent = fresh - all_sent * (session.rules.mtu - seq.last_size)
+    return np.stack(
+        [
+            seq.resent, seq.timeouts, got.trims, got.marks,
+            got.acks, got.nacks, got.pulls, got.bytes, sent,
+            seq.finished, got.complete,
+        ], axis=1,
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What points of modes datagram and spray share: the window, traffic by host, and columns of throughput."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints
+from flitlab.models.fairness import jain
+from flitlab.models.pairs import PairCounts
+from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.transport.queues import fastest_capacity
+from flitlab.sim.engines.base import Flows
+from flitlab.sim.measure.result import EpochTraffic
+
+
+class Window(NamedTuple):
+    """The measured window of a run of flows.
+
+    window: from and to, in seconds; the run ends with it.
+    """
+
+    window: tuple[float, float]
+
+
+def traffic_of(session: Any, sent: Ints) -> Flows:
+    """Return the traffic of the flows of a session by source and destination.
+
+    sent: int64 [flows], bytes.
+    """
+    topology, source, target = session.topology, session.flows.source, session.flows.destination
+    pair = topology.host_switch[source] * topology.switches + topology.host_switch[target]
+    sources, targets = (np.bincount(hosts, sent, topology.hosts).astype(np.int64) for hosts in (source, target))
+    return Flows(PairCounts.of(topology.switches, pair, sent), sources, targets)
+
+
+def epoch_traffic(
+    session: Any, timeline: Timeline, end: int, between: Callable[[int, int], tuple[Ints, Ints]]
+) -> tuple[EpochTraffic, ...]:  # fmt: skip
+    """Return the traffic delivered in each epoch that began before a tick.
+
+    between: from the first tick of an epoch to the end of it -> bytes delivered, and bytes in flight at its start,
+    int64 [flows] each.
+    """
+    epochs, fastest = [], fastest_capacity(session.topology)
+    ticks = [epoch.tick for epoch in timeline.epochs if epoch.tick < end]
+    for epoch, (start, until) in enumerate(pairwise([*ticks, end])):
+        delivered, present = (traffic_of(session, sent) for sent in between(start, until))
+        epochs.append(EpochTraffic(epoch, delivered, present, (until - start) / fastest))
+    return tuple(epochs)
+
+
+def transport_rows(
+    session: Any, received: Ints, throughput: Floats, times: tuple[Floats, Floats], counted: dict[str, Ints]
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return rows of transports.csv: throughput of the flows of each transport, and their completion times.
+
+    Parameters
+    ----------
+    session : Datagram or spray session
+        With ``names`` of transports, and ``kind``, the transport of each flow.
+    received : int64 [flows]
+        Bytes in the window.
+    throughput : float64 [flows]
+        In the window, as a fraction of the NIC rate.
+    times : pair of float64 [flows]
+        Completion times in ticks, and slowdowns; NaN if incomplete.
+    counted : dict of int64 [flows]
+        Further columns, summed.
+    """
+    rows, milliseconds = [], float(session.tick_s) * 1e3
+    for number, name in enumerate(session.names):
+        mine = session.kind == number
+        took, slowdown = (values[mine] for values in times)
+        complete = ~np.isnan(took)
+        rows.append({
+            "transport": name, "flows": int(mine.sum()), "flows_complete": int(complete.sum()),
+            "throughput_mean": float(throughput[mine].mean()) if mine.any() else float("nan"),
+            "share": float(received[mine].sum() / max(received.sum(), 1)),
+            **_of_complete("fct_ms", took[complete] * milliseconds), **_of_complete("slowdown", slowdown[complete]),
+            **{name: int(values[mine].sum()) for name, values in counted.items()},
+        })  # fmt: skip
+    return rows
+
+
+def _of_complete(name: str, values: Floats) -> dict[str, float]:
+    """Mean and largest of some values; NaN if there are none."""
+    if not len(values):
+        return {f"{name}_mean": float("nan"), f"{name}_max": float("nan")}
+    return {f"{name}_mean": float(values.mean()), f"{name}_max": float(values.max())}
+
+
+def throughput_columns(throughput: Floats, host_throughput: Floats) -> dict[str, float]:
+    """Return columns of throughput as fractions of the NIC rate, of flows (float64 [flows]) and of a host."""
+    return {
+        "host_throughput": float(host_throughput),
+        "throughput_mean": float(throughput.mean()),
+        "throughput_min": float(throughput.min()),
+        "throughput_max": float(throughput.max()),
+        "jain": jain(throughput),
+    }

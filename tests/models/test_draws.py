@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decisions that both engines share, against their distributions: draws, arrivals and routes.
+
+A comparison of the engines cannot see an error there. All tests are chi-square tests, or within 5 standard errors, of
+fixed seeds.
+"""
+
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.stats import chi2, chi2_contingency, chisquare
+
+from flitlab.models.jit import njit
+from flitlab.models.registry import make
+from flitlab.models.rules.arrivals import make_arrivals, next_arrival
+from flitlab.models.rules.draw import Stream, below, draw
+from flitlab.models.rules.packets import make_packets
+from flitlab.models.rules.route import next_port
+from tests.models.test_routing import routes_of, walk
+from tests.scenarios import build, line
+
+UNLIKELY = 1e-4
+"""The probability of a false alarm of a test of one seed, which always draws the same."""
+
+
+@njit
+def drawn(seed, stream, entity, counters, classes):
+    """Draws of several counters, as numbers 0 .. classes - 1."""
+    numbers = np.zeros(len(counters), np.int64)
+    for i in range(len(counters)):
+        numbers[i] = below(draw(seed, stream, entity, counters[i]), classes)
+    return numbers
+
+
+def is_independent(one, other, classes=16):
+    """Whether two sequences of numbers look independent (contingency table)."""
+    table = np.bincount(one * classes + other, minlength=classes**2).reshape(classes, classes)
+    return chi2_contingency(table).pvalue > UNLIKELY
+
+
+@pytest.mark.parametrize("classes", [2, 7, 31, 256])
+@pytest.mark.parametrize("stream", Stream, ids=Stream._fields)
+def test_draws_are_uniform(stream, classes):
+    for seed in (0, 1, 2**40):
+        count = np.bincount(drawn(seed, stream, 5, np.arange(20_000), classes), minlength=classes)
+        assert len(count) == classes and chisquare(count).pvalue > UNLIKELY
+
+
+def test_streams_entities_counters_and_seeds_are_independent():
+    counters = np.arange(20_000)
+    of_streams = [drawn(1, stream, 3, counters, 16) for stream in Stream]
+    pairs = [(one, other) for i, one in enumerate(of_streams) for other in of_streams[:i]]
+    ours = of_streams[Stream._fields.index("ROUTE")]
+    for seed, entity, shift in [(1, 4, 0), (1, 3 + 2**16, 0), (2, 3, 0), (1 + 2**32, 3, 0), (1, 3, 1), (1, 3, 2**20)]:
+        pairs.append((ours, drawn(seed, Stream.ROUTE, entity, counters + shift, 16)))
+    assert all(is_independent(one, other) for one, other in pairs)
+    assert not is_independent(ours, ours)
+
+
+def test_entities_are_independent_at_equal_counters():
+    """The packets of the same number at all hosts."""
+    across = np.array([drawn(1, Stream.DESTINATION, host, np.arange(4), 16) for host in range(20_000)])
+    assert all(chisquare(np.bincount(column, minlength=16)).pvalue > UNLIKELY for column in across.T)
+    assert is_independent(across[:-1, 0], across[1:, 0])
+
+
+LENGTH, BURST, PACKETS = 4, 6.0, 40_000
+
+
+@njit
+def times_of(arrivals, packets, seed, host, count):
+    """The ticks at which a host creates its packets."""
+    ticks, counter, position = np.zeros(count, np.int64), 0, -arrivals.base
+    for i in range(count):
+        counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
+        ticks[i] = position >> arrivals.shift
+        counter += 1
+    return ticks
+
+
+def created(kind, load, seed=1, host=3):
+    """The ticks at which a host creates packets of 4 flits."""
+    traffic = make("traffic", kind="uniform").build(line(2, 4))
+    arrivals = make_arrivals(kind, load, LENGTH, traffic.rate, BURST)
+    return times_of(arrivals, make_packets(traffic, (LENGTH,), (1.0,)), seed, host, PACKETS)
+
+
+def survival(kind, load, ticks):
+    """The probability that the interval between packets has ``ticks`` ticks or more, and its mean and variance."""
+    rate = load / LENGTH
+    if kind == "bernoulli":  # geometric
+        return (1 - rate) ** np.maximum(ticks - 1, 0), 1 / rate, (1 - rate) / rate**2
+    # the next packet follows at once, or with 1 / BURST after a geometric pause, of 0 ticks or more
+    pause = BURST * (1 / rate - LENGTH)
+    after = (pause / (pause + 1)) ** np.maximum(ticks - LENGTH, 0) / BURST
+    variance = (pause * (1 + pause) + pause**2) / BURST - (pause / BURST) ** 2
+    return np.where(ticks <= LENGTH, 1.0, after), 1 / rate, variance
+
+
+@pytest.mark.parametrize("load", [0.02, 0.3, 0.8])
+@pytest.mark.parametrize("kind", ["bernoulli", "onoff"])
+def test_intervals_have_their_distribution(kind, load):
+    intervals = np.diff(created(kind, load))
+    _, mean, variance = survival(kind, load, np.zeros(1))
+    assert abs(intervals.mean() - mean) < 5 * np.sqrt(variance / len(intervals))
+    edges = np.unique(np.append(1, np.quantile(intervals, np.linspace(0, 0.99, 30)).astype(int) + 1))
+    expected = -np.diff(np.append(survival(kind, load, edges)[0], 0.0)) * len(intervals)
+    count = np.histogram(intervals, np.append(edges, np.iinfo(np.int64).max))[0]
+    possible = expected > 0
+    assert count[~possible].sum() == 0
+    assert chisquare(count[possible], expected[possible]).pvalue > UNLIKELY
+    of_intervals = (intervals[:-1] > mean).astype(int), (intervals[1:] > mean).astype(int)
+    assert is_independent(*of_intervals, classes=2)
+
+
+@pytest.mark.parametrize("load", [0.02, 0.3, 3.2])
+def test_counts_of_a_poisson_process_have_their_distribution(load):
+    rate, ticks = load / LENGTH, created("poisson", load)
+    for window in (1, 10):  # a grid of 1/1024 tick, which several packets may share, raises the variance by rate / 1024
+        per_window = np.bincount(ticks // window)[:-1]
+        mean = rate * window
+        assert abs(per_window.mean() - mean) < 5 * np.sqrt(mean / len(per_window))
+        assert per_window.var() == pytest.approx(mean, rel=5 * np.sqrt((2 + 1 / mean) / len(per_window)) + rate / 1024)
+        largest = int(per_window.max())
+        share = np.array([1.0])
+        for k in range(1, largest + 1):
+            share = np.append(share, share[-1] * mean / k)
+        share *= np.exp(-mean)
+        share[-1] += 1 - share.sum()
+        enough = share * len(per_window) > 20
+        count = np.bincount(per_window, minlength=largest + 1)
+        count = np.append(count[enough], count[~enough].sum())
+        share = np.append(share[enough], share[~enough].sum())
+        apart = share > 0
+        assert chisquare(count[apart], share[apart] / share[apart].sum() * count.sum()).pvalue > UNLIKELY
+
+
+@pytest.mark.parametrize(("kind", "load"), [("bernoulli", 0.3), ("poisson", 0.3), ("onoff", 0.3)])
+def test_counts_in_windows_have_the_variance_of_a_renewal_process(kind, load):
+    rate, window = load / LENGTH, 2000
+    variance = 1 / rate**2 if kind == "poisson" else survival(kind, load, np.zeros(1))[2]
+    counts = np.concatenate([np.bincount(created(kind, load, host=host) // window)[1:-1] for host in range(8)])
+    expected = window * variance * rate**3
+    assert counts.var(ddof=1) == pytest.approx(expected, rel=5 * np.sqrt(2 / len(counts)))
+
+
+def test_hosts_create_packets_independently():
+    created_at = [np.bincount(created("bernoulli", 2.0, host=host))[:60_000] for host in (0, 1, 7)]
+    assert all(is_independent(created_at[i], created_at[j], 2) for i, j in [(0, 1), (0, 2), (1, 2)])
+
+
+NETWORKS = {"torus": {"dims": [4, 4]}, "rrg": {"n": 14, "degree": 4, "seed": 2}}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_minimal_routes_are_drawn_hop_by_hop_of_all_shortest_paths(name):
+    """A shortest path has the probability 1 / (next hops on shortest paths), multiplied over its switches."""
+    topology = build(name, **NETWORKS[name])
+    routes, graph = routes_of(topology, "minimal"), topology.to_networkx()
+    length = dict(nx.all_pairs_shortest_path_length(graph))
+    farthest = sorted(product(graph, repeat=2), key=lambda pair: -length[pair[0]][pair[1]])
+    chi_square = degrees = 0
+    for source, destination in farthest[:8]:
+        probability = {}
+        for path in nx.all_simple_edge_paths(graph, source, destination, length[source][destination]):
+            share = 1.0
+            for v, _, _ in path:
+                share /= sum(length[w][destination] + 1 == length[v][destination] for _, w in graph.out_edges(v))
+            probability[tuple(c for _, _, c in path)] = share
+        assert sum(probability.values()) == pytest.approx(1)
+        taken = [tuple(walk(topology, routes, source, destination, k)[1]) for k in range(400)]
+        assert set(taken) <= set(probability)
+        for path, share in probability.items():
+            chi_square += (taken.count(path) - share * 400) ** 2 / (share * 400)
+        degrees += len(probability) - 1
+    assert degrees > 10 and chi2.sf(chi_square, degrees) > UNLIKELY
+
+
+def test_hops_of_a_packet_are_drawn_independently():
+    """At a switch of two next hops, at its first and at its second hop, and of two packets in a row."""
+    tables = routes_of(build("torus", dims=[4, 4]), "minimal").tables(build("torus", dims=[4, 4]))
+    ports = [[next_port(tables, 0, 1, 0, 5, 0, 5, 16, k, hop) for hop in (0, 1)] for k in range(4000)]
+    values, choice = np.unique(ports, return_inverse=True)
+    first, second = choice.reshape(-1, 2).T
+    assert len(values) == 2 and all(chisquare(np.bincount(each)).pvalue > UNLIKELY for each in (first, second))
+    assert is_independent(first, second, 2) and is_independent(first[:-1], first[1:], 2)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws of ceilings until their mean is known precisely: where they end, against the definition."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from flitlab.sim.cli import main
+
+CONFIG = """\
+schema: 1
+name: draws
+experiment: ceilings
+ceilings: [{{kind: mcf, method: exact}}, hm]
+topology: {{kind: rrg, n: 12, degree: {{sweep: [3, 4]}}, host_capacity: .inf}}
+routing: {{kind: ksp, k: 2}}
+traffic: {{kind: permutation, seed: {{sweep: {{from: 1, to: {most}, step: 1}}}}}}
+{until}
+published: [{{where: mean, scenario: {{degree: 3}}, over: mean, quantity: mcf, value: 1}}]
+"""
+
+
+def run(folder, until="", most=10, jobs="1"):
+    file = Path("c.yaml")
+    file.write_text(CONFIG.format(most=most, until=until))
+    return main([str(file), "--out", folder, "--jobs", jobs])
+
+
+def rows(folder, name="ceilings.csv"):
+    return list(csv.DictReader(Path(folder, name).open()))
+
+
+def values(folder, degree, kind):
+    return [float(row["lower"]) for row in rows(folder)
+            if f"degree={degree}," in row["scenario"] and row["ceiling"] == kind]  # fmt: skip
+
+
+def first_enough(every, ci, least):
+    """The first n of ``least`` or more whose 95 % interval is narrow enough for all kinds; all draws without one."""
+    for n in range(least, len(every[0]) + 1):
+        widths = [stats.sem(kind[:n]) * stats.t.ppf(0.975, n - 1) / np.mean(kind[:n]) for kind in every]
+        if max(widths) <= ci:
+            return n
+    return len(every[0])
+
+
+def test_draws_end_where_all_intervals_are_narrow_enough():
+    assert run("all") == 0
+    assert run("some", "until: {ci: 15%, least: 3}") == 0
+    kinds = ("mcf", "hm", "hm:total", "hm:min", "hm:theta", "hm:jain")
+    kept = []
+    for degree in (3, 4):
+        every = [values("all", degree, kind) for kind in kinds]
+        ends = first_enough(every, 0.15, 3)
+        assert [values("some", degree, kind) for kind in kinds] == [kind[:ends] for kind in every]
+        kept.append(ends)
+    assert min(kept) < 10
+    (published,) = rows("some", "published.csv")
+    assert float(published["measured"]) == pytest.approx(np.mean(values("some", 3, "mcf")))
+    assert len(rows("some", "metrics.csv")) == sum(kept)
+
+
+def test_until_needs_ceilings_and_a_swept_key(capsys):
+    assert run("wrong", "until: {ci: 1%, over: traffic.x}") == 2
+    assert "until.over = traffic.x: is no swept key" in capsys.readouterr().err
+    file = Path("c.yaml")
+    file.write_text(file.read_text().replace("experiment: ceilings", "experiment: metrics"))
+    assert main([str(file)]) == 2
+    assert "is for experiment: ceilings" in capsys.readouterr().err
