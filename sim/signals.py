@@ -23,12 +23,19 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 GRACE = 2.0
 """Seconds from the first signal until the process is ended by force."""
 
+RAISED_AGAIN = 0.01
+"""Seconds until an interruption that Python dropped is raised again."""
+
 
 class _State:
-    """Signal handlers are global to the process, so is their state. deferred: nested blocks that postpone signals."""
+    """Signal handlers are global to the process, so is their state.
+
+    deferred: nested blocks that postpone signals. dropped: whether the interruption was raised where Python drops it.
+    """
 
     received: list[int] | None = None
     deferred: int = 0
+    dropped: bool = False
 
 
 @contextmanager
@@ -97,7 +104,8 @@ def _receive(number: int, _: object) -> None:
     if received is None:
         return
     received.append(number)
-    if len(received) == 1 and not _State.deferred:
+    if (len(received) == 1 or _State.dropped) and not _State.deferred:
+        _State.dropped = False
         raise KeyboardInterrupt
 
 
@@ -163,12 +171,17 @@ def exit_code(number: int) -> int:
 
 @contextmanager
 def quiet_interruptions() -> Iterator[None]:
-    """Suppress the report of an interruption that cannot be caught, as in ``__del__``."""
+    """Suppress the report of an interruption that Python drops, as in ``__del__``, and raise it again."""
     hook = sys.unraisablehook
 
     def report(dropped: Any) -> None:
         if dropped.exc_type is not KeyboardInterrupt:
             hook(dropped)
+        elif _State.received:
+            _State.dropped = True
+            timer = threading.Timer(RAISED_AGAIN, signal.raise_signal, _State.received[:1])
+            timer.daemon = True
+            timer.start()
 
     sys.unraisablehook = report
     try:

@@ -140,6 +140,8 @@ class Commands:
         self._process.stdin.flush()
         child = int(self._line())
         if how is not None:
+            while not caught(child, how):  # before, the process is not yet a command of flitlab
+                time.sleep(0.0005)
             time.sleep(moment)
             os.kill(child, how)
         began = time.monotonic()
@@ -148,6 +150,12 @@ class Commands:
         time.sleep(0.2)
         assert not _in_session(child), "a process is left"
         return code, seconds, (self.folder / "out.txt").read_text()
+
+
+def caught(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal."""
+    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt"))
+    return bool(int(line.split()[1], 16) >> number - 1 & 1)
 
 
 def _in_session(session: int) -> list[str]:

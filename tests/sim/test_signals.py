@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from flitlab.sim import signals
-from flitlab.sim.signals import deferring, exit_code, interruptible, starting_processes
+from flitlab.sim.signals import deferring, exit_code, interruptible, quiet_interruptions, starting_processes
 from tests import ROOT
-from tests.sim.ending import KINDS, MODEL, Commands, end_at
+from tests.sim.ending import KINDS, MODEL, Commands, caught, end_at
 
 LIMIT = 5.0
 """Seconds within which a run ends."""
@@ -91,10 +91,19 @@ def test_native_code_is_ended_after_the_grace_period(number, tmp_path):
     assert "Traceback" not in err and not list(tmp_path.iterdir())
 
 
-def caught(pid, number):
-    """Whether a process has a handler for a signal."""
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt"))
-    return bool(int(line.split()[1], 16) >> number - 1 & 1)
+class _Dropping:
+    """Python drops what ``__del__`` raises."""
+
+    def __del__(self):
+        kill(signal.SIGINT)
+
+
+def test_an_interruption_that_python_drops_is_raised_again(capfd):
+    with interruptible() as received, quiet_interruptions(), pytest.raises(KeyboardInterrupt):
+        dropping = _Dropping()
+        del dropping
+        time.sleep(5)
+    assert received == [signal.SIGINT] * 2 and not capfd.readouterr().err
 
 
 @pytest.mark.parametrize("moment", [0, 0.002, 0.01, 0.03, 0.1, 0.2])
