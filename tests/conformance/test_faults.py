@@ -38,7 +38,7 @@ LINK = Topology.from_links("link", 2, [(0, 1)]).with_hosts(1)
 @MANY
 def test_engines_agree_and_conserve_packets(mode, data, load, seed):
     case = data.draw(cases(mode, events=True))
-    run, last = start("both", case, load, seed), horizon(case)
+    run, last = start("both", case, load, seed, log=True), horizon(case)  # the kernels of the next test
     for tick in range(last // 5, last + 1, last // 5):
         run.advance(tick)
         observed(run)

@@ -34,7 +34,7 @@ TRAFFIC_MODES = modes(lambda mode: mode.counts)
 @MANY
 def test_engines_agree_and_conserve_packets(mode, data, load, seed):
     case = data.draw(cases(mode))
-    run, last = start("both", case, load, seed), horizon(case)
+    run, last = start("both", case, load, seed, log=True), horizon(case)  # the kernels of the next test
     for tick in (last // 3, last):  # the first stop finds packets in flight
         run.advance(tick)
         observed(run)
