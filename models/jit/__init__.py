@@ -16,6 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, source_hash
+from flitlab.models.signals import deferring
 
 __all__ = [
     "OPT_SUFFIX", "Compile", "cache_folder", "device_function", "inline", "interpreted", "kernel", "njit",
@@ -43,6 +44,7 @@ def _entry_point(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     def compile_once(signature: Any) -> Any:
         signature_text = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
         with (
+            deferring(),  # LLVM calls Python, which would drop the interruption and leave a half-compiled module
             global_compiler_lock,
             compile_lock(hashlib.sha256(signature_text.encode()).hexdigest()[:16]),
             gc_disabled(),

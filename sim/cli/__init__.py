@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 import flitlab
+from flitlab.models.signals import exit_code, interruptible, quiet_interruptions, watchdog
 from flitlab.sim.exit import ExitCode
-from flitlab.sim.signals import exit_code, interruptible, quiet_interruptions, watchdog
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -69,7 +69,7 @@ def _run(arguments: list[str], received: list[int]) -> int:
         code: int = options.run(options)
     except Exception as error:
         return _interrupted() if received else _report_unexpected(error)
-    # during the compilation of a kernel, Python drops the interruption, and another error follows
+    # another error may follow an interruption that Python drops
     return _interrupted() if received and code not in (ExitCode.OK, ExitCode.INTERRUPTED) else code
 
 

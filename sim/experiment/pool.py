@@ -9,10 +9,10 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+from flitlab.models.signals import starting_processes
 from flitlab.models.threads import cores, set_thread_limit
 from flitlab.sim.experiment.progress import show_solvers
 from flitlab.sim.experiment.task import Outcome, start_worker
-from flitlab.sim.signals import starting_processes
 
 
 @dataclass(frozen=True, eq=False)

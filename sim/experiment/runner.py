@@ -12,6 +12,7 @@ import yaml
 
 from flitlab.models.files import read_file, replacing
 from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.models.signals import deferring, interruptible
 from flitlab.sim.config.case import Study
 from flitlab.sim.config.diagnostics import crash
 from flitlab.sim.config.values import changes, read_resolved
@@ -38,7 +39,6 @@ from flitlab.sim.experiment.search import SearchRuns
 from flitlab.sim.experiment.store import Memory, RecordError, Store, StoreError, WriteError, read_record
 from flitlab.sim.experiment.tables import metrics_columns, metrics_row, result_columns, result_row
 from flitlab.sim.measure.rows import Status
-from flitlab.sim.signals import deferring, interruptible
 
 
 class Runs(Protocol):

@@ -113,7 +113,7 @@ class Commands:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "PYTHONFAULTHANDLER": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", FORKS], cwd=folder, env=environment, text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -183,7 +183,7 @@ def end_at(kind: str, moments: int, folder: Path, seed: int = 1) -> list[dict[st
         for place in range(moments):
             how, moment = (signal.SIGINT, signal.SIGTERM)[place % 2], 8 * random.random()
             code, seconds, said = commands.end(command, how, moment)
-            found.append({"moment": moment, "signal": how, "code": code, "seconds": seconds, "said": said[-300:]})
+            found.append({"moment": moment, "signal": how, "code": code, "seconds": seconds, "said": said[-1000:]})
     return found
 
 

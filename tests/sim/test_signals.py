@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from flitlab.sim import signals
-from flitlab.sim.signals import deferring, exit_code, interruptible, quiet_interruptions, starting_processes
+from flitlab.models import signals
+from flitlab.models.signals import deferring, exit_code, interruptible, quiet_interruptions, starting_processes
 from tests import ROOT
 from tests.sim.ending import KINDS, MODEL, Commands, caught, end_at
 
@@ -65,7 +65,7 @@ def test_processes_ignore_ctrl_c_from_their_first_instruction_on():
 STUCK = """\
 import ctypes
 from flitlab.models.files import replacing
-from flitlab.sim.signals import interruptible, watchdog
+from flitlab.models.signals import interruptible, watchdog
 with interruptible(), watchdog(stays=True), replacing("result") as file:
     file.write(b"half")
     mutex, lock = ctypes.create_string_buffer(64), ctypes.CDLL(None).pthread_mutex_lock

@@ -73,7 +73,13 @@ def interruptible(received: list[int] | None = None, stays: bool = False) -> Ite
 
 @contextmanager
 def deferring() -> Iterator[None]:
-    """Postpone ``KeyboardInterrupt`` to the end of the block, so that files and processes are not left half-done."""
+    """Postpone ``KeyboardInterrupt`` to the end of the block, so that files and processes are not left half-done.
+
+    No effect outside of the main thread, where it is never raised.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     with interruptible() as received:
         known = len(received)
         _State.deferred += 1
