@@ -7,14 +7,8 @@ import numpy as np
 
 from flitlab.fluid.attempts import Attempts, best_of, both_methods
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import (
-    Certificate,
-    hosts_overloaded,
-    offered_pairs,
-    verify_flow,
-    verify_paths,
-    verify_total,
-)
+from flitlab.fluid.certificate import Certificate, hosts_overloaded, offered_pairs, verify_total
+from flitlab.fluid.delivered import verify_flow, verify_paths
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.choose import EXACT_GAP, MAX_PATH_PAIRS, PROMISED

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import completed_flow
+from flitlab.fluid.delivered import completed_flow
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Bools, Floats

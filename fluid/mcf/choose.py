@@ -9,7 +9,8 @@ from scipy.optimize import linprog
 
 from flitlab.fluid.attempts import Attempts, best_of, both_methods
 from flitlab.fluid.ceiling import Method
-from flitlab.fluid.certificate import orbit_cost, verify_flow, verify_orbit, verify_paths
+from flitlab.fluid.certificate import orbit_cost
+from flitlab.fluid.delivered import verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.mcf import arcs, columns
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from flitlab.fluid.bidirectional import new_search, reset_search
-from flitlab.fluid.certificate import SparseFlow, delivering_load_sparse
+from flitlab.fluid.delivered import SparseFlow, delivering_load_sparse
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, allows, tree

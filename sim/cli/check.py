@@ -22,7 +22,8 @@ from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_t
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.sections import BudgetConfig, SaturationConfig
 from flitlab.sim.exit import ExitCode
-from flitlab.sim.experiment.estimate import Cost, Prices, cost, memory, wall
+from flitlab.sim.experiment.estimate import Cost, cost, memory, wall
+from flitlab.sim.experiment.prices import Prices
 from flitlab.sim.experiment.task import ceilings_id
 
 

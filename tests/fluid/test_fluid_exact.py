@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
-from flitlab.fluid.certificate import verify_flow, verify_orbit, verify_paths
+from flitlab.fluid.delivered import verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
 from flitlab.fluid.mcf.columns import generate

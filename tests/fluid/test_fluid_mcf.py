@@ -10,7 +10,8 @@ from hypothesis import given, settings
 
 import flitlab.fluid.problem
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
-from flitlab.fluid.certificate import Certificate, verify_flow, verify_paths, verify_upper
+from flitlab.fluid.certificate import Certificate, verify_upper
+from flitlab.fluid.delivered import verify_flow, verify_paths
 from flitlab.fluid.mcf import arcs, choose
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.mcf.dense import garg_koenemann

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from flitlab.fluid import pricing
-from flitlab.fluid.certificate import SparseFlow, delivering_load_sparse, verify_flow, verify_paths
+from flitlab.fluid.delivered import SparseFlow, delivering_load_sparse, verify_flow, verify_paths
 from flitlab.fluid.graph import Demand, Graph, Product, blocks
 from flitlab.fluid.mcf import arcs, shortest
 from flitlab.fluid.mcf.choose import solve

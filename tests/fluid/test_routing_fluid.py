@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
-from flitlab.fluid.certificate import verify_paths
+from flitlab.fluid.delivered import verify_paths
 from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.saved import BadCertificate

@@ -78,7 +78,10 @@ KINDS = {
     "datagram": (DATAGRAM, ["run"]),
     "spray": (SPRAY, ["run"]),
     "flow": (FLOW, ["run"]),
-    "mmf": (CEILINGS.replace("KIND", "mmf"), ["ceilings"]),
+    "mmf": (
+        CEILINGS.replace("KIND", "mmf").replace("permutation", "random, x: 10"),
+        ["ceilings", "--set", "routing={kind: ksp, k: 8}"],
+    ),
     "mcf, exact": (CEILINGS.replace("KIND", "{kind: mcf, method: exact}").replace("104", "400"), ["ceilings"]),
     "mcf, certified": (CEILINGS.replace("KIND", "{kind: mcf, gap: 0.0001}").replace("104", "1000"), ["ceilings"]),
     "metrics": (CEILINGS, ["topology", "--metrics", "bisection", "--set", "topology.n=20000"]),

@@ -230,12 +230,12 @@ def _forget_peak() -> None:
 
 def work(seed: int, first: int, count: int) -> None:
     """Runs mutations, and prints how each ends as a line of JSON: before it starts, and after."""
-    from flitlab.sim.experiment import estimate
+    from flitlab.sim.experiment import prices
 
     # what a run costs on this machine is measured by other tests
     price = {"point": 0.1, "pairs": 0.0, "idle": 1e-7, "hop": [1e-6] * 4, "growth": 0.1, "size": 100, "message": 1e-6}
     datagram = {"point": 0.1, "hop": 1e-6, "hop_of_many": 1e-6}
-    estimate.Prices._price = lambda self, name, measure: (  # type: ignore[method-assign]
+    prices.Prices._price = lambda self, name, measure: (  # type: ignore[method-assign]
         1.0 if name.startswith("ceiling") else datagram if "datagram" in name or "spray" in name else price
     )
     out = os.fdopen(os.dup(1), "w")

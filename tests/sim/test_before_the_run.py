@@ -17,7 +17,9 @@ from flitlab.sim.cli import main
 from flitlab.sim.cli.new import STARTERS
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment import estimate
-from flitlab.sim.experiment.estimate import Cost, Prices, cost, load_of, memory, wall
+from flitlab.sim.experiment import prices as calibration
+from flitlab.sim.experiment.estimate import Cost, cost, memory, wall
+from flitlab.sim.experiment.prices import Prices, load_of
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from tests import long_after
@@ -47,7 +49,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def prices(folder, monkeypatch):
     """Known prices, in a cache of their own."""
-    monkeypatch.setattr(estimate, "cache_folder", lambda: folder / "cache" / "numba")
+    monkeypatch.setattr(calibration, "cache_folder", lambda: folder / "cache" / "numba")
     known = Prices(lambda text: None)
     known._known = {name: HOP for name in ("compiled vct, shared inputs", "compiled vct", "compiled deflection",
                                            "reference vct, shared inputs", "reference deflection")}  # fmt: skip
@@ -66,7 +68,7 @@ def study(text=CONFIG, sets=()):
 
 def test_the_cost_of_a_point_is_that_of_its_hops(prices):
     case = study(sets=["loads=[0.1]", "seeds=[1]"]).cases[0]
-    hops = 16 * 0.1 / 3 * (estimate.mean_hops(case.topology) + 1)
+    hops = 16 * 0.1 / 3 * (calibration.mean_hops(case.topology) + 1)
     found = cost(case, "compiled", prices)
     assert found.points == 1
     assert found.seconds == found.longest == pytest.approx(0.01 + 400 * hops * 1e-6)
@@ -77,7 +79,7 @@ def test_the_cost_of_a_point_is_that_of_its_hops(prices):
 def test_what_channels_cannot_carry_costs_nothing_more(prices):
     case = study(sets=["topology.hosts_per_switch=8"]).cases[0]
     assert load_of(case, 0.1).hops < load_of(case, 0.8).hops == load_of(case, 1.0).hops
-    assert load_of(case, 1.0).fill == estimate.FULLEST
+    assert load_of(case, 1.0).fill == calibration.FULLEST
 
 
 def test_loads_that_are_found_are_counted_about(prices):
@@ -132,11 +134,11 @@ def test_memory_is_about_that_which_a_run_allocates(prices):
 
 
 def test_a_machine_is_calibrated_once(folder, monkeypatch):
-    monkeypatch.setattr(estimate, "cache_folder", lambda: folder / "cache" / "numba")
+    monkeypatch.setattr(calibration, "cache_folder", lambda: folder / "cache" / "numba")
     told = []
     scenario = study(sets=["routing={kind: minimal}"]).cases[0].scenario
     found = Prices(told.append).of("reference", scenario)
-    assert found["point"] > 0 and len(found["hop"]) == len(estimate.PRICED) and max(found["hop"]) > 0
+    assert found["point"] > 0 and len(found["hop"]) == len(calibration.PRICED) and max(found["hop"]) > 0
     assert told == ["calibrating: reference vct, shared inputs on this machine, once"]
     assert Prices(told.append).of("reference", scenario) == found and len(told) == 1
     file = Prices(told.append).file

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from flitlab import Experiment
-from flitlab.sim.experiment.estimate import sprayed_hops
+from flitlab.sim.experiment.prices import sprayed_hops
 from flitlab.sim.report.figures.draw import draw
 from flitlab.sim.report.figures.flows import messages_of
 from flitlab.sim.report.folder.run import Run
