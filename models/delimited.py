@@ -3,7 +3,9 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from typing import Any
 
 from flitlab.models.readable import Readable, Text
 
@@ -69,3 +71,16 @@ def lines_of(source: Readable) -> Iterator[str]:
     with open(source, encoding="utf-8-sig") as lines:
         for line in lines:
             yield line.rstrip("\n")
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return the content of a CSV file: a header, and rows of as many cells; None is an empty cell.
+
+    >>> csv_text(["a", "b"], [[1, "x, y"], [None, 0.1]])
+    'a,b\\n1,"x, y"\\n,0.1\\n'
+    """
+    text = StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

@@ -4,16 +4,15 @@
 Source: SIN section 6.5: switches in a cluster at the centre of the floor, and cables between the same racks in bundles.
 """
 
-import csv
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
-from flitlab.models.files import replacing
+from flitlab.models.delimited import csv_text
+from flitlab.models.files import replace_file
 from flitlab.models.layout.constants import Floor
 from flitlab.models.layout.floor import cabinet_places, cables_of
 from flitlab.models.topology.graph import Topology
@@ -149,9 +148,4 @@ def write(topology: Topology, plan: Blueprint, file: Path) -> None:
     plan: its cables.
     file: the file.
     """
-    text = StringIO(newline="")
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
-    table.writerows(rows(topology, plan))
-    with replacing(file) as stream:
-        stream.write(text.getvalue().encode())
+    replace_file(file, csv_text(COLUMNS, rows(topology, plan)))

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from flitlab.models.arrays import Bools, Floats, Int, Integers, Ints, Ints32
+from flitlab.models.heap import sift_down, sift_up
 from flitlab.models.jit import device_function, njit
-from flitlab.models.paths.dijkstra import UNREACHED, settle, sift_down, sift_up
+from flitlab.models.paths.dijkstra import UNREACHED, settle
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.paths.search import search_to
 from flitlab.models.rules.draw import Stream, draw

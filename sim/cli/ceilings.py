@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import complain, error_text, print_json, print_rows, say, shown_label, study_of
 from flitlab.sim.cli.components import load
@@ -38,7 +39,7 @@ from flitlab.sim.experiment.folders import (
 from flitlab.sim.experiment.manifest import now
 from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.runner import carry_out, describe
-from flitlab.sim.experiment.store import Store, StoreError, csv_text
+from flitlab.sim.experiment.store import Store, StoreError, cells
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +187,7 @@ def _write_models(study: Study, folder: Path, as_json: bool) -> int:
                 problems.append(f"{case.label}: {kind}: {error}")
             else:
                 rows.append({"scenario": case.label, "ceiling": kind, "file": file.name, **asdict(size)})
-        replace_file(folder / MODELS, csv_text(MODEL_COLUMNS, rows))
+        replace_file(folder / MODELS, csv_text(MODEL_COLUMNS, cells(MODEL_COLUMNS, rows)))
     except UnrelatedFolder as error:
         complain(f"simrun ceilings: --mps {folder}: {error}")
         return ExitCode.BAD

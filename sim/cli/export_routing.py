@@ -2,14 +2,13 @@
 """``simrun export-routing``: write the tables of a routing: paths, weights, VCs and next hops."""
 
 import argparse
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.routing.minimal import minimal_ports
@@ -89,14 +88,14 @@ def _tables(case: Case, topology: Topology, routes: Routes) -> dict[str, str]:
     """File name -> content."""
     if routes.paths is None:
         rows = _plain_next_hops(topology, routes)
-        return {"next_hops.csv": _text(("target", "switch", "slack", "next", "weight", "port"), rows)}
+        return {"next_hops.csv": csv_text(("target", "switch", "slack", "next", "weight", "port"), rows)}
     assert case.instance is not None
     demand = case.instance.traffic.at(1.0)[0].switch_demand
     slack = slack_table(topology, routes.paths, demand)
     return {
-        "paths.csv": _text(("source", "target", "weight", "path", "ports", "vcs"), _paths(case, topology, routes)),
-        "slacks.csv": _text(("source", "target", "slack", "weight"), _slacks(topology, slack)),
-        "next_hops.csv": _text(("target", "switch", "slack", "next", "weight", "port"), _next_hops(topology, slack)),
+        "paths.csv": csv_text(("source", "target", "weight", "path", "ports", "vcs"), _paths(case, topology, routes)),
+        "slacks.csv": csv_text(("source", "target", "slack", "weight"), _slacks(topology, slack)),
+        "next_hops.csv": csv_text(("target", "switch", "slack", "next", "weight", "port"), _next_hops(topology, slack)),
     }
 
 
@@ -209,14 +208,6 @@ def _description(case: Case, routes: Routes) -> dict[str, Any]:
         "vc_policy": None if vcs is None else POLICY_NAMES[switching.vc_policy], "certificate": case.certificate,
         "note": via, "notes": routes.notes,
     }  # fmt: skip
-
-
-def _text(header: Row, rows: Iterable[Row]) -> str:
-    with io.StringIO(newline="") as text:
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-        return text.getvalue()
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The folder of a run. Every file is written atomically, so that the run can be killed at any time."""
 
-import csv
 import hashlib
-import io
 import json
 import math
 import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.delimited import csv_text
 from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
@@ -148,7 +147,7 @@ class Store:
         columns: in order; missing values are empty.
         rows: column -> value.
         """
-        self.write(name, csv_text(columns, rows))
+        self.write(name, csv_text(columns, cells(columns, rows)))
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file."""
@@ -168,13 +167,10 @@ class Store:
         return ScenarioFile(path.resolve())
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a CSV file's content, of which numbers read back equal; parameters as of :meth:`Store.write_csv`."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
-    return text.getvalue()
+def cells(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield the cells of rows of a CSV file, of which numbers read back equal; parameters as of ``write_csv``."""
+    for row in rows:
+        yield [cell(row.get(column)) for column in columns]
 
 
 class Memory(Store):

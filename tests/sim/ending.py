@@ -83,7 +83,7 @@ KINDS = {
         ["ceilings", "--set", "routing={kind: ksp, k: 8}"],
     ),
     "mcf, exact": (CEILINGS.replace("KIND", "{kind: mcf, method: exact}").replace("104", "400"), ["ceilings"]),
-    "mcf, certified": (CEILINGS.replace("KIND", "{kind: mcf, gap: 0.0001}").replace("104", "1000"), ["ceilings"]),
+    "mcf, certified": (CEILINGS.replace("KIND", "{kind: mcf, gap: 0.000001}").replace("104", "1000"), ["ceilings"]),
     "metrics": (CEILINGS, ["topology", "--metrics", "bisection", "--set", "topology.n=20000"]),
     "topology": (CEILINGS, ["topology", "--set", "topology.n=40000"]),
     "reproduce": ("", ["reproduce", "uni"]),

@@ -4,23 +4,17 @@
 heap: int64 [keys + 1]; the number of keys is in the last entry.
 """
 
-import numpy as np
-
+from flitlab.models.heap import sift_down, sift_up
 from flitlab.models.jit import inline
 
 
 @inline
 def push_timer(heap, key):
     """Push a key onto the heap."""
-    index = heap[len(heap) - 1]
+    last = heap[len(heap) - 1]
     heap[len(heap) - 1] += 1
-    while index > 0:
-        parent = (index - 1) >> 1
-        if heap[parent] <= key:
-            break
-        heap[index] = heap[parent]
-        index = parent
-    heap[index] = key
+    heap[last] = key
+    sift_up(heap, last)
 
 
 @inline
@@ -28,17 +22,7 @@ def pop_timer(heap):
     """Pop the least key off the heap, which is not empty."""
     least = heap[0]
     heap[len(heap) - 1] -= 1
-    count = heap[len(heap) - 1]
-    key, index = heap[count], np.int64(0)
-    while True:
-        child = 2 * index + 1
-        if child >= count:
-            break
-        if child + 1 < count and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= key:
-            break
-        heap[index] = heap[child]
-        index = child
-    heap[index] = key
+    size = heap[len(heap) - 1]
+    heap[0] = heap[size]
+    sift_down(heap, size)
     return least
