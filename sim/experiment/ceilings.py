@@ -24,7 +24,7 @@ from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
 from flitlab.sim.experiment.store import RecordError, Store, read_record
 from flitlab.sim.experiment.task import Outcome, ceilings_id, solve_ceilings
-from flitlab.sim.measure.columns.registry import columns
+from flitlab.sim.measure.columns.registry import RATE, columns
 from flitlab.sim.measure.interval import mean_and_half
 
 if TYPE_CHECKING:
@@ -228,16 +228,21 @@ class CeilingRuns:
 
     def rows_of(self, index: int) -> list[dict[str, Any]]:
         """Rows of ceilings.csv of one case, or of a scenario of a budget; [] of a draw that is left out."""
+        return [] if self.is_left_out(index) else list(self._rows_of(index))
+
+    def _rows_of(self, index: int) -> Iterator[dict[str, Any]]:
         case = self.study.all_cases[index]
-        if self.is_left_out(index):
-            return []
         order = [spec.kind for spec in case.ceilings]
         rows = [row for job in self._of_case[index] for row in job.rows or ()]
         for epoch in case.epochs:
             rows += [_epoch_row(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
         rows.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
-        return [{"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}} for row in rows]
+        # load 1 is the rate of a host's channel, so that theta is another number where hosts are slower
+        renamed = {} if case.flits_per_load == 1 else {"load": RATE}
+        for row in rows:
+            row = {"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}}
+            yield row | {"unit": renamed.get(row["unit"], row["unit"])}
 
     def optimum(self, index: int) -> "Optimum | None":
         """The maximum concurrent flow of a case, as far as known; None without ``mcf``."""

@@ -12,7 +12,12 @@ declare(
     Column("ceilings", "ceiling", "Its name; those of which there are several are `bounds:volumetric` and the like."),
     Column("ceilings", "lower", "Lower end of the certified interval."),
     Column("ceilings", "upper", "Upper end of the certified interval."),
-    Column("ceilings", "unit", "`load`; `theta_hose` where host channels are infinite; `flits/tick/host` for `total`."),
+    Column(
+        "ceilings",
+        "unit",
+        "`load`; `theta_hose` where host channels are infinite; `flits/tick/host` for `total`, and where hosts take"
+        " several ticks a flit (load 1 is then the rate of their channels).",
+    ),
     Column("ceilings", "method", "What computed it, or `omitted`."),
     Column("ceilings", "seconds", "CPU time that this took, without that of compiling kernels and loading them.", "s"),
     Column("ceilings", "note", "Why it is omitted, or the bottleneck."),

@@ -12,6 +12,7 @@ import numpy as np
 from flitlab.fluid.ceiling import THETA_UNITS
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.arrays import Floats
+from flitlab.sim.measure.columns.registry import RATE
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder.frames import Row
 
@@ -64,7 +65,7 @@ class Ceiling:
         """Whether figures over load show it as a vertical line: one number in the unit of loads, of a kind that
         allows it.
         """
-        single = ":" not in self.name and math.isnan(self.load) and self.unit in (*THETA_UNITS, "")
+        single = ":" not in self.name and math.isnan(self.load) and self.unit in (*THETA_UNITS, RATE, "")
         return single and kind_of(self.name).line
 
     @property
