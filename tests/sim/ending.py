@@ -84,8 +84,8 @@ KINDS = {
     ),
     "mcf, exact": (CEILINGS.replace("KIND", "{kind: mcf, method: exact}").replace("104", "400"), ["ceilings"]),
     "mcf, certified": (CEILINGS.replace("KIND", "{kind: mcf, gap: 0.000001}").replace("104", "1000"), ["ceilings"]),
-    "metrics": (CEILINGS, ["topology", "--metrics", "bisection", "--set", "topology.n=20000"]),
-    "topology": (CEILINGS, ["topology", "--set", "topology.n=40000"]),
+    "metrics": (CEILINGS, ["topology", "--metrics", "bisection", "--set", "topology.n=60000"]),
+    "topology": (CEILINGS, ["topology", "--set", "topology.n=160000"]),
     "reproduce": ("", ["reproduce", "uni"]),
 }
 """Kind of run -> configuration and command; each runs for longer than the moments tried."""
