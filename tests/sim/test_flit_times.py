@@ -83,7 +83,7 @@ def test_a_lone_packet_takes_the_closed_form(engine_name, mode, ticks, flits, he
     assert case.zero_load_latency == expected
 
 
-@pytest.mark.parametrize("mode", long_after(2, MODES))
+@pytest.mark.parametrize("mode", long_after(1, MODES))
 def test_lone_packets_of_drawn_routes(engine_name, mode):
     """Against a recursion over channels and flits; the printed range holds every packet of one flit."""
     rng = Random(7)
