@@ -29,8 +29,8 @@ VC in the same tick.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import input_delays, make_ports
+from flitlab.models.rules.stalls import stall_reasons
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.models.scenario import Scenario
@@ -45,6 +46,7 @@ from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.faults import ReferenceFaults
+from flitlab.sim.engines.reference.matching import RoundRobin, islip
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -65,17 +67,6 @@ class Flit(NamedTuple):
     @property
     def is_tail(self) -> bool:
         return self.number == self.packet.flits - 1
-
-
-class RoundRobin:
-    """A round-robin arbiter: the requester served last has the lowest priority."""
-
-    def __init__(self) -> None:
-        self.last_served = -1
-
-    def select(self, indices: Iterable[int]) -> int:
-        """Return the index with the highest priority among some indices (at least one)."""
-        return min(indices, key=lambda place: (place <= self.last_served, place))
 
 
 class WormholeChannel:
@@ -108,6 +99,10 @@ class WormholeChannel:
         wait = self.queued(now)
         self.queue_end = now + self.switch + wait + 1
         return now + self.delay + wait
+
+    def takes_flit(self, now: int, most: int | None) -> bool:
+        """Whether it takes a flit at tick ``now``; most: flits that its queue holds, None: any number."""
+        return self.free_at <= now and (most is None or self.queued(now) < most)
 
     @property
     def committed(self) -> int:
@@ -262,12 +257,23 @@ class WormholeInputVC:
 
     def requests_output(self, now: int) -> bool:
         """Whether the front flit can be sent at tick ``now``: its packet has a VC of a free output, and a credit."""
-        if self.outlet is None or not self.flits or self.outlet.credits == 0 or self.outlet.channel.free_at > now:
+        if self.outlet is None or not self._front_is_read(now) or self.outlet.credits == 0:
             return False
-        most = self.switch.network.times.output_flits
-        if most is not None and self.outlet.channel.queued(now) >= most:
-            return False
-        return not self.flits[0].is_head or now >= self.front_since + self.switch.network.times.header
+        return self.outlet.channel.takes_flit(now, self.switch.network.times.output_flits)
+
+    def _front_is_read(self, now: int) -> bool:
+        """Whether there is a flit at the front that may be switched: of a head, the header has been read."""
+        times = self.switch.network.times
+        return bool(self.flits) and (not self.flits[0].is_head or now >= self.front_since + times.header)
+
+    def stall(self, now: int) -> int:
+        """The reasons for which the front flit stalls at tick ``now`` unless it is granted; 0 if none may be."""
+        if not self._front_is_read(now):
+            return 0
+        if self.outlet is None:
+            return int(stall_reasons(True, False, False))
+        is_taken = not self.outlet.channel.takes_flit(now, self.switch.network.times.output_flits)
+        return int(stall_reasons(False, self.outlet.credits == 0, is_taken))
 
     def leave(self, now: int, step: int) -> None:
         """Send the front flit, which is granted in a step of tick ``now``; a tail releases its VC."""
@@ -358,50 +364,18 @@ class WormholeHost(network.Host, Allocator):
         self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
 
 
-class Requester(Protocol):
-    """One side of a matching: an indexed entity that serves the other side in round robin."""
-
-    index: int
-    arbiter: RoundRobin
-
-
-A = TypeVar("A", bound=Requester)
-B = TypeVar("B", bound=Requester)
-
-
-def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
-    """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
-
-    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
-    """
-    matched: dict[A, B] = {}
-    for iteration in range(iterations):
-        by_output: dict[B, dict[int, A]] = defaultdict(dict)
-        taken = set(matched.values())
-        for requester, outputs in requests.items():
-            for output in outputs:
-                if requester not in matched and output not in taken:
-                    by_output[output][requester.index] = requester
-        offers: dict[A, dict[int, B]] = defaultdict(dict)
-        for output, entries in by_output.items():
-            offers[entries[output.arbiter.select(entries)]][output.index] = output
-        for requester, offer in offers.items():
-            output = matched[requester] = offer[requester.arbiter.select(offer)]
-            if iteration == 0:
-                output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
-    return matched
-
-
 class WormholeSwitch(Allocator):
     """Input VCs, outputs, and the matching between them.
 
-    outputs: network channels in channel order, then ejection channels; ejection: by host.
+    outputs: network channels in channel order, then ejection channels; ejection: by host. first_vc: number of its first
+    input VC in the network.
     """
 
-    def __init__(self, net: "WormholeNetwork", index: int):
+    def __init__(self, net: "WormholeNetwork", index: int, first_vc: int):
         super().__init__(net.clock)
         self.network = net
         self.index = index
+        self.first_vc = first_vc
         self.outputs: list[WormholeChannel] = []
         self.ejection: dict[int, WormholeChannel] = {}
         self.input_vcs: list[WormholeInputVC] = []
@@ -415,19 +389,23 @@ class WormholeSwitch(Allocator):
 
     def allocate(self, now: int) -> None:
         """Allocate VCs to packets, and match inputs with outputs; both use the state at the start of the step."""
-        times = self.network.times
+        times, stalls = self.network.times, dict[int, int]()
         for step in range(times.first_step(now), times.first_step(now + 1)):
             allocated = self._allocate_vcs(step)
             if times.header > 0:
-                self._allocate_switch(now, step)
+                stalls = self._allocate_switch(now, step)
             for vc, outlet in allocated.items():
                 vc.outlet = outlet
             if times.header == 0:  # a head can be switched in the step in which it gets its VC
-                self._allocate_switch(now, step)
+                stalls = self._allocate_switch(now, step)
+        self.network.ledger.stall(stalls, times.vcs)
         if any(vc.flits for vc in self.input_vcs):
             self.schedule_at(now + 1)
 
-    def _allocate_switch(self, now: int, step: int) -> None:
+    def _allocate_switch(self, now: int, step: int) -> dict[int, int]:
+        """Grant flits; returns why the others stall, by input VC in the network, if the run counts that."""
+        counts = self.network.ledger.stalls is not None
+        stalls = {self.first_vc + vc.index: vc.stall(now) for vc in self.input_vcs} if counts else {}
         requesters: dict[CrossbarInput, dict[WormholeChannel, dict[int, WormholeInputVC]]] = defaultdict(
             lambda: defaultdict(dict)
         )
@@ -440,6 +418,8 @@ class WormholeSwitch(Allocator):
             vcs = requesters[entry][channel]
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
             vcs[index].leave(now, step)
+            stalls.pop(self.first_vc + index, None)
+        return stalls
 
     def _allocate_vcs(self, step: int) -> dict[WormholeInputVC, OutputVC]:
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
@@ -529,8 +509,9 @@ class WormholeNetwork(Network[Wormhole]):
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.switches = [WormholeSwitch(self, v) for v in range(topology.switches)]
         numbering = make_ports(topology)
+        first_vcs = (numbering.in_base[:-1] * times.vcs).tolist()
+        self.switches = [WormholeSwitch(self, v, first) for v, first in enumerate(first_vcs)]
         credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
         sizes = input_delays(numbering, *np.split(times.buffers_of(topology), [topology.channels]))
         inputs = [
@@ -560,6 +541,10 @@ class WormholeNetwork(Network[Wormhole]):
         self.hosts = hosts
         self.faults = WormholeFaults(self)
         self.start(hosts)
+
+    def count_channels(self) -> None:
+        super().count_channels()
+        self.ledger.count_stalls()
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self.outputs[channel]

@@ -35,6 +35,7 @@ from flitlab.sim.engines.compiled.records import (
     make_counters,
     make_net,
 )
+from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
@@ -179,6 +180,7 @@ class WormholeState(NamedTuple):
     crossbar: Crossbar | None  # of several steps per tick; None: one step
     program: Program | None
     counters: RunCounters
+    stalls: StallCounters | None  # None unless the run counts the traffic of channels
 
 
 def make_constants_and_state(
@@ -283,6 +285,7 @@ def _state(
         crossbar=make_crossbar(model, ports, vc_buffers.reshape(-1, model.vcs).sum(axis=1)),
         program=make_program(scenario),
         counters=make_counters(scenario.topology),
+        stalls=None,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
 from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit
@@ -183,6 +184,7 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_
             state.ready[first + contended] = request
             contended += ONE
             continue
+        end_stall(state.stalls, vc)
         input_record.vc = vc
         if rotate_priority:
             input_record.output = output
