@@ -37,7 +37,8 @@ class Recorded:
     index of each message's start in ``times``. source, destination: int64 [messages], hosts. size: int64 [messages],
     bytes or flits. after: int64 [messages], the message whose delivery each awaits, or -1. classes: the class of each,
     or empty. repeat: whether the trace begins again after its last tick. path, line: the file, and int64 [messages],
-    the line of each, for messages.
+    the line of each, for messages. outstanding: packets of a host that are created and not delivered, at most; a
+    further one waits for the tick after the next delivery. None: any number.
     """
 
     times: tuple[Fraction, ...]
@@ -51,10 +52,12 @@ class Recorded:
     repeat: bool
     path: str
     line: Ints
+    outstanding: int | None = None
 
     @property
     def content_hash(self) -> str:
         """Hash of all messages."""
         times = [str(time) for time in self.times]
-        ordered = [self.after] if (self.after >= 0).any() else []
+        ordered: list[Ints | int] = [self.after] if (self.after >= 0).any() else []
+        ordered += [] if self.outstanding is None else [self.outstanding]
         return content_hash(times, self.in_us, self.when, self.source, self.destination, self.size, *ordered)

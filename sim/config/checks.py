@@ -138,6 +138,11 @@ def reject_misplaced_keys(draft: Draft) -> None:
     switching_mode = draft.switching_mode
     if draft.config.outputs.channels and not (draft.runs_program or draft.experiment == "load_sweep"):
         draft.reject("outputs.channels", f"is not for experiment: {draft.experiment}, which simulates nothing")
+    if draft.experiment == "load_sweep" and draft.at("traffic", "kind") == "batch" and not draft.follows_trace:
+        if draft.has_value("loads"):
+            draft.reject("loads", "is not for traffic.kind: batch, whose hosts send at once; its time is the result")
+        else:
+            draft.reject("traffic.kind", "batch is for modes that simulate packets, without figure budget")
     if draft.runs_program:
         for key in filter(draft.has_value, NOT_FOR_PROGRAMS):
             why = ": its program defines the traffic" if key in ("traffic", "loads") else ""
@@ -328,10 +333,11 @@ def validate_start(
 
 
 def warn_of_unused_keys(draft: Draft) -> None:
-    """Warn of keys about arrivals and windows of a scenario that follows a trace."""
+    """Warn of keys about arrivals and windows of a scenario that follows a trace, or a batch."""
     keys = [f"measure.{key}" for key in ("warmup", "ticks", "ci", "stop_when_saturated")]
+    why = f"is not used: the {draft.at('traffic', 'kind')} says when packets are created, and ends the run"
     for key in filter(draft.has_value_at, [*keys, "traffic.packet_flits", "traffic.arrivals", "traffic.burst"]):
-        draft.warn(key, "is not used: the trace says when packets are created, and ends the run")
+        draft.warn(key, why)
 
 
 def validate_channels(draft: Draft, switching_mode: SwitchingMode, timeline: Timeline | None) -> None:
