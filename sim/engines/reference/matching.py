@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matching of requesters and resources at a switch, by round-robin arbiters."""
+"""Matching of requesters and resources at a switch (see :mod:`flitlab.models.rules.allocate`)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
+
+from flitlab.models.rules.allocate import AllocatorKind
 
 
 class RoundRobin:
@@ -49,3 +51,64 @@ def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
             if iteration == 0:
                 output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
     return matched
+
+
+def separable_input_first(requests: dict[A, list[B]]) -> dict[A, B]:
+    """Match requesters to outputs: each requester selects one of its outputs, then each output one of these requesters.
+
+    requests: outputs by requester. Returns the matched output by requester.
+    """
+    selected: dict[B, dict[int, A]] = defaultdict(dict)
+    for requester, outputs in requests.items():
+        if outputs:
+            by_index = {output.index: output for output in outputs}
+            selected[by_index[requester.arbiter.select(by_index)]][requester.index] = requester
+    matched: dict[A, B] = {}
+    for output, entries in selected.items():
+        requester = entries[output.arbiter.select(entries)]
+        matched[requester] = output
+        output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
+    return matched
+
+
+def wavefront(requests: dict[A, list[B]], diagonal: int, size: int) -> dict[A, B]:
+    """Match requesters to outputs diagonal by diagonal, from a first one on.
+
+    requests: outputs by requester. diagonal: the first; requester i and output o are on diagonal (i + o) mod ``size``.
+    Returns the matched output by requester.
+    """
+    pairs = [
+        ((requester.index + output.index - diagonal) % size, requester, output)
+        for requester, outputs in requests.items()
+        for output in outputs
+    ]
+    matched: dict[A, B] = {}
+    taken = set[B]()
+    for _, requester, output in sorted(pairs, key=lambda pair: pair[0]):
+        if requester not in matched and output not in taken:
+            matched[requester] = output
+            taken.add(output)
+    return matched
+
+
+class Matcher:
+    """The allocator of a switch for one kind of resources.
+
+    allocator, iterations: of the switching mode. size: indices of requesters and outputs are below it. diagonal: of
+    the wavefront, the next first one.
+    """
+
+    def __init__(self, allocator: str, iterations: int, size: int):
+        self.allocator, self.iterations, self.size = allocator, iterations, size
+        self.diagonal = 0
+
+    def match(self, requests: dict[A, list[B]]) -> dict[A, B]:
+        """Match requesters to the outputs that they request."""
+        if self.allocator == AllocatorKind.INPUT_FIRST:
+            return separable_input_first(requests)
+        if self.allocator != AllocatorKind.WAVEFRONT:
+            return islip(requests, self.iterations)
+        matched = wavefront(requests, self.diagonal, self.size)
+        if matched:
+            self.diagonal = (self.diagonal + 1) % self.size
+        return matched

@@ -5,14 +5,13 @@ Per tick and switch, both allocations on the state at the start of the tick; wit
 + 1)) - floor(s t) steps of tick t, on the state that the step before it left:
 
 1. *VC allocation.* An input VC whose head packet holds no output VC requests all free VCs that the packet may take,
-   regardless of credits. Output VCs offer themselves to input VCs, which accept (``islip``). Under adaptive routing,
+   regardless of credits. The allocator matches both (:mod:`flitlab.models.rules.allocate`). Under adaptive routing,
    input VCs are visited instead, oldest T first (ties: lowest input port, then VC). A packet chooses among the channels
    that have a free VC with a credit (``flitlab.models.rules.adaptive``), and there takes the VC with most credits
-   (ties:
-   the lowest). An escape VC is used last, and the others then need credits for the whole packet.
+   (ties: the lowest). An escape VC is used last, and the others then need credits for the whole packet.
 2. *Switch allocation.* An input VC requests the output of its head packet's VC if its front flit has arrived, may be
-   switched, the VC has a credit, and the output has sent its last flit. Outputs offer themselves to inputs, which
-   accept, likewise; an input that sends then chooses among its VCs that request that output.
+   switched, the VC has a credit, and the output has sent its last flit. The allocator matches inputs and outputs,
+   likewise; an input that sends then chooses among its VCs that request that output.
 
 A head requests from T = max(its arrival, the step after the grant of the tail before it). It is switched from T +
 header on, and not in the step in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
@@ -21,11 +20,6 @@ granted, for the next step.
 A granted flit joins the queue of its output, which sends one flit a tick, from max(grant + switch, the tick after the
 flit before it) on. With ``output_flits`` n an output takes no flit that would find n in its queue. The credits of an
 input's step are one message, and an input sends one message a tick.
-
-A failed link drops every packet that has flits on it or holds a VC of it; a failed switch drops those with flits in it.
-At the start of that tick all flits of a dropped packet vanish, the rest of it is not sent, its VCs are free, and
-senders have the credits for its flits back. Credits in flight arrive. The packet that becomes head packet may request a
-VC in the same tick.
 """
 
 from collections import defaultdict, deque
@@ -34,7 +28,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import input_delays, make_ports
@@ -45,10 +38,10 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator, Phase
-from flitlab.sim.engines.reference.faults import ReferenceFaults
-from flitlab.sim.engines.reference.matching import RoundRobin, islip
+from flitlab.sim.engines.reference.matching import Matcher, RoundRobin
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.wormhole_faults import WormholeFaults
 
 UNLIMITED_CREDITS = 1 << 30
 """Credits for a host, which are never used up."""
@@ -368,8 +361,11 @@ class WormholeSwitch(Allocator):
     """Input VCs, outputs, and the matching between them.
 
     outputs: network channels in channel order, then ejection channels; ejection: by host. first_vc: number of its first
-    input VC in the network.
+    input VC in the network. crossbar, vc_allocator: its allocators.
     """
+
+    crossbar: Matcher
+    vc_allocator: Matcher
 
     def __init__(self, net: "WormholeNetwork", index: int, first_vc: int):
         super().__init__(net.clock)
@@ -379,6 +375,13 @@ class WormholeSwitch(Allocator):
         self.outputs: list[WormholeChannel] = []
         self.ejection: dict[int, WormholeChannel] = {}
         self.input_vcs: list[WormholeInputVC] = []
+
+    def make_allocators(self) -> None:
+        """Make the allocators of the inputs and outputs that it has."""
+        times, inputs, outputs = self.network.times, len(self.input_vcs), len(self.outputs)
+        entries = inputs // times.vcs if times.shared_input else inputs
+        self.crossbar = Matcher(times.matching, times.iterations, max(entries, outputs))
+        self.vc_allocator = Matcher(times.matching, times.iterations, max(inputs, outputs * times.vcs))
 
     def outlets(self, packet: Packet) -> list[OutputVC]:
         """The output VCs that a packet may take at this switch."""
@@ -414,7 +417,7 @@ class WormholeSwitch(Allocator):
                 assert vc.outlet is not None
                 requesters[vc.crossbar_input][vc.outlet.channel][vc.index] = vc
         requests = {entry: list(channels) for entry, channels in requesters.items()}
-        for entry, channel in islip(requests, self.network.times.iterations).items():
+        for entry, channel in self.crossbar.match(requests).items():
             vcs = requesters[entry][channel]
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
             vcs[index].leave(now, step)
@@ -425,7 +428,7 @@ class WormholeSwitch(Allocator):
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
         if self.network.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
-            allocated = islip(requests, self.network.times.iterations)
+            allocated = self.vc_allocator.match(requests)
             for vc, outlet in allocated.items():
                 outlet.allocate_to(vc)
             return allocated
@@ -464,45 +467,6 @@ class WormholeSwitch(Allocator):
         return offers[int(drawn_tie(port_set(index for index in cost if cost[index] == least), word))]
 
 
-class WormholeFaults(ReferenceFaults):
-    """Faults of a network of wormhole switches; network: a :class:`WormholeNetwork`."""
-
-    def locations(self) -> list[tuple[Packet, int]]:
-        """Packets with a flit on a channel, or a VC of it, and packets with a flit in a switch."""
-        locations = []
-        for channel, (output, _) in enumerate(self.network.outputs):
-            locations += [(flit.packet, channel) for vc in output.vcs for flit in vc.in_flight]
-            locations += [(vc.packet, channel) for vc in output.vcs if vc.packet is not None]
-        for location, switch in enumerate(self.network.switches, len(self.channel_up)):
-            locations += [(flit.packet, location) for vc in switch.input_vcs for flit in vc.flits]
-        return locations
-
-    def drop(self, packets: Sequence[Packet] | np.ndarray, tick: int) -> None:
-        """Drop packets with all their flits, and free their VCs and credits."""
-        super().drop(packets, tick)
-        for switch in self.network.switches:
-            for outlet in (outlet for output in switch.outputs for outlet in output.vcs):
-                if outlet.packet is not None and outlet.packet.dropped:
-                    outlet.release()
-            for vc in switch.input_vcs:
-                vc.remove_dropped(tick)
-        for host in self.network.hosts:
-            if host.flit is not None and host.flit.packet.dropped:
-                host.flit = None
-
-    def block(self, channels: Ints, tick: int) -> None:
-        for channel in channels:
-            self.network.outputs[channel][0].works = False
-
-    def unblock(self, channels: Ints, tick: int) -> None:
-        for channel in channels:
-            self.network.outputs[channel][0].works = True
-
-    def blocked_packets(self, tick: int) -> Sequence[Packet]:
-        vcs = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.requests_vc(tick - 1)]
-        return [vc.flits[0].packet for vc in vcs if not all(outlet.channel.works for outlet in vc.outlets)]
-
-
 class WormholeNetwork(Network[Wormhole]):
     """A run of wormhole switching."""
 
@@ -539,6 +503,8 @@ class WormholeNetwork(Network[Wormhole]):
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
+        for switch in self.switches:
+            switch.make_allocators()
         self.faults = WormholeFaults(self)
         self.start(hosts)
 
