@@ -289,7 +289,8 @@ def has_unsupported_background(draft: Draft, traffic: Traffic | None) -> bool:
 def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_load: float = 1.0) -> None:
     """Reject loads at which a host would have to create more than arrivals allow.
 
-    Only a matrix outside the hose model, or a background, can reach that.
+    Only a matrix outside the hose model, a background, or bursts of given rates can reach that; the rates may also
+    exclude low loads.
 
     Parameters
     ----------
@@ -302,11 +303,13 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
         return
     if flits_per_load != 1 and traffic.background is not None:
         draft.reject("traffic", "has a background, which needs host channels that move a flit per tick")
-    load = max(draft.config.load_list, default=0.0)
-    at_one = traffic.sent(load) / load if load else traffic.rate
-    at_one = at_one * flits_per_load
-    if problem := overload_error(source.arrivals, load, source.mean_flits, at_one):
-        draft.reject("loads", problem)
+    loads = draft.config.load_list or [0.0]
+    for load in sorted({min(loads), max(loads)}, reverse=True):
+        at_one = traffic.sent(load) / load if load else traffic.rate
+        at_one = at_one * flits_per_load
+        if problem := overload_error(source.arrivals, load, source.mean_flits, at_one, source.burst):
+            draft.reject("loads", problem)
+            return
 
 
 def validate_start(
