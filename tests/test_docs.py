@@ -215,6 +215,8 @@ def configuration(text: str, place: str) -> None:
         base = {key: BASE[key] for key in ("topology", "routing")}
     elif simulates and "loads" in given:
         base.pop("ceilings")
+    if given.get("traffic", {}).get("kind") == "batch":
+        base.pop("loads")
     read(place if (Path.cwd() / place).exists() else "FILE.yaml", text=yaml.safe_dump({**base, **given}))
 
 

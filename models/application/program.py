@@ -44,6 +44,17 @@ class Step:
     iteration: int = -1
 
 
+class Window(NamedTuple):
+    """A closed loop: with the end of a send of a rank, a dependency of its next send is met that waits for the window.
+
+    waiting: int64 [ranks], the first such send of each rank, or -1. following: int64 [operations], of a send the next
+    one of its rank, or -1.
+    """
+
+    waiting: Ints
+    following: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """Operations of all ranks as flat arrays, rank by rank; the index of an operation is its number.
@@ -56,7 +67,8 @@ class Program:
     [operations + 1], successor: int64 [dependencies]: the dependents of operation o are successor[after[o] : after[o +
     1]], as 2 * operation + early, all in the rank of o; early (1): of its start only. source: the GOAL file that it was
     read from, which has the labels of its operations, or ''. simulated, iterations: iterations of its loop that it has,
-    and those of the full program. notes: for readers of the results.
+    and those of the full program. notes: for readers of the results. window: limits the outstanding sends of a rank;
+    None: no limit.
     """
 
     start: Ints
@@ -75,6 +87,7 @@ class Program:
     iterations: int = 1
     notes: dict[str, Any] = field(default_factory=dict)
     source: str = ""
+    window: Window | None = None
 
     @property
     def ranks(self) -> int:
@@ -121,4 +134,4 @@ class Program:
             self.start, self.kind, self.amount, self.peer, self.tag, self.cpu, self.step, self.after, self.successor
         )  # fmt: skip
         steps = [asdict(step) for step in self.steps]
-        return content_hash(*arrays, steps, self.simulated, self.iterations)
+        return content_hash(*arrays, steps, self.simulated, self.iterations, *(self.window or ()))

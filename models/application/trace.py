@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trace as a program: each message is a packet that is created at its tick, or after the delivery of another one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from flitlab.models.application.messages import Messages
-from flitlab.models.application.program import Op, Program, Step
+from flitlab.models.application.program import Op, Program, Step, Window
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.hashing import content_hash
@@ -99,7 +99,10 @@ def trace_workload(recorded: Recorded, hosts: int, ticks: int | None, one_length
         overhead=0, tick_ns=Fraction(1), confirmed=True, notice=1,
     )  # fmt: skip
     host = np.concatenate([np.arange(hosts), np.arange(hosts), [0]])
-    return Workload(_program(tick, source, destination, flits, after, classes, hosts), host, messages)
+    program = _program(tick, source, destination, flits, after, classes, hosts)
+    if recorded.outstanding is not None:
+        program = _with_window(program, recorded.outstanding)
+    return Workload(program, host, messages)
 
 
 def _program(
@@ -135,6 +138,23 @@ def _program(
         rank_of=columns(source, hosts + destination, np.full(len(timers), ranks - 1), np.int32),
         classes=classes,
     )
+
+
+def _with_window(program: TraceProgram, outstanding: int) -> TraceProgram:
+    """The program with at most so many packets of a host outstanding: the others wait for the end of earlier sends."""
+    source = program.rank[: program.rows].astype(np.int64)
+    order = np.argsort(source, kind="stable")
+    first = np.searchsorted(source[order], np.arange(program.ranks))
+    nth = np.empty_like(order)  # of each row among those of its host
+    nth[order] = np.arange(len(order)) - first[source[order]]
+    waiting, following = np.full(program.ranks, -1, np.int64), np.full(program.operations, -1, np.int64)
+    opens = np.flatnonzero(nth == outstanding)
+    waiting[source[opens]] = opens
+    follows = source[order[1:]] == source[order[:-1]]
+    following[order[:-1][follows]] = order[1:][follows]
+    need = program.need.copy()
+    need[np.flatnonzero(nth >= outstanding)] += 1
+    return replace(program, need=need, window=Window(waiting, following))
 
 
 def _validate(recorded: Recorded, one_length: bool) -> None:

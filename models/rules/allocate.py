@@ -1,16 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotating priority, by which iSLIP matches the inputs of a switch to the outputs that they request.
+"""Allocators, which match the inputs of a switch to the outputs that they request, and rotating priority.
 
-iSLIP (McKeown 1999, doi:10.1109/90.769767): every output grants one of the inputs that request it, and every input
+``islip`` (McKeown 1999, doi:10.1109/90.769767): every output grants one of the inputs that request it, and every input
 accepts one of its grants, both by rotating priority: the last match comes last. Priorities advance only with accepted
 grants, and only in the first iteration of a tick; otherwise an input could starve.
+
+``separable_output_first`` is one iteration of it. ``separable_input_first``: every input selects one of the outputs
+that it requests, then every output one of the inputs that selected it; likewise by rotating priority, which advances
+with matches only.
+
+``wavefront``: input i and output o are on diagonal (i + o) mod n, n the greater of the numbers of inputs and outputs.
+From a first diagonal on, each pair is matched whose input and output are both free. The first diagonal advances by one
+with every allocation that has requests.
+
+Source: Becker and Dally, Allocator implementations for network-on-chip routers, SC 2009, doi:10.1145/1654059.1654112;
+BookSim2.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
 from flitlab.models.rules.bits import lowest
+
+
+class _AllocatorKind(NamedTuple):
+    """Names of allocators, as in the configuration."""
+
+    ISLIP: str = "islip"
+    INPUT_FIRST: str = "separable_input_first"
+    OUTPUT_FIRST: str = "separable_output_first"
+    WAVEFRONT: str = "wavefront"
+
+
+AllocatorKind = _AllocatorKind()
 
 _ALL_BUT_FIRST = np.uint64(0xFFFFFFFFFFFFFFFE)
 

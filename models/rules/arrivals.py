@@ -4,7 +4,8 @@
 The candidate arrivals of a host are a chain of positions in sub-ticks. Each follows from the last by one block of
 draws. Hosts that send less than the busiest one keep each candidate with the ratio of the rates, so one table serves
 all hosts. Every candidate has a length, that of its packet. In a burst of an on-off process the next candidate follows
-when the channel could have taken the packet.
+when the channel could have taken the packet. A Markov process advances its state in every tick, on or off, and a host
+that is on then creates a packet with a fixed chance.
 """
 
 from fractions import Fraction
@@ -16,8 +17,9 @@ from flitlab.models.arrays import Floats, Int, Integers, Ints
 from flitlab.models.jit import kernel
 from flitlab.models.rules.draw import Stream, draw_out_of_line, paired, philox, philox_out_of_line, uniform
 from flitlab.models.rules.packets import Packets, length
+from flitlab.models.traffic.source import BurstRates
 
-BERNOULLI, POISSON, ONOFF = 0, 1, 2
+BERNOULLI, POISSON, ONOFF, MARKOV = 0, 1, 2, 3
 KINDS = {"bernoulli": BERNOULLI, "poisson": POISSON, "onoff": ONOFF}
 
 SUBTICK_BITS = 10
@@ -34,13 +36,28 @@ _LONGEST_TABLE = 4096
 _ROUNDING = Fraction(1, 10**9)
 
 
+class Markov(NamedTuple):
+    """Tables of a Markov on-off process: survival thresholds of geometric variables, and thresholds of words.
+
+    silent, silent_guide: ticks of an on-period without a packet, up to the next packet or the end. creates: that it is
+    a packet. pause, pause_guide: ticks of an off-period, less 1. rate: that its first on-tick has a packet.
+    """
+
+    silent: Ints
+    silent_guide: Integers
+    creates: int
+    pause: Ints
+    pause_guide: Integers
+    rate: int
+
+
 class Arrivals(NamedTuple):
     """Tables of an arrival process, for :func:`next_arrival`.
 
-    kind: BERNOULLI, POISSON or ONOFF. shift: log2 of positions per tick. base: a chain begins at -base. coarse, fine:
-    survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: uint16 [4097]. stop: threshold for the
-    end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1: never. end: position from which on arrivals
-    do not matter.
+    kind: BERNOULLI, POISSON, ONOFF or MARKOV. shift: log2 of positions per tick. base: a chain begins at -base. coarse,
+    fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: uint16 [4097]. stop: threshold
+    for the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1: never. end: position from which on
+    arrivals do not matter. markov: tables of MARKOV, else None.
     """
 
     kind: int
@@ -53,6 +70,7 @@ class Arrivals(NamedTuple):
     stop: int
     keep: Ints
     end: int
+    markov: Markov | None = None
 
 
 def _threshold(probability: Fraction) -> int:
@@ -90,7 +108,7 @@ def _guide(table: Ints) -> Integers:
     return np.searchsorted(-table, -words, side="left").astype(np.uint16)
 
 
-def overload_error(kind: str, load: float, mean_flits: float, rate: Floats) -> str:
+def overload_error(kind: str, load: float, mean_flits: float, rate: Floats, burst: float | BurstRates = 8.0) -> str:
     """Why hosts cannot offer a load; '' if they can.
 
     Parameters
@@ -99,9 +117,16 @@ def overload_error(kind: str, load: float, mean_flits: float, rate: Floats) -> s
     load: flits per tick of a host of rate 1.
     mean_flits: mean packet length.
     rate: float64 [hosts], row sums of the demand matrix.
+    burst: of on-off hosts.
     """
     peak_rate = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
-    if kind == "onoff" and peak_rate > 1 + _ROUNDING:
+    if kind == "onoff" and isinstance(burst, BurstRates) and peak_rate > 0:
+        try:
+            burst.complete(peak_rate / Fraction(mean_flits))
+        except ValueError as error:
+            return f"load {load:g}: {error}"
+        return ""
+    if kind == "onoff" and not isinstance(burst, BurstRates) and peak_rate > 1 + _ROUNDING:
         return f"load {load:g} asks for more than a flit per tick and host, and an on-off host has its packets in a row"
     if peak_rate > Fraction(mean_flits) * (1 + _ROUNDING):
         return f"load {load:g} asks for more than one packet per tick and host"
@@ -109,7 +134,7 @@ def overload_error(kind: str, load: float, mean_flits: float, rate: Floats) -> s
 
 
 def make_arrivals(
-    kind: str, load: float, mean_flits: float, rate: Floats, burst: float, ticks: int = LONGEST_RUN
+    kind: str, load: float, mean_flits: float, rate: Floats, burst: float | BurstRates, ticks: int = LONGEST_RUN
 ) -> Arrivals:
     """Tables of an arrival process for an offered load.
 
@@ -119,7 +144,7 @@ def make_arrivals(
     load: flits per tick of a host of rate 1.
     mean_flits: mean packet length.
     rate: float64 [hosts], row sums of the demand matrix.
-    burst: mean packets of an on-period (ONOFF).
+    burst: mean packets of an on-period (ONOFF), or its rates (MARKOV).
     ticks: length of the run.
 
     Returns
@@ -130,12 +155,13 @@ def make_arrivals(
     ------
     ValueError: the load exceeds what hosts can offer (:func:`overload_error`).
     """
-    if problem := overload_error(kind, load, mean_flits, rate):
+    if problem := overload_error(kind, load, mean_flits, rate, burst):
         raise ValueError(problem)
     peak = float(rate.max(initial=0.0))
     packets = min(Fraction(load) * Fraction(peak) / Fraction(mean_flits), Fraction(1))
     code, shift, base, stop = KINDS[kind], 0, 0, 0
     coarse = fine = np.zeros(0, np.int64)
+    markov = None
     if packets == 0:
         keep = np.full(len(rate), -1, np.int64)
     else:
@@ -151,11 +177,21 @@ def make_arrivals(
             steps = 1 << shift
             ratio = steps / (steps + packets)  # gaps 0, 1, ... of mean steps / packets
             coarse, fine = _geometric(ratio**steps), _truncated(ratio, steps)
+        elif isinstance(burst, BurstRates):
+            code, base, coarse = MARKOV, 1, _geometric(1 - packets)  # for typical_gap
+            markov = _markov(*burst.complete(packets))
         else:
             pause = Fraction(burst) * (1 / packets - Fraction(mean_flits))
             if pause > 0:
                 coarse, stop = _geometric(pause / (pause + 1)), _threshold(1 / Fraction(burst))
-    return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift)
+    return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift, markov)
+
+
+def _markov(start: Fraction, end: Fraction, rate: Fraction) -> Markov:
+    """Tables of a Markov process from its chances per tick."""
+    silent, pause = _geometric((1 - end) * (1 - rate)), _geometric(1 - start)
+    creates = (1 - end) * rate / (1 - (1 - end) * (1 - rate))
+    return Markov(silent, _guide(silent), _threshold(creates), pause, _guide(pause), _threshold(rate))
 
 
 def typical_gap(arrivals: Arrivals) -> float:
@@ -197,6 +233,37 @@ def _geometric_gap(a: Arrivals, seed: Int, host: Int, counter: Int, word: Int, r
         count = survivors(a.coarse, a.coarse_guide, word)
         attempt += 1
     return gap + count
+
+
+@kernel
+def _next_of_burst(m: Markov | None, seed: Int, host: Int, counter: Int, position: Int, end: Int) -> int:
+    """The tick of the next packet of a Markov process after one in tick ``position``; at the start hosts are off.
+
+    m: its tables; None: of other processes, the same position. Stops behind ``end``.
+    """
+    if m is None:
+        return position
+    is_on, draws = counter > 0, np.int64(0)
+    while position < end:
+        table, guide = (m.silent, m.silent_guide) if is_on else (m.pause, m.pause_guide)
+        count = len(table)
+        while count == len(table) and position < end:  # a geometric variable has no memory: draw again
+            count = survivors(table, guide, _word_of_burst(seed, host, counter, draws))
+            position += count
+            draws += 1
+        position += 1
+        creates = _word_of_burst(seed, host, counter, draws) < (m.creates if is_on else m.rate)
+        draws += 1
+        if creates:
+            break
+        is_on = not is_on
+    return position
+
+
+@kernel
+def _word_of_burst(seed: Int, host: Int, counter: Int, draws: Int) -> int:
+    """A word for a candidate of a Markov process; draws: how many it has had."""
+    return draw_out_of_line(seed, Stream.BURST, host, paired(np.int64(counter), draws, np.int64(16)))
 
 
 @kernel
@@ -244,7 +311,9 @@ def arrival_by(
         x0, x1, x2, x3 = block
         word = uniform(x0, x1)
         remaining = a.end - position
-        if a.kind == BERNOULLI:
+        if a.kind == MARKOV:
+            position = _next_of_burst(a.markov, seed, host, counter, position, a.end)
+        elif a.kind == BERNOULLI:
             position += 1 + _geometric_gap(a, seed, host, counter, word, remaining)
         else:
             other = uniform(x2, x3)

@@ -34,6 +34,7 @@ class _Stream(NamedTuple):
     PATH_TIES: np.int64 = np.int64(8)
     PLACEMENT: np.int64 = np.int64(9)
     DEFLECT: np.int64 = np.int64(11)
+    BURST: np.int64 = np.int64(12)
 
 
 Stream = _Stream()

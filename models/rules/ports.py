@@ -65,6 +65,20 @@ def make_ports(topology: Topology) -> Ports:
     return Ports(out_base, in_base, topology.out_degree, out_input, out_channel, in_output, in_switch, eject, inject)
 
 
+def channel_inputs(ports: Ports) -> Ints:
+    """The input at the end of each channel between switches, then of each host's injection channel.
+
+    Parameters
+    ----------
+    ports: the port numbering.
+
+    Returns
+    -------
+    int64 [channels + hosts].
+    """
+    return np.concatenate([ports.out_input[ports.out_channel >= 0], ports.inject])
+
+
 def input_delays(ports: Ports, of_channels: Ints, of_hosts: Ints) -> Ints:
     """A value of the channel that feeds each input, int64 [inputs].
 

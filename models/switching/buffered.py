@@ -228,8 +228,10 @@ class BufferedSpec(CreditedSpec):
     """Virtual channels of every network and injection channel."""
     buffer_flits: BufferFlits | None = None
     """Input buffer of each VC, or sizes by network, injection, rtt, of. null: two packets of the greatest length."""
-    allocator: Literal["age", "oldest", "islip"] | None = None
-    """Switch allocation. null: age in vct, islip in wormhole. oldest: by creation."""
+    allocator: (
+        Literal["age", "oldest", "islip", "separable_input_first", "separable_output_first", "wavefront"] | None
+    ) = None
+    """Allocation. vct: age (null), or oldest, by creation; wormhole: islip (null), or one of the last three."""
     input_speedup: Literal[1, "vcs"] = 1
     """Packets (wormhole: flits) that an input sends to the crossbar at once; vcs: one per VC."""
     allow_deadlock: bool = False

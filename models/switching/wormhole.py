@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import RouteForm, Routes, VcPolicy
+from flitlab.models.rules.allocate import AllocatorKind
 from flitlab.models.switching.buffered import BufferedSpec
 from flitlab.models.switching.buffers import BufferSize
 from flitlab.models.switching.deflection import Deflection
@@ -38,16 +39,18 @@ def _speedup(value: int | float | str) -> int | float | str:
 
 @dataclass(frozen=True, kw_only=True)
 class Wormhole(Draining):
-    """Wormhole switching with the rotating-priority allocator iSLIP.
+    """Wormhole switching, in which flits advance one by one.
 
-    iterations: per step. speedup: steps of the crossbar per tick, 1 or more. output_flits: flits that an output queue
+    matching: the allocator of VCs and of the crossbar (:mod:`flitlab.models.rules.allocate`). iterations: of iSLIP, per
+    step. speedup: steps of the crossbar per tick, 1 or more. output_flits: flits that an output queue
     holds, None: any number.
     """
 
     mode: ClassVar[str] = "wormhole"
     grants_flits: ClassVar[bool] = True
-    allocators: ClassVar[tuple[str, ...]] = ("islip",)
+    allocators: ClassVar[tuple[str, ...]] = tuple(AllocatorKind)
 
+    matching: str = AllocatorKind.ISLIP
     iterations: int = 1
     speedup: Fraction = Fraction(1)
     output_flits: int | None = None
@@ -74,7 +77,14 @@ class Wormhole(Draining):
         """The fields in the common hash form, with speed-up and output queues if there is a speed-up."""
         form, hashes = super().hashed(source)
         own = {"speedup": str(self.speedup), "output_flits": self.output_flits} if self.speedup > 1 else {}
+        if self.matching in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):  # output first is iSLIP
+            own["matching"] = self.matching
         return form | own, hashes
+
+    @property
+    def allocator(self) -> str:
+        """The allocator of VCs and of the crossbar."""
+        return self.matching
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
         """Raise ``SpecError`` for a speed-up, whose queued flits cannot be dropped, and as other modes do."""
@@ -133,6 +143,11 @@ class WormholeSpec(BufferedSpec):
     of the crossbar on the state that the step before left. Flits go to output queues (``output_flits``: an output takes
     no more while its queue is full), which send one flit a tick. Header and switch delays stay whole ticks.
 
+    ``allocator`` matches packets with VCs, and inputs with outputs of the crossbar. ``islip`` and
+    ``separable_output_first`` (one iteration of it): outputs offer themselves, inputs accept.
+    ``separable_input_first``: inputs select an output, outputs one of these inputs. ``wavefront``: diagonal by
+    diagonal, no pair that could be matched remains. Under adaptive routing packets choose their VC by age instead.
+
     Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
 
@@ -149,6 +164,9 @@ class WormholeSpec(BufferedSpec):
             yield SpecError(
                 "polarized chooses by queues of whole packets and needs switching.mode: vct", key="routing.kind"
             )
+        if self.iterations > 1 and self.allocator not in (None, AllocatorKind.ISLIP):
+            problem = f"must be 1 with allocator {self.allocator}: only islip iterates"
+            yield SpecError(problem, key="switching.iterations")
         if Fraction(str(self.speedup)) * (2 * self.iterations + 2) > MOST_STEPS:
             problem = f"takes more than {MOST_STEPS} steps of the allocators per tick with {self.iterations} iterations"
             yield SpecError(problem, key="switching.speedup")
@@ -171,4 +189,5 @@ class WormholeSpec(BufferedSpec):
             return Deflection.of(self, setting, self.iterations)
         speedup = Fraction(str(self.speedup))
         output_flits = self.output_flits if speedup > 1 else None
-        return Wormhole(iterations=self.iterations, speedup=speedup, output_flits=output_flits, **self.buffers(setting))
+        own: dict[str, Any] = {"iterations": self.iterations, "speedup": speedup, "output_flits": output_flits}
+        return Wormhole(matching=self.allocator or AllocatorKind.ISLIP, **own, **self.buffers(setting))

@@ -138,6 +138,11 @@ def reject_misplaced_keys(draft: Draft) -> None:
     switching_mode = draft.switching_mode
     if draft.config.outputs.channels and not (draft.runs_program or draft.experiment == "load_sweep"):
         draft.reject("outputs.channels", f"is not for experiment: {draft.experiment}, which simulates nothing")
+    if draft.experiment == "load_sweep" and draft.at("traffic", "kind") == "batch" and not draft.follows_trace:
+        if draft.has_value("loads"):
+            draft.reject("loads", "is not for traffic.kind: batch, whose hosts send at once; its time is the result")
+        else:
+            draft.reject("traffic.kind", "batch is for modes that simulate packets, without figure budget")
     if draft.runs_program:
         for key in filter(draft.has_value, NOT_FOR_PROGRAMS):
             why = ": its program defines the traffic" if key in ("traffic", "loads") else ""
@@ -284,7 +289,8 @@ def has_unsupported_background(draft: Draft, traffic: Traffic | None) -> bool:
 def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_load: float = 1.0) -> None:
     """Reject loads at which a host would have to create more than arrivals allow.
 
-    Only a matrix outside the hose model, or a background, can reach that.
+    Only a matrix outside the hose model, a background, or bursts of given rates can reach that; the rates may also
+    exclude low loads.
 
     Parameters
     ----------
@@ -297,11 +303,13 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
         return
     if flits_per_load != 1 and traffic.background is not None:
         draft.reject("traffic", "has a background, which needs host channels that move a flit per tick")
-    load = max(draft.config.load_list, default=0.0)
-    at_one = traffic.sent(load) / load if load else traffic.rate
-    at_one = at_one * flits_per_load
-    if problem := overload_error(source.arrivals, load, source.mean_flits, at_one):
-        draft.reject("loads", problem)
+    loads = draft.config.load_list or [0.0]
+    for load in sorted({min(loads), max(loads)}, reverse=True):
+        at_one = traffic.sent(load) / load if load else traffic.rate
+        at_one = at_one * flits_per_load
+        if problem := overload_error(source.arrivals, load, source.mean_flits, at_one, source.burst):
+            draft.reject("loads", problem)
+            return
 
 
 def validate_start(
@@ -328,10 +336,11 @@ def validate_start(
 
 
 def warn_of_unused_keys(draft: Draft) -> None:
-    """Warn of keys about arrivals and windows of a scenario that follows a trace."""
+    """Warn of keys about arrivals and windows of a scenario that follows a trace, or a batch."""
     keys = [f"measure.{key}" for key in ("warmup", "ticks", "ci", "stop_when_saturated")]
+    why = f"is not used: the {draft.at('traffic', 'kind')} says when packets are created, and ends the run"
     for key in filter(draft.has_value_at, [*keys, "traffic.packet_flits", "traffic.arrivals", "traffic.burst"]):
-        draft.warn(key, "is not used: the trace says when packets are created, and ends the run")
+        draft.warn(key, why)
 
 
 def validate_channels(draft: Draft, switching_mode: SwitchingMode, timeline: Timeline | None) -> None:

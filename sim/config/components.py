@@ -25,12 +25,12 @@ from flitlab.models.timeline.epochs import renumbered_traffic
 from flitlab.models.topology.flit_times import capacity_unit, in_flits_per_tick
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
-from flitlab.models.traffic.source import Source
+from flitlab.models.traffic.source import BurstRates, Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.checks import is_routing_too_large
 from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
-from flitlab.sim.config.schema import SourceConfig
+from flitlab.sim.config.schema import BurstConfig, SourceConfig
 from flitlab.sim.config.sections import as_component
 from flitlab.sim.config.text import ConfigDocument
 from flitlab.sim.config.validation import reject_build_error, spec_of
@@ -325,7 +325,8 @@ def _with_hop_ticks(draft: Draft, routing: RoutingSpec | None, topology: Topolog
 def _source(config: SourceConfig | None) -> Source | None:
     if config is None:
         return None
-    mix = config.packet_flits
+    mix, keys = config.packet_flits, config.burst
+    burst = BurstRates(keys.start, keys.end, keys.rate) if isinstance(keys, BurstConfig) else keys
     if isinstance(mix, int):
-        return Source(config.arrivals, (mix,), (1.0,), config.burst)
-    return Source(config.arrivals, tuple(part.flits for part in mix), tuple(part.share for part in mix), config.burst)
+        return Source(config.arrivals, (mix,), (1.0,), burst)
+    return Source(config.arrivals, tuple(part.flits for part in mix), tuple(part.share for part in mix), burst)

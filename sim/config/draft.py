@@ -104,9 +104,11 @@ class Draft(ConfigDocument):
 
     @property
     def follows_trace(self) -> bool:
-        """Whether hosts send the packets of a trace tick by tick: without loads, where packets are simulated."""
+        """Whether hosts send the packets of a trace or a batch: without loads, where packets are simulated."""
         mode, traffic = self.switching_mode, self.mapping("traffic")
-        is_trace = isinstance(traffic, dict) and traffic.get("kind") == "trace" and self.experiment == "load_sweep"
+        is_trace = (
+            isinstance(traffic, dict) and traffic.get("kind") in ("trace", "batch") and self.experiment == "load_sweep"
+        )
         can_follow = mode is not None and mode.counts == "packets" and mode.programs
         return is_trace and can_follow and not self.has_value("loads") and BUDGET not in self.config.outputs.figures
 

@@ -90,6 +90,26 @@ class PathConfig(Section):
     """How subflows draw paths: distinct while there are some, independently, or no more subflows than paths."""
 
 
+Chance = Annotated[float, Field(gt=0, le=1)]
+
+
+class BurstConfig(Section):
+    """``burst: {start, end}`` of ``onoff``: a Markov process. Two keys; the load determines the third."""
+
+    start: Chance | None = None
+    """Chance per tick that an idle host begins an on-period."""
+    end: Chance | None = None
+    """Chance per tick that an on-period ends."""
+    rate: Chance | None = None
+    """Packets per tick of a host in an on-period."""
+
+    @model_validator(mode="after")
+    def _has_two(self) -> Self:
+        if [self.start, self.end, self.rate].count(None) != 1:
+            raise PydanticCustomError("two_rates", "needs two of start, end, rate; the load determines the third")
+        return self
+
+
 class SourceConfig(Section):
     """The keys of ``traffic:`` that every pattern has."""
 
@@ -103,10 +123,22 @@ class SourceConfig(Section):
     """Packet length, or a mix of lengths ``[{flits, share}, ...]``."""
     arrivals: Literal["bernoulli", "poisson", "onoff", "together"] = "bernoulli"
     """Arrival process of packets; of flows in modes datagram and spray, where ``together`` starts all at once."""
-    burst: Annotated[float, Field(ge=1, le=10**6)] = 8.0
-    """Mean packets of a burst of ``onoff``. [packet]"""
+    burst: Annotated[
+        Annotated[float, Field(ge=1, le=10**6), Tag("<number>")]
+        | Annotated[float, Tag("<text>")]
+        | Annotated[float, Tag("<list>")]
+        | Annotated[BurstConfig, Tag("<map>")],
+        BY_SHAPE,
+    ] = 8.0
+    """Mean packets of a burst of ``onoff``, back to back; or rates of a Markov process. [packet]"""
     sizes: SizesSpec | None = None
     """Flow sizes in modes datagram and spray. null: long-lived flows."""
+
+    @model_validator(mode="after")
+    def _bursts(self) -> Self:
+        if isinstance(self.burst, BurstConfig) and self.arrivals != "onoff":
+            raise PydanticCustomError("bursts", "rates of burst are for arrivals: onoff")
+        return self
 
 
 WINDOW_KEYS = frozenset({"warmup", "ticks", "ci", "max_ticks"})

@@ -33,7 +33,7 @@ def require_distinct(values: list[T]) -> list[T]:
 def _shape(value: object) -> str:
     """The form of a value, so that errors are about this form only."""
     forms: dict[type, str] = {dict: "<map>", list: "<list>", str: "<text>"}
-    return forms.get(type(value), "<number>")
+    return forms.get(type(value), "<map>" if isinstance(value, BaseModel) else "<number>")
 
 
 BY_SHAPE = Discriminator(_shape)

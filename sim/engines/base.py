@@ -83,7 +83,10 @@ class Snapshot:
     delivered, present: flits delivered so far, and flits in flight. outstanding: None where routes are not fixed at the
     creation of packets, and where :func:`can_count_outstanding` is False. channels: int64 [channels + 2 * hosts,
     :data:`ChannelCounter`], the traffic of the channels between switches, then of those from each host, then of those
-    to each host; None unless the run counts it.
+    to each host; None unless the run counts it. stalls: int64 [channels + hosts, STALL_SETS], ticks in which flits
+    stalled in the buffers at the end of each channel between switches, then of each host's injection channel, by the
+    set of all reasons (:mod:`flitlab.models.rules.stalls`); None unless the run counts the traffic of channels in a
+    mode with these reasons.
     """
 
     tick: int
@@ -97,6 +100,7 @@ class Snapshot:
     present: Flows
     outstanding: Outstanding | None = None
     channels: Ints | None = None
+    stalls: Ints | None = None
 
 
 MAX_OUTSTANDING, OUTSTANDING_DIVISOR = 10_000, 16

@@ -12,6 +12,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, host_names, join_path, switch_names
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.measure.columns.registry import columns
+from flitlab.sim.measure.point import STALL_COLUMNS
 from flitlab.sim.measure.rows import Status
 
 FIRST_COLUMNS, LAST_COLUMNS = ("load", "seed"), ("engine", "status", "message")
@@ -102,7 +103,8 @@ def channel_rows(head: Mapping[str, Any], topology: Topology, counted: Mapping[s
     ----------
     head: the first columns.
     topology: of the point.
-    counted: column -> value of each channel, and ``ticks``, the length of the window; {} if they were not counted.
+    counted: column -> value of each channel, and ``ticks``, the length of the window; {} if they were not counted. A
+        column of stalls has no values of ejection channels, and is missing in modes without stalls.
     """
     if not counted:
         return
@@ -115,16 +117,17 @@ def channel_rows(head: Mapping[str, Any], topology: Topology, counted: Mapping[s
     delay = [*topology.delay.tolist(), *topology.access_delay.tolist(), *topology.access_delay.tolist()]
     speed = flit_times(topology)
     tau = [*speed.channel.tolist(), *[speed.host] * (2 * topology.hosts)]
-    ticks, columns = counted["ticks"], [name for name in counted if name != "ticks"]
+    stalled = {name: counted.get(name, []) for name in STALL_COLUMNS}
     parallel: dict[tuple[str, Any, Any], int] = {}
     for channel, (kind, source, target) in enumerate(ends):
         nth = parallel[kind, source, target] = parallel.get((kind, source, target), -1) + 1
-        numbers = {name: counted[name][channel] for name in columns}
         yield {
             **head, "channel": channel, "kind": kind, "source": source, "target": target, "parallel": nth,
-            "tau": tau[channel], "delay": delay[channel], "flits": numbers.pop("flits"),
-            "packets": numbers.pop("packets"),
-            "utilisation": counted["flits"][channel] * tau[channel] / ticks, **numbers, "class": "",
+            "tau": tau[channel], "delay": delay[channel], "flits": counted["flits"][channel],
+            "packets": counted["packets"][channel],
+            "utilisation": counted["flits"][channel] * tau[channel] / counted["ticks"],
+            **{name: ticks[channel] if channel < len(ticks) else "" for name, ticks in stalled.items()},
+            "class": "",
         }  # fmt: skip
 
 

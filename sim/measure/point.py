@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.histogram import edges
+from flitlab.models.rules.stalls import Stall
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
 from flitlab.sim.measure.columns.registry import measured
@@ -19,6 +20,9 @@ from flitlab.sim.measure.window import Window, latency_half_width
 
 FIRST_BATCHES = 40
 """Batches of the first window, which has ``ticks`` ticks."""
+
+STALL_COLUMNS = {f"stalled_{name.lower()}": reason for name, reason in Stall._asdict().items()}
+"""Column of channels.csv -> the reason of the stalls that it counts."""
 
 
 @dataclass(frozen=True)
@@ -190,14 +194,18 @@ def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
 def channel_columns(after: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
     """Return the columns of channels.csv up to a snapshot, by name, as ``channels``; {} if they are not counted.
 
-    before: the start of the window; None: tick 0.
+    Ejection channels have no buffers, and no entries in columns of stalls. before: the start of the window; None: tick
+    0.
     """
     if after.channels is None:
         return {}
-    counted, start = after.channels, 0
+    counted, stalls, start = after.channels, after.stalls, 0
     if before is not None and before.channels is not None:
         counted, start = counted - before.channels, before.tick
+        stalls = None if stalls is None or before.stalls is None else stalls - before.stalls
     columns = {name.lower(): counted[:, place].tolist() for name, place in ChannelCounter._asdict().items()}
+    if stalls is not None:  # ticks with this reason alone
+        columns |= {name: stalls[:, reason].tolist() for name, reason in STALL_COLUMNS.items()}
     return {"channels": {"ticks": after.tick - start, **columns}}
 
 

@@ -7,17 +7,21 @@ A run shows its backlog: flits created and not delivered. Even where all traffic
 arrivals. A host that creates N packets in the window creates N +- sqrt(I N), where I is the index of dispersion of its
 arrivals: 1 - p if it creates one with probability p per tick, 1 for a Poisson process, (2 b - 1) (1 - u)**2 for
 on-periods of b packets on average that fill the share u of its time (the asymptotic variance of a renewal-reward
-process; Cox, Renewal Theory, 1962, section 4.5). The backlog behind a server that is just full is a reflected random
-walk of this size. So growth beyond it is evidence of an overload; below it, the window is too short to decide.
+process; Cox, Renewal Theory, 1962, section 4.5), 1 - p + 2 r b (1 - a - b) / (a + b)**2 for a Markov process that
+begins and ends on-periods with chances a and b, and then creates r packets per tick. The backlog behind a server that
+is just full is a reflected random walk of this size. So growth beyond it is evidence of an overload; below it, the
+window is too short to decide.
 """
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
+from flitlab.models.traffic.source import BurstRates
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.measure.batches import exceeds_noise, regroup
 from flitlab.sim.measure.saturation import SaturatedBy
@@ -121,6 +125,10 @@ def dispersion_of(scenario: Scenario, load: float) -> float:
     """Return the index of dispersion of the arrivals of the busiest host; other hosts thin its process."""
     source = scenario.source
     busy = min(1.0, load * float(scenario.traffic.rate.max()))
-    if source.arrivals == "onoff":
-        return (2 * source.burst - 1) * (1 - busy) ** 2
-    return 1 - busy / source.mean_flits if source.arrivals == "bernoulli" else 1.0
+    packets, burst = busy / source.mean_flits, source.burst
+    if source.arrivals != "onoff" or (isinstance(burst, BurstRates) and packets == 0):
+        return 1 - packets if source.arrivals == "bernoulli" else 1.0
+    if isinstance(burst, BurstRates):
+        start, end, rate = (float(chance) for chance in burst.complete(Fraction(packets)))
+        return 1 - packets + 2 * rate * end * (1 - start - end) / (start + end) ** 2
+    return (2 * burst - 1) * (1 - busy) ** 2

@@ -5,6 +5,7 @@ A comparison of the engines cannot see an error there. All tests are chi-square 
 fixed seeds.
 """
 
+from fractions import Fraction
 from itertools import product
 
 import networkx as nx
@@ -18,6 +19,7 @@ from flitlab.models.rules.arrivals import make_arrivals, next_arrival
 from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.rules.packets import make_packets
 from flitlab.models.rules.route import next_port
+from flitlab.models.traffic.source import BurstRates
 from tests.models.test_routing import routes_of, walk
 from tests.scenarios import build, line
 
@@ -144,6 +146,59 @@ def test_counts_in_windows_have_the_variance_of_a_renewal_process(kind, load):
     counts = np.concatenate([np.bincount(created(kind, load, host=host) // window)[1:-1] for host in range(8)])
     expected = window * variance * rate**3
     assert counts.var(ddof=1) == pytest.approx(expected, rel=5 * np.sqrt(2 / len(counts)))
+
+
+BURSTS = {
+    "long": BurstRates(start=0.01, end=0.05),
+    "rate": BurstRates(end=0.2, rate=0.7),
+    "every tick": BurstRates(start=0.03, rate=1.0),
+    "short": BurstRates(start=1.0, end=1.0),
+}
+
+
+def markov(name, load, host=3):
+    """The ticks at which a host creates packets of 4 flits, and its chances (start, end, rate)."""
+    traffic = make("traffic", kind="uniform").build(line(2, 4))
+    arrivals = make_arrivals("onoff", load, LENGTH, traffic.rate, BURSTS[name])
+    packets = make_packets(traffic, (LENGTH,), (1.0,))
+    chances = [float(chance) for chance in BURSTS[name].complete(Fraction(load) / LENGTH)]
+    return times_of(arrivals, packets, 1, host, PACKETS), chances
+
+
+@pytest.mark.parametrize(("name", "load"), [("long", 0.2), ("rate", 0.6), ("every tick", 2.0), ("short", 1.2)])
+def test_intervals_of_a_markov_process_have_their_distribution(name, load):
+    """By powers of its transitions without a packet, from the on-state; neighbouring intervals are independent."""
+    ticks, (start, end, rate) = markov(name, load)
+    intervals = np.diff(ticks)
+    silent = np.array([[(1 - end) * (1 - rate), end], [start * (1 - rate), 1 - start]])  # on, off
+    survive, states = [1.0], np.array([1.0, 0.0])
+    while survive[-1] > 1e-9:
+        states = states @ silent
+        survive.append(states.sum())
+    survive = np.array(survive)  # P(interval > k)
+    assert survive.sum() == pytest.approx(LENGTH / load, rel=1e-6)  # the mean interval
+    edges = np.unique(np.append(1, np.quantile(intervals, np.linspace(0, 0.99, 30)).astype(int) + 1))
+    expected = -np.diff(np.append(survive[edges - 1], 0.0)) * len(intervals)
+    count = np.histogram(intervals, np.append(edges, np.iinfo(np.int64).max))[0]
+    assert chisquare(count, expected).pvalue > UNLIKELY
+    above = intervals > intervals.mean()
+    assert is_independent(above[:-1].astype(int), above[1:].astype(int), classes=2)
+
+
+@pytest.mark.parametrize(("name", "load"), [("long", 0.2), ("rate", 0.6)])
+def test_counts_of_a_markov_process_have_its_index_of_dispersion(name, load):
+    window, counts = 2000, []
+    for host in range(8):
+        ticks, (start, end, rate) = markov(name, load, host)
+        counts.append(np.bincount(ticks // window)[1:-1])
+    packets, correlation, counts = load / LENGTH, 1 - start - end, np.concatenate(counts)
+    variance = packets * (1 - packets) * window
+    # sum over pairs of different ticks of the covariance r**2 p (1 - p) c**k, p the share of on-ticks
+    share = start / (start + end)
+    lags = np.arange(1, window)
+    variance += 2 * rate**2 * share * (1 - share) * ((window - lags) * correlation**lags).sum()
+    assert counts.mean() == pytest.approx(packets * window, abs=5 * np.sqrt(variance / len(counts)))
+    assert counts.var(ddof=1) == pytest.approx(variance, rel=5 * np.sqrt(2 / len(counts)))
 
 
 def test_hosts_create_packets_independently():

@@ -10,12 +10,16 @@ from flitlab.models.registry import make
 from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival, survivors
 from flitlab.models.rules.draw import Stream, draw, draw_with_block, paired, philox
 from flitlab.models.rules.packets import length, make_packets
-from flitlab.models.traffic.source import Source
+from flitlab.models.traffic.source import BurstRates, Source
 from flitlab.models.traffic.table import table_traffic
+from flitlab.sim.cli import main
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.sources import COUNTER, FLITS, POSITION, count_created, start_cursor
 from flitlab.sim.engines.start import start
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.point import Measure
 from tests.scenarios import build, line, scenario
+from tests.sim.test_credit_delay import ROUTER
 
 HOSTS, TICKS = 32, 200_000
 MIXES = {"one length": ((4,), (1.0,)), "1 and 2": ((1, 2), (0.5, 0.5)), "1 and 64": ((1, 64), (0.99, 0.01))}
@@ -63,6 +67,63 @@ def test_packets_of_a_burst_follow_each_other_when_the_channel_is_free():
         later, at = next_arrival(arrivals, packets, 3, 5, counter + 1, position)
         assert at == position + length(packets, 3, 5, counter)
         counter, position = later, at
+
+
+@pytest.mark.parametrize("rates", [BurstRates(start=0.01, end=0.05), BurstRates(end=0.1, rate=0.9)])
+def test_bursts_of_given_rates_offer_the_load(rates):
+    flits, shares = MIXES["1 and 2"]
+    source = Source("onoff", flits, shares, rates)
+    rate = np.tile([1.0, 0.3], HOSTS // 2)
+    arrivals = make_arrivals("onoff", 0.2, source.mean_flits, rate, source.burst)
+    offered = created(arrivals, make_packets(make("traffic", kind="uniform").build(line(2, HOSTS // 2)), flits, shares))
+    for part, load in ((offered[::2], 0.2), (offered[1::2], 0.06)):
+        assert abs(part.mean() - load) <= 4 * part.std(ddof=1) / np.sqrt(len(part))
+
+
+BURSTS = "traffic: {{kind: uniform, {}}}\nloads: [0.01, 0.4]\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("arrivals: onoff, burst: {start: 0.1}", "traffic.burst: needs two of start, end, rate"),
+        ("arrivals: onoff, burst: {start: 0.1, end: 0.1, rate: 0.5}", "traffic.burst: needs two of start, end, rate"),
+        ("burst: {start: 0.1, end: 0.1}", "traffic: rates of burst are for arrivals: onoff"),
+        (
+            "arrivals: onoff, burst: {start: 0.1, end: 0.5}",
+            "load 0.4: 0.4 packets per tick need chances of a burst above",
+        ),
+        ("arrivals: onoff, burst: {start: 0.1, rate: 0.5}", "load 0.01: 0.01 packets per tick need chances of a burst"),
+        ("arrivals: onoff, burst: {end: 0.1, rate: 0.3}", "burst.rate 0.3 must exceed the 0.4 packets per tick"),
+        ("arrivals: onoff, burst: {end: 2, rate: 0.3}", "traffic.burst.end = 2: must be less than or equal to 1"),
+    ],
+)
+def test_bursts_that_hosts_cannot_create_are_rejected(tmp_path, capsys, keys, problem):
+    ring = "topology: {kind: torus, dims: [4]}\nrouting: {kind: minimal}\n"
+    (tmp_path / "a.yaml").write_text(ring + BURSTS.format(keys))
+    assert main(["check", str(tmp_path / "a.yaml")]) == 2
+    assert problem in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_engines_create_the_same_bursts():
+    case = scenario(build("mesh", dims=[2, 2]), source=Source("onoff", (1, 2), (1.0, 1.0), BurstRates(0.05, 0.1)))
+    run = start("both", case, 0.3, 2)
+    run.advance(3000)
+    created = run.snapshot().scalars[Scalar.CREATED_FLITS] / (4 * 3000)
+    assert created == pytest.approx(0.3, rel=0.1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("load", "latency", "tolerance"), [(0.1, 34.00, 0.02), (0.2, 41.05, 0.02), (0.3, 60.55, 0.04)])
+def test_latency_under_bursts_is_that_of_booksim2(load, latency, tolerance):
+    """BookSim2 28f4329, mesh 8 x 8: injection_process = on_off, burst_alpha = 0.02, burst_beta = 0.05."""
+    case = scenario(
+        build("mesh", dims=[8, 8]), routing={"kind": "dor"}, traffic={"kind": "uniform", "include_self": True},
+        source=Source("onoff", (5,), (1.0,), BurstRates(0.02, 0.05)), mode="wormhole", vcs=4, buffer_flits=8, **ROUTER,
+    )  # fmt: skip
+    row = measure("compiled", case, load, 1, Measure(10_000, 100_000, None)).row
+    assert row["latency_mean"] == pytest.approx(latency, rel=tolerance)
 
 
 @pytest.mark.long

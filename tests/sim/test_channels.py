@@ -129,9 +129,9 @@ def rows_of(folder, text, *options):
 
 def test_the_table_names_every_channel(tmp_path):
     rows = rows_of(tmp_path, CONFIG)
-    assert list(rows[0])[:14] == [
+    assert list(rows[0])[:17] == [
         "scenario", "load", "seed", "channel", "kind", "source", "target", "parallel", "tau", "delay", "flits",
-        "packets", "utilisation", "class",
+        "packets", "utilisation", "stalled_credit", "stalled_vc", "stalled_switch", "class",
     ]  # fmt: skip
     kinds = [row["kind"] for row in rows]
     assert kinds == ["network"] * 12 + ["injection"] * 7 + ["ejection"] * 7
@@ -140,6 +140,8 @@ def test_the_table_names_every_channel(tmp_path):
     for row in rows:
         assert float(row["utilisation"]) == int(row["flits"]) / 2000
         assert abs(int(row["flits"]) - 2 * int(row["packets"])) <= 2  # a packet of each VC at the ends of the window
+        stalls = [row[f"stalled_{reason}"] for reason in ("credit", "vc", "switch")]
+        assert stalls == [""] * 3 if row["kind"] == "ejection" else sum(map(int, stalls)) <= 2000
     assert rows_of(tmp_path, CONFIG, "--set", "engine=reference") == rows
 
 

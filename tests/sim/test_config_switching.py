@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from flitlab.models.registry import _registered, names, spec_class
+from flitlab.models.rules.allocate import AllocatorKind
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines import table
@@ -95,9 +96,9 @@ def test_a_key_beside_switching_of_another_discipline(change, problem):
 
 
 def test_the_allocator_is_one_of_the_mode():
-    given = {"vct": ("age", "oldest"), "wormhole": ("islip",)}
+    given = {"vct": ("age", "oldest"), "wormhole": tuple(AllocatorKind)}
     for mode, choices in given.items():
-        for allocator in ("age", "oldest", "islip"):
+        for allocator in ("age", "oldest", *AllocatorKind):
             change = f"switching={{mode: {mode}, allocator: {allocator}}}"
             if allocator in choices:
                 (case,) = read("c.yaml", [change], text=GOOD).cases

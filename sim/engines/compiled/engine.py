@@ -11,6 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import make_arrivals
 from flitlab.models.rules.packets import make_packets
+from flitlab.models.rules.ports import channel_inputs, make_ports
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import (
     ChannelCounter,
@@ -27,6 +28,7 @@ from flitlab.sim.engines.base import (
 from flitlab.sim.engines.compiled import invariants, messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
+from flitlab.sim.engines.compiled.stalls import make_stall_counters
 
 MAX_PAIR_FLITS = 1 << 31
 """Flits that may arrive at a switch before its 32-bit pair counters are read."""
@@ -39,8 +41,8 @@ class CompiledRun:
     ----------
     kernel: of a switching mode: a module with ``make_constants_and_state``, ``advance``, ``has_deadlocked_packet`` and
     ``total_grants``, where more than the pool grows ``enlarged``, where flits are counted before or after the tick of
-    their grant ``settle_channels``, and for several threads ``split_state_into_partitions`` and
-    ``merge_partition_states``.
+    their grant ``settle_channels``, and for several threads ``split_state_into_partitions``,
+    ``merge_partition_states`` and ``inputs_of_partitions``.
     scenario: of the run.
     load: flits/tick/host.
     seed: of all draws.
@@ -77,11 +79,11 @@ class CompiledRun:
         """Count the traffic of channels from now, tick 0, on; raises ``ValueError`` where that is not possible."""
         rows = self._topology.channels + 2 * self._topology.hosts
         channels = np.zeros((rows, len(ChannelCounter)), np.int64)
-        if self._partitioned:
-            self._partitioned.count_channels(channels)
-            self._state = self._partitioned.merged
-        else:
-            self._state = self._state._replace(counters=self._state.counters._replace(channels=channels))
+        state = self._state._replace(counters=self._state.counters._replace(channels=channels))
+        if "stalls" in state._fields:
+            inputs = int(self._constants.net.ports.in_base[-1])
+            state = state._replace(stalls=make_stall_counters(inputs, self._constants.vcs))
+        self._state = self._partitioned.count_channels(state) if self._partitioned else state
 
     def advance(self, until: int) -> None:
         check_tick_limit(until)
@@ -145,6 +147,7 @@ class CompiledRun:
             self._tick, scalars, counters.histogram.copy(), counters.hops.copy(), counters.deflections.copy(),
             self._cursor[:, sources.FLITS].copy(), counters.channel_flits.copy(), delivered, present,
             self._outstanding(state) if can_count_outstanding(scalars) else None, self._channels(state),
+            self._stalls(state),
         )  # fmt: skip
 
     def _channels(self, state: Any) -> Ints | None:
@@ -156,6 +159,14 @@ class CompiledRun:
         if hasattr(self._kernel, "settle_channels"):
             self._kernel.settle_channels(self._constants, state, self._tick, channels)
         return channels
+
+    def _stalls(self, state: Any) -> Ints | None:
+        """Stalls at the end of each channel, copied; None if they are not counted."""
+        counters = getattr(state, "stalls", None)
+        if counters is None:
+            return None
+        stalls: Ints = counters.ticks[channel_inputs(make_ports(self._topology))]
+        return stalls
 
     def _outstanding(self, state: Any) -> Outstanding | None:
         """Outstanding traffic of each channel; None where routes are not fixed at creation."""

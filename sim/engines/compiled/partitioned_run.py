@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.barrier import CANCELLED
@@ -21,8 +20,8 @@ class PartitionedRun:
 
     Parameters
     ----------
-    kernel: of a switching mode: a module with ``split_state_into_partitions``, ``merge_partition_states`` and
-    ``advance``.
+    kernel: of a switching mode: a module with ``split_state_into_partitions``, ``merge_partition_states``,
+    ``inputs_of_partitions`` and ``advance``.
     scenario, constants, state: of the run at tick 0.
     threads: number of partitions.
 
@@ -36,13 +35,21 @@ class PartitionedRun:
         )
         self._workers = ThreadPoolExecutor(threads - 1)
 
-    def count_channels(self, channels: Ints) -> None:
-        """Count the traffic of channels in an array that all partitions share (see ``RunCounters``)."""
+    def count_channels(self, merged: Any) -> Any:
+        """Count the traffic of channels in arrays that all partitions share; returns ``merged``.
 
-        def counting(state: Any) -> Any:
-            return state._replace(counters=state.counters._replace(channels=channels))
-
-        self.merged, self._partitions = counting(self.merged), [counting(state) for state in self._partitions]
+        merged: state of the whole network with these arrays (see ``RunCounters`` and ``StallCounters``).
+        """
+        bounds = self._kernel.inputs_of_partitions(self._constants, len(self._partitions)).tolist()
+        self.merged = merged
+        self._partitions = [
+            state._replace(
+                counters=state.counters._replace(channels=merged.counters.channels),
+                stalls=merged.stalls._replace(first_input=first, end_input=end),
+            )
+            for state, first, end in zip(self._partitions, bounds, bounds[1:], strict=False)
+        ]
+        return merged
 
     def advance(self, now: int, until: int) -> int:
         """Simulate the ticks from ``now`` to ``until`` - 1, or fewer where logs are kept; returns the tick reached."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.messages import MessageStage, ticks_of
-from flitlab.models.application.program import Op
+from flitlab.models.application.program import Op, Window
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Bools, Ints, Ints32
@@ -37,6 +37,7 @@ class Ranks(NamedTuple):
     1, if it is another one, else 0. free_at, holder: int64 [ranks * cpus], when a processor is free, and the operation
     that held it last. event_time, event_code: a binary heap of events, ordered by time and 8 * operation + kind.
     outbox: int64 [operations], sends whose message, in its present stage, has to be enqueued. totals: see above.
+    window: see :class:`~flitlab.models.application.program.Window`; None where sends have no limit.
     """
 
     kind: np.ndarray
@@ -72,6 +73,7 @@ class Ranks(NamedTuple):
     event_code: Ints
     outbox: Ints
     totals: Ints
+    window: Window | None
 
 
 def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
@@ -128,6 +130,7 @@ def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:
         event_code=scratch(events, np.int64),
         outbox=scratch(operations, np.int64),
         totals=np.zeros(3, np.int64),
+        window=program.window and program.window._replace(waiting=program.window.waiting.copy()),
     )
     _push_initial(ranks)
     return ranks
@@ -251,6 +254,26 @@ def _satisfy_dependents(ranks, operation, dependency, now):
             if ranks.unmet[waiting] == 0:
                 ranks.cause[waiting] = 4 * operation + (Cause.STARTED if dependency else Cause.FINISHED)
                 _push(ranks, now, 8 * waiting + OP_READY)
+
+
+@inline
+def _open_window(window, ranks, operation, now):
+    """Release the next send of a rank that waits for a send of the rank to end; operation has ended.
+
+    window: ``ranks.window``.
+    """
+    if window is None:
+        return
+    if ranks.kind[operation] != Op.SEND:
+        return
+    waiting = window.waiting[ranks.rank[operation]]
+    if waiting < 0:
+        return
+    window.waiting[ranks.rank[operation]] = window.following[waiting]
+    ranks.unmet[waiting] -= 1
+    if ranks.unmet[waiting] == 0:
+        ranks.cause[waiting] = 4 * operation + Cause.FINISHED
+        _push(ranks, now, 8 * waiting + OP_READY)
 
 
 @inline
@@ -435,6 +458,7 @@ def process_events(ranks, now):
             ranks.finish[operation] = now
             ranks.totals[ENDED] += 1
             _satisfy_dependents(ranks, operation, 0, now)
+            _open_window(ranks.window, ranks, operation, now)
     return events
 
 

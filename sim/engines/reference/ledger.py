@@ -2,12 +2,15 @@
 """The counters and the packet log of a run of the reference engine."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.pairs import PairCounts
+from flitlab.models.rules.ports import channel_inputs, make_ports
+from flitlab.models.rules.stalls import STALL_SETS
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import HOP_BUCKETS, ChannelCounter, Flows, PacketLog, Scalar, Snapshot
 from flitlab.sim.engines.reference.packet import Packet
@@ -16,9 +19,10 @@ from flitlab.sim.engines.reference.packet import Packet
 class Ledger:
     """Counters of a run, updated event by event.
 
-    moved: grants of packets, or of flits. channels: None unless the run counts the traffic of channels. packets: a
-    row of :class:`~flitlab.sim.engines.base.PacketLog` for each delivered packet; None without a log. The others are
-    those of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
+    moved: grants of packets, or of flits. channels: None unless the run counts the traffic of channels. stalls:
+    None unless it counts stalls: int64 [inputs, STALL_SETS], ticks by the set of reasons. packets: a row of
+    :class:`~flitlab.sim.engines.base.PacketLog` for each delivered packet; None without a log. The others are those
+    of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
     """
 
     def __init__(self, scenario: Scenario, log: bool):
@@ -30,6 +34,8 @@ class Ledger:
         self.created = [0] * scenario.topology.hosts
         self.channel_flits = [0] * scenario.topology.channels
         self.channels: Ints | None = None
+        self.stalls: Ints | None = None
+        self._ports = make_ports(scenario.topology)
         self._from_hosts = scenario.topology.channels
         self._to_hosts = self._from_hosts + scenario.topology.hosts
         self.sent = _Flows(scenario)
@@ -50,6 +56,23 @@ class Ledger:
     def count_channels(self) -> None:
         """Count the traffic of channels from now on."""
         self.channels = np.zeros((2 * self._to_hosts - self._from_hosts, len(ChannelCounter)), np.int64)
+
+    def count_stalls(self) -> None:
+        """Count the stalls of front flits from now on."""
+        self.stalls = np.zeros((len(self._ports.in_switch), STALL_SETS), np.int64)
+
+    def stall(self, reasons: Mapping[int, int], vcs: int) -> None:
+        """Count a tick of stalls.
+
+        reasons: why the front flit of each input VC stalls, bits of :data:`~flitlab.models.rules.stalls.Stall`, or 0.
+        vcs: VCs of an input.
+        """
+        by_input: defaultdict[int, int] = defaultdict(int)
+        for vc, why in reasons.items():
+            by_input[vc // vcs] |= why
+        for entry, why in by_input.items():
+            if why and self.stalls is not None:
+                self.stalls[entry, why] += 1
 
     def enter(self, host: int, flits: int, packets: int = 1) -> None:
         """Count flits, and packets whose first flit is among them, granted on the channel from a host."""
@@ -132,6 +155,7 @@ class Ledger:
             delivered=self.delivered.counted(),
             present=self.sent.counted().minus(self.delivered.counted()).minus(self.dropped.counted()),
             channels=None if self.channels is None else self.channels.copy(),
+            stalls=None if self.stalls is None else self.stalls[channel_inputs(self._ports)],
         )
 
     def log(self) -> PacketLog:

@@ -88,6 +88,8 @@ class Ranks:
         self.ready, self.begun, self.finished = [-1] * count, [-1] * count, [-1] * count
         self.queued, self.delivered, self.cause = [-1] * count, [-1] * count, [-1] * count
         self.unfinished = count
+        self._waiting = [] if program.window is None else program.window.waiting.tolist()
+        self._following = [] if program.window is None else program.window.following.tolist()
         self._processors: defaultdict[tuple[int, int], Processor] = defaultdict(Processor)
         self._events: list[tuple[int, int, int]] = []  # a heap: tick, operation, what happens to it
         self._handlers = {
@@ -189,6 +191,15 @@ class Ranks:
         self.finished[operation] = now
         self.unfinished -= 1
         self._release(operation, Cause.FINISHED, now)
+        if self._waiting and self.kind[operation] == Op.SEND:
+            self._open_window(operation, now)
+
+    def _open_window(self, operation: int, now: int) -> None:
+        """Release the next send of the rank that waits for a send of the rank to end."""
+        waiting = self._waiting[self.rank[operation]]
+        if waiting >= 0:
+            self._waiting[self.rank[operation]] = self._following[waiting]
+            self._meet(waiting, operation, Cause.FINISHED, now)
 
     def _is_eager(self, send: int) -> bool:
         return bool(self.amount[send] <= self.messages.rendezvous)
@@ -203,10 +214,14 @@ class Ranks:
         for entry in self.successor[self.after[operation] : self.after[operation + 1]]:
             waiting, early = divmod(entry, 2)
             if early == (edge == Cause.STARTED):
-                self.needs[waiting] -= 1
-                if self.needs[waiting] == 0:
-                    self.cause[waiting] = 4 * operation + edge
-                    self._schedule(READY, waiting, now)
+                self._meet(waiting, operation, edge, now)
+
+    def _meet(self, waiting: int, operation: int, edge: int, now: int) -> None:
+        """Meet a dependency of an operation, on the end or the start of another one."""
+        self.needs[waiting] -= 1
+        if self.needs[waiting] == 0:
+            self.cause[waiting] = 4 * operation + edge
+            self._schedule(READY, waiting, now)
 
     def _claim_processor(self, operation: int, ticks: int, now: int) -> int:
         """Return the tick from which an operation holds its processor for ``ticks``, after all earlier claims."""

@@ -22,6 +22,7 @@ from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import input_delays, make_ports
+from flitlab.models.rules.stalls import Stall, stall_reasons
 from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.rules.vc import is_reserved, is_reserved_for_others, vc_score
 from flitlab.models.scenario import Scenario
@@ -218,11 +219,33 @@ class VctSwitch(Allocator):
             self.waiting.append(heappop(self._expected)[2])
         if not self.waiting:
             return
+        counts = self.network.ledger.stalls is not None
+        stalls = {vc.index: self._stall(vc, now) for vc in self.waiting} if counts else {}
         if self.network.times.oldest_first:
             self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
         self.waiting = [vc for vc in self.waiting if vc.blocked_until > now or not self._grant(vc, now)]
         if self.waiting and self.network.polarized:
             self.schedule_at(now + 1)  # what an output costs changes with every grant
+        if counts and self.waiting:
+            self.network.ledger.stall({vc.index: stalls[vc.index] for vc in self.waiting}, self.network.times.vcs)
+            self.schedule_at(now + 1)
+
+    def _stall(self, vc: VctInputVC, now: int) -> int:
+        """The reasons for which the eligible head packet of an input VC stalls at tick ``now`` unless it is granted.
+
+        Those of all its outputs together. An output that it would starve does not count; if nothing hinders it at one,
+        it loses an arbitration.
+        """
+        packet, reasons = vc.queue[0], 0
+        for output, vcs in packet.outlets:
+            if vc.feeds_from(output) > now:
+                continue
+            lacks_credit = all(to.credits < packet.flits for to in vcs)
+            is_taken = max(vc.reader.free_at, output.free_at) > now
+            if not lacks_credit and not is_taken:
+                return Stall.SWITCH
+            reasons |= int(stall_reasons(False, lacks_credit, is_taken))
+        return reasons
 
     def _block(self, vc: VctInputVC, tick: int) -> None:
         """Visit the head packet of an input VC again at a tick, and not before."""
@@ -402,6 +425,10 @@ class VctNetwork(Network[Vct]):
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.faults = VctFaults(self)
         self.start(hosts)
+
+    def count_channels(self) -> None:
+        super().count_channels()
+        self.ledger.count_stalls()
 
     def vc_score_of(self, packet: Packet) -> VcScore:
         """Return the function that scores input VCs for a packet; the highest score is preferred."""

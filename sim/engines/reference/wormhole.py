@@ -5,14 +5,13 @@ Per tick and switch, both allocations on the state at the start of the tick; wit
 + 1)) - floor(s t) steps of tick t, on the state that the step before it left:
 
 1. *VC allocation.* An input VC whose head packet holds no output VC requests all free VCs that the packet may take,
-   regardless of credits. Output VCs offer themselves to input VCs, which accept (``islip``). Under adaptive routing,
+   regardless of credits. The allocator matches both (:mod:`flitlab.models.rules.allocate`). Under adaptive routing,
    input VCs are visited instead, oldest T first (ties: lowest input port, then VC). A packet chooses among the channels
    that have a free VC with a credit (``flitlab.models.rules.adaptive``), and there takes the VC with most credits
-   (ties:
-   the lowest). An escape VC is used last, and the others then need credits for the whole packet.
+   (ties: the lowest). An escape VC is used last, and the others then need credits for the whole packet.
 2. *Switch allocation.* An input VC requests the output of its head packet's VC if its front flit has arrived, may be
-   switched, the VC has a credit, and the output has sent its last flit. Outputs offer themselves to inputs, which
-   accept, likewise; an input that sends then chooses among its VCs that request that output.
+   switched, the VC has a credit, and the output has sent its last flit. The allocator matches inputs and outputs,
+   likewise; an input that sends then chooses among its VCs that request that output.
 
 A head requests from T = max(its arrival, the step after the grant of the tail before it). It is switched from T +
 header on, and not in the step in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
@@ -21,32 +20,28 @@ granted, for the next step.
 A granted flit joins the queue of its output, which sends one flit a tick, from max(grant + switch, the tick after the
 flit before it) on. With ``output_flits`` n an output takes no flit that would find n in its queue. The credits of an
 input's step are one message, and an input sends one message a tick.
-
-A failed link drops every packet that has flits on it or holds a VC of it; a failed switch drops those with flits in it.
-At the start of that tick all flits of a dropped packet vanish, the rest of it is not sent, its VCs are free, and
-senders have the credits for its flits back. Credits in flight arrive. The packet that becomes head packet may request a
-VC in the same tick.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import input_delays, make_ports
+from flitlab.models.rules.stalls import stall_reasons
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator, Phase
-from flitlab.sim.engines.reference.faults import ReferenceFaults
+from flitlab.sim.engines.reference.matching import Matcher, RoundRobin
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.wormhole_faults import WormholeFaults
 
 UNLIMITED_CREDITS = 1 << 30
 """Credits for a host, which are never used up."""
@@ -65,17 +60,6 @@ class Flit(NamedTuple):
     @property
     def is_tail(self) -> bool:
         return self.number == self.packet.flits - 1
-
-
-class RoundRobin:
-    """A round-robin arbiter: the requester served last has the lowest priority."""
-
-    def __init__(self) -> None:
-        self.last_served = -1
-
-    def select(self, indices: Iterable[int]) -> int:
-        """Return the index with the highest priority among some indices (at least one)."""
-        return min(indices, key=lambda place: (place <= self.last_served, place))
 
 
 class WormholeChannel:
@@ -108,6 +92,10 @@ class WormholeChannel:
         wait = self.queued(now)
         self.queue_end = now + self.switch + wait + 1
         return now + self.delay + wait
+
+    def takes_flit(self, now: int, most: int | None) -> bool:
+        """Whether it takes a flit at tick ``now``; most: flits that its queue holds, None: any number."""
+        return self.free_at <= now and (most is None or self.queued(now) < most)
 
     @property
     def committed(self) -> int:
@@ -262,12 +250,23 @@ class WormholeInputVC:
 
     def requests_output(self, now: int) -> bool:
         """Whether the front flit can be sent at tick ``now``: its packet has a VC of a free output, and a credit."""
-        if self.outlet is None or not self.flits or self.outlet.credits == 0 or self.outlet.channel.free_at > now:
+        if self.outlet is None or not self._front_is_read(now) or self.outlet.credits == 0:
             return False
-        most = self.switch.network.times.output_flits
-        if most is not None and self.outlet.channel.queued(now) >= most:
-            return False
-        return not self.flits[0].is_head or now >= self.front_since + self.switch.network.times.header
+        return self.outlet.channel.takes_flit(now, self.switch.network.times.output_flits)
+
+    def _front_is_read(self, now: int) -> bool:
+        """Whether there is a flit at the front that may be switched: of a head, the header has been read."""
+        times = self.switch.network.times
+        return bool(self.flits) and (not self.flits[0].is_head or now >= self.front_since + times.header)
+
+    def stall(self, now: int) -> int:
+        """The reasons for which the front flit stalls at tick ``now`` unless it is granted; 0 if none may be."""
+        if not self._front_is_read(now):
+            return 0
+        if self.outlet is None:
+            return int(stall_reasons(True, False, False))
+        is_taken = not self.outlet.channel.takes_flit(now, self.switch.network.times.output_flits)
+        return int(stall_reasons(False, self.outlet.credits == 0, is_taken))
 
     def leave(self, now: int, step: int) -> None:
         """Send the front flit, which is granted in a step of tick ``now``; a tail releases its VC."""
@@ -358,53 +357,31 @@ class WormholeHost(network.Host, Allocator):
         self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
 
 
-class Requester(Protocol):
-    """One side of a matching: an indexed entity that serves the other side in round robin."""
-
-    index: int
-    arbiter: RoundRobin
-
-
-A = TypeVar("A", bound=Requester)
-B = TypeVar("B", bound=Requester)
-
-
-def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
-    """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
-
-    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
-    """
-    matched: dict[A, B] = {}
-    for iteration in range(iterations):
-        by_output: dict[B, dict[int, A]] = defaultdict(dict)
-        taken = set(matched.values())
-        for requester, outputs in requests.items():
-            for output in outputs:
-                if requester not in matched and output not in taken:
-                    by_output[output][requester.index] = requester
-        offers: dict[A, dict[int, B]] = defaultdict(dict)
-        for output, entries in by_output.items():
-            offers[entries[output.arbiter.select(entries)]][output.index] = output
-        for requester, offer in offers.items():
-            output = matched[requester] = offer[requester.arbiter.select(offer)]
-            if iteration == 0:
-                output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
-    return matched
-
-
 class WormholeSwitch(Allocator):
     """Input VCs, outputs, and the matching between them.
 
-    outputs: network channels in channel order, then ejection channels; ejection: by host.
+    outputs: network channels in channel order, then ejection channels; ejection: by host. first_vc: number of its first
+    input VC in the network. crossbar, vc_allocator: its allocators.
     """
 
-    def __init__(self, net: "WormholeNetwork", index: int):
+    crossbar: Matcher
+    vc_allocator: Matcher
+
+    def __init__(self, net: "WormholeNetwork", index: int, first_vc: int):
         super().__init__(net.clock)
         self.network = net
         self.index = index
+        self.first_vc = first_vc
         self.outputs: list[WormholeChannel] = []
         self.ejection: dict[int, WormholeChannel] = {}
         self.input_vcs: list[WormholeInputVC] = []
+
+    def make_allocators(self) -> None:
+        """Make the allocators of the inputs and outputs that it has."""
+        times, inputs, outputs = self.network.times, len(self.input_vcs), len(self.outputs)
+        entries = inputs // times.vcs if times.shared_input else inputs
+        self.crossbar = Matcher(times.matching, times.iterations, max(entries, outputs))
+        self.vc_allocator = Matcher(times.matching, times.iterations, max(inputs, outputs * times.vcs))
 
     def outlets(self, packet: Packet) -> list[OutputVC]:
         """The output VCs that a packet may take at this switch."""
@@ -415,19 +392,23 @@ class WormholeSwitch(Allocator):
 
     def allocate(self, now: int) -> None:
         """Allocate VCs to packets, and match inputs with outputs; both use the state at the start of the step."""
-        times = self.network.times
+        times, stalls = self.network.times, dict[int, int]()
         for step in range(times.first_step(now), times.first_step(now + 1)):
             allocated = self._allocate_vcs(step)
             if times.header > 0:
-                self._allocate_switch(now, step)
+                stalls = self._allocate_switch(now, step)
             for vc, outlet in allocated.items():
                 vc.outlet = outlet
             if times.header == 0:  # a head can be switched in the step in which it gets its VC
-                self._allocate_switch(now, step)
+                stalls = self._allocate_switch(now, step)
+        self.network.ledger.stall(stalls, times.vcs)
         if any(vc.flits for vc in self.input_vcs):
             self.schedule_at(now + 1)
 
-    def _allocate_switch(self, now: int, step: int) -> None:
+    def _allocate_switch(self, now: int, step: int) -> dict[int, int]:
+        """Grant flits; returns why the others stall, by input VC in the network, if the run counts that."""
+        counts = self.network.ledger.stalls is not None
+        stalls = {self.first_vc + vc.index: vc.stall(now) for vc in self.input_vcs} if counts else {}
         requesters: dict[CrossbarInput, dict[WormholeChannel, dict[int, WormholeInputVC]]] = defaultdict(
             lambda: defaultdict(dict)
         )
@@ -436,16 +417,18 @@ class WormholeSwitch(Allocator):
                 assert vc.outlet is not None
                 requesters[vc.crossbar_input][vc.outlet.channel][vc.index] = vc
         requests = {entry: list(channels) for entry, channels in requesters.items()}
-        for entry, channel in islip(requests, self.network.times.iterations).items():
+        for entry, channel in self.crossbar.match(requests).items():
             vcs = requesters[entry][channel]
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
             vcs[index].leave(now, step)
+            stalls.pop(self.first_vc + index, None)
+        return stalls
 
     def _allocate_vcs(self, step: int) -> dict[WormholeInputVC, OutputVC]:
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
         if self.network.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
-            allocated = islip(requests, self.network.times.iterations)
+            allocated = self.vc_allocator.match(requests)
             for vc, outlet in allocated.items():
                 outlet.allocate_to(vc)
             return allocated
@@ -484,53 +467,15 @@ class WormholeSwitch(Allocator):
         return offers[int(drawn_tie(port_set(index for index in cost if cost[index] == least), word))]
 
 
-class WormholeFaults(ReferenceFaults):
-    """Faults of a network of wormhole switches; network: a :class:`WormholeNetwork`."""
-
-    def locations(self) -> list[tuple[Packet, int]]:
-        """Packets with a flit on a channel, or a VC of it, and packets with a flit in a switch."""
-        locations = []
-        for channel, (output, _) in enumerate(self.network.outputs):
-            locations += [(flit.packet, channel) for vc in output.vcs for flit in vc.in_flight]
-            locations += [(vc.packet, channel) for vc in output.vcs if vc.packet is not None]
-        for location, switch in enumerate(self.network.switches, len(self.channel_up)):
-            locations += [(flit.packet, location) for vc in switch.input_vcs for flit in vc.flits]
-        return locations
-
-    def drop(self, packets: Sequence[Packet] | np.ndarray, tick: int) -> None:
-        """Drop packets with all their flits, and free their VCs and credits."""
-        super().drop(packets, tick)
-        for switch in self.network.switches:
-            for outlet in (outlet for output in switch.outputs for outlet in output.vcs):
-                if outlet.packet is not None and outlet.packet.dropped:
-                    outlet.release()
-            for vc in switch.input_vcs:
-                vc.remove_dropped(tick)
-        for host in self.network.hosts:
-            if host.flit is not None and host.flit.packet.dropped:
-                host.flit = None
-
-    def block(self, channels: Ints, tick: int) -> None:
-        for channel in channels:
-            self.network.outputs[channel][0].works = False
-
-    def unblock(self, channels: Ints, tick: int) -> None:
-        for channel in channels:
-            self.network.outputs[channel][0].works = True
-
-    def blocked_packets(self, tick: int) -> Sequence[Packet]:
-        vcs = [vc for switch in self.network.switches for vc in switch.input_vcs if vc.requests_vc(tick - 1)]
-        return [vc.flits[0].packet for vc in vcs if not all(outlet.channel.works for outlet in vc.outlets)]
-
-
 class WormholeNetwork(Network[Wormhole]):
     """A run of wormhole switching."""
 
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.switches = [WormholeSwitch(self, v) for v in range(topology.switches)]
         numbering = make_ports(topology)
+        first_vcs = (numbering.in_base[:-1] * times.vcs).tolist()
+        self.switches = [WormholeSwitch(self, v, first) for v, first in enumerate(first_vcs)]
         credit = times.credit + input_delays(numbering, times.credit_delays(topology), topology.access_delay)
         sizes = input_delays(numbering, *np.split(times.buffers_of(topology), [topology.channels]))
         inputs = [
@@ -558,8 +503,14 @@ class WormholeNetwork(Network[Wormhole]):
             host.vcs = injection.vcs
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
+        for switch in self.switches:
+            switch.make_allocators()
         self.faults = WormholeFaults(self)
         self.start(hosts)
+
+    def count_channels(self) -> None:
+        super().count_channels()
+        self.ledger.count_stalls()
 
     def queue(self, channel: int, now: int) -> int:
         output, switch = self.outputs[channel]

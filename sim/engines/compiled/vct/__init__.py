@@ -11,6 +11,7 @@ from flitlab.models.rules.tables import Selection
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.messages import next_active_tick
 from flitlab.sim.engines.compiled.records import deliver_packets, log_is_full, run_program
+from flitlab.sim.engines.compiled.stalls import count_stalls
 from flitlab.sim.engines.compiled.timing_wheel import drain
 from flitlab.sim.engines.compiled.vct.allocation import allocate_independent_outputs
 from flitlab.sim.engines.compiled.vct.arrival import (
@@ -22,11 +23,16 @@ from flitlab.sim.engines.compiled.vct.credits import add_credits_of_skipped_tick
 from flitlab.sim.engines.compiled.vct.deadlock import has_deadlocked_packet
 from flitlab.sim.engines.compiled.vct.exchange import exchange_mailboxes_at_barrier
 from flitlab.sim.engines.compiled.vct.joint_allocation import allocate_dependent_outputs
-from flitlab.sim.engines.compiled.vct.partitions import merge_partition_states, split_state_into_partitions
+from flitlab.sim.engines.compiled.vct.partitions import (
+    inputs_of_partitions,
+    merge_partition_states,
+    split_state_into_partitions,
+)
+from flitlab.sim.engines.compiled.vct.stalls import note_stalls
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, make_constants_and_state
 
 __all__ = [
-    "advance", "has_deadlocked_packet", "make_constants_and_state", "merge_partition_states",
+    "advance", "has_deadlocked_packet", "inputs_of_partitions", "make_constants_and_state", "merge_partition_states",
     "split_state_into_partitions", "total_grants",
 ]  # fmt: skip
 
@@ -75,8 +81,10 @@ def _advance_with_independent_outputs(const, state, now, until):
             run_program(state.program, const, state, tick, schedule_host)
             inject_from_scheduled_hosts(const, state, tick)
             grants_before = state.counters.scalars[Scalar.GRANTS]
+            note_stalls(state.stalls, const, state, tick)
             count = drain(state.output_wheel, tick, state.members)
             allocate_independent_outputs(const, state, state.members, count, tick)
+            count_stalls(state.stalls, const)
             state.counters.scalars[Scalar.EVENTS] += state.counters.scalars[Scalar.GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
             add_credits_of_skipped_ticks(state.program, const, state, last + 1, tick)
@@ -101,8 +109,10 @@ def _advance_with_dependent_outputs(const, state, now, until):
             run_program(state.program, const, state, tick, schedule_host)
             inject_from_scheduled_hosts(const, state, tick)
             grants_before = state.counters.scalars[Scalar.GRANTS]
+            note_stalls(state.stalls, const, state, tick)
             count = drain(state.output_wheel, tick, state.members)
             allocate_dependent_outputs(const, state, state.members, count, tick)
+            count_stalls(state.stalls, const)
             state.counters.scalars[Scalar.EVENTS] += state.counters.scalars[Scalar.GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
             add_credits_of_skipped_ticks(state.program, const, state, last + 1, tick)

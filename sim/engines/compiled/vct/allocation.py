@@ -11,6 +11,7 @@ from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
 from flitlab.sim.engines.compiled.records import NONE, ZERO, count_flits, ejection_channel, switch_pair
+from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.timing_wheel import prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import uses_congestion
 from flitlab.sim.engines.compiled.vct.credits import (
@@ -55,6 +56,7 @@ def grant_output_to_head_packet(const, state, packet, vc, output, out_vc, tick):
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
     state.counters.scalars[Scalar.GRANTS] += 1
+    end_stall(state.stalls, vc)
     free_at = tick + held_ticks(const.output_ticks, output, flits)
     last_flit_at = tick + held_ticks(const.output_ticks, output, flits - 1)
     state.output[output].busy_until = free_at

@@ -62,6 +62,18 @@ def _assign_switches_to_partitions(const: VctConstants, partitions: int) -> _Par
     return _PartitionMap(switch=switch, input=of_input, output=of_output, host=host, cut_outputs=cut_outputs)
 
 
+def inputs_of_partitions(const: VctConstants, partitions: int) -> Ints:
+    """Return the first input of each partition, and the number of inputs: int64 [partitions + 1].
+
+    Parameters
+    ----------
+    const: constants of the run.
+    partitions: how many.
+    """
+    of_input = _assign_switches_to_partitions(const, partitions).input[: int(const.net.ports.in_base[-1])]
+    return np.searchsorted(of_input, np.arange(partitions + 1)).astype(np.int64)
+
+
 def split_state_into_partitions(
     scenario: Scenario[Vct], const: VctConstants, merged: VctState, partitions: int
 ) -> tuple[VctConstants, VctState, list[VctState]]:

@@ -28,6 +28,7 @@ from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCounters
+from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
 from flitlab.sim.engines.compiled.ugal import uses_congestion
 
@@ -128,6 +129,7 @@ class VctState(NamedTuple):
     mailboxes: Mailboxes
     program: Program | None
     counters: RunCounters
+    stalls: StallCounters | None  # None unless the run counts the traffic of channels
 
 
 def make_constants_and_state(
@@ -231,6 +233,7 @@ def make_constants_and_state(
         mailboxes=no_mailboxes(),
         program=make_program(scenario),
         counters=records.make_counters(topology),
+        stalls=None,
     )
     records.draw_first_packets(constants, state)
     schedule_all(state.host_wheel, np.arange(hosts), 0)

@@ -13,6 +13,7 @@ from flitlab.models.jit import inline, kernel
 from flitlab.sim.engines.base import ChannelCounter
 from flitlab.sim.engines.compiled.messages import next_active_tick
 from flitlab.sim.engines.compiled.records import NONE, channels_of_outputs, log_is_full, run_program
+from flitlab.sim.engines.compiled.stalls import count_stalls
 from flitlab.sim.engines.compiled.wormhole import switch_allocation, vc_allocation
 from flitlab.sim.engines.compiled.wormhole.crossbar import (
     deliver_due,
@@ -27,6 +28,7 @@ from flitlab.sim.engines.compiled.wormhole.flits import eject_flits, read_header
 from flitlab.sim.engines.compiled.wormhole.hosts import inject_flits, schedule_host
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import close_tick
+from flitlab.sim.engines.compiled.wormhole.stalls import note_stalls
 from flitlab.sim.engines.compiled.wormhole.state import WormholeConstants, WormholeState, make_constants_and_state
 
 __all__ = ["advance", "has_deadlocked_packet", "make_constants_and_state", "settle_channels", "total_grants"]
@@ -87,6 +89,8 @@ def advance(const, state, now, until):
         first = first_step(state.crossbar, tick)
         for step in range(first, first_step(state.crossbar, tick + 1)):
             start_step(state.crossbar, tick, step)
+            if const.header_ticks > 0:
+                note_stalls(state.stalls, const, state, new_heads, tick)
             next_ready = const.ready_capacity - ready_start  # begin of the ready list of the next step
             granted_end = vc_allocation.allocate_all(
                 const, state, new_heads, ready_end if const.header_ticks == 0 else next_ready, step
@@ -96,11 +100,13 @@ def advance(const, state, now, until):
                 inject_flits(const, state, tick)
             if const.header_ticks == 0:  # a head flit can be sent in the step of its VC grant
                 ready_end, granted_end = granted_end, next_ready
+                note_stalls(state.stalls, const, state, U(0), tick)
             ready_end, granted_end = set_aside_blocked(state.crossbar, state, ready_start, ready_end, granted_end)
             ready_end, new_heads, sparse = switch_allocation.allocate_all(
                 const, state, step, ready_start, ready_end, granted_end, sparse
             )
             ready_start = next_ready
+        count_stalls(state.stalls, const)
         send_queued(state.crossbar, const, state)
         close_tick(const, state, tick)
         tick = next_active_tick(state.program, state, tick, until, np.int64(ONE << const.due_bits))

@@ -12,6 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.allocate import AllocatorKind
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
@@ -35,10 +36,12 @@ from flitlab.sim.engines.compiled.records import (
     make_counters,
     make_net,
 )
+from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.wavefront import Wavefront, make_wavefront
 
 _NEAR_CACHE_BYTES = 1 << 19
 """Bytes of VC records up to which a network fits into a cache near the core."""
@@ -136,6 +139,7 @@ class WormholeConstants(NamedTuple):
     due_bits: np.uint64  # log2 of the ticks of ``WormholeState.due``
     wait_queues: np.uint64  # of packets that wait for a VC: as many as outputs
     ready_capacity: np.uint64  # entries of each part of ``WormholeState.ready``: enough for all input VCs
+    input_first: bool | None  # True with allocator separable_input_first; None, not False, omits its code
     crossbar_factor: np.uint64  # crossbar inputs in 2**CROSSBAR_SHIFT input VCs, rounded up
     output_ticks: Ints | None  # int64 [outputs]: ticks of a flit; None if all are 1
     host_ticks: int  # of a flit on the channel of a host
@@ -176,9 +180,11 @@ class WormholeState(NamedTuple):
     injecting: np.ndarray  # _INJECTING [hosts]
     active_hosts: Ints  # int64 [hosts + 1]: scratch, hosts of a tick
     host_wheel: TimingWheel
+    wavefront: Wavefront | None  # None with other allocators
     crossbar: Crossbar | None  # of several steps per tick; None: one step
     program: Program | None
     counters: RunCounters
+    stalls: StallCounters | None  # None unless the run counts the traffic of channels
 
 
 def make_constants_and_state(
@@ -229,6 +235,7 @@ def _constants(
         due_bits=U(_bits(int(queues.delay.max()) + 1)),
         wait_queues=U(outputs),
         ready_capacity=U(inputs) + layout.FAR_PREFETCH_DISTANCE + ONE,
+        input_first=True if model.matching == AllocatorKind.INPUT_FIRST else None,
         crossbar_factor=U(-(-(1 << int(layout.CROSSBAR_SHIFT)) // (model.vcs if model.shared_input else 1))),
         output_ticks=port_ticks(topology, ports)[0],
         host_ticks=flit_times(topology).host,
@@ -280,9 +287,11 @@ def _state(
         injecting=injecting,
         active_hosts=np.zeros(hosts + 1, np.int64),
         host_wheel=make_timing_wheel(hosts, 256 if constants.output_ticks is None else 2 * MAX_FLIT_TICKS),
+        wavefront=make_wavefront(model, ports),
         crossbar=make_crossbar(model, ports, vc_buffers.reshape(-1, model.vcs).sum(axis=1)),
         program=make_program(scenario),
         counters=make_counters(scenario.topology),
+        stalls=None,
     )
 
 

@@ -3,19 +3,21 @@
 
 An uncontended request, the only one for its output and of its input, is granted at once. The others are *contended*:
 each makes a bid, and the highest wins. A bid holds the rotating priority and, above it, the time. (Treating uncontended
-requests as contended ones would give the same grants.)
+requests as contended ones would give the same grants, whatever the allocator.)
 """
 
 import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
+from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
 from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
+from flitlab.sim.engines.compiled.wormhole.wavefront import distance_of, sort_by_diagonal, turn_diagonals
 
 # Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
 # whether the output has offered itself, and the time.
@@ -85,6 +87,87 @@ def _accept_offers(const, state, first, contended, time):
 
 
 @inline
+def _select_outputs(const, state, first, contended, time):
+    """Let every contended input select one output, and then every output one of these inputs."""
+    for i in range(contended):
+        vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        input_record = state.crossbar_input[crossbar_input]
+        bid = time | (((U(input_record.output) - output) & _PORT_TURN_MASK) << _PORT_SHIFT)
+        state.bids[i] = bid | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
+        input_record.best_bid = max(input_record.best_bid, state.bids[i])
+    for i in range(contended):
+        _, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        output_record = state.output[output]
+        if state.bids[i] == state.crossbar_input[crossbar_input].best_bid:
+            bid = time | ((U(output_record.last_input) - crossbar_input) & _INPUT_TURN_MASK)
+            output_record.best_bid = max(output_record.best_bid, bid)
+    for i in range(contended):
+        _, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        input_record, output_record = state.crossbar_input[crossbar_input], state.output[output]
+        bid = time | ((U(output_record.last_input) - crossbar_input) & _INPUT_TURN_MASK)
+        if state.bids[i] == input_record.best_bid and bid == output_record.best_bid:
+            state.bids[i] |= ONE << _OFFERED_SHIFT
+            input_record.best_bid = state.bids[i]
+
+
+@inline
+def _match_diagonals(wavefront, const, state, first, contended, time):
+    """Match the contended requests diagonal by diagonal; of the VCs of a pair of ports the next one in rotation wins.
+
+    A bid holds the rotating priority of the VC, the distance of the diagonal, the lowest highest, and the time. An
+    output that is matched has the time as its bid.
+    """
+    for i in range(contended):
+        vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        wavefront.diagonal[i] = distance_of(
+            wavefront.crossbar, np.int64(const.switch[vc]), np.int64(crossbar_input), np.int64(output)
+        )
+    sort_by_diagonal(wavefront, contended)
+    begin = np.int64(0)
+    for distance in range(len(wavefront.bucket_end)):
+        end = wavefront.bucket_end[distance]
+        for place in range(begin, end):
+            i = wavefront.order[place]
+            vc, crossbar_input, output = _unpack_request(const, state.ready[first + U(i)])
+            input_record, bid = state.crossbar_input[crossbar_input], U(0)
+            if state.output[output].best_bid < time:
+                bid = time | ONE << _OFFERED_SHIFT | (_PORT_TURN_MASK - U(distance)) << _PORT_SHIFT
+                bid |= (U(input_record.vc) - vc) & _VC_TURN_MASK
+                input_record.best_bid = max(input_record.best_bid, bid)
+            state.bids[i] = bid
+        for place in range(begin, end):
+            i = wavefront.order[place]
+            _, crossbar_input, output = _unpack_request(const, state.ready[first + U(i)])
+            if state.bids[i] == state.crossbar_input[crossbar_input].best_bid:
+                state.output[output].best_bid = time
+        begin = end
+
+
+@inline
+def _turn_diagonals(wavefront, const, state, first, end, step):
+    """Advance the first diagonal of every switch with requests. wavefront: ``state.wavefront``."""
+    if wavefront is None:
+        return
+    for i in range(first, end):
+        turn_diagonals(wavefront.crossbar, np.int64(const.switch[state.ready[i] & layout.VC_MASK]), step)
+
+
+@inline
+def _match_otherwise(wavefront, input_first, const, state, first, contended, time):
+    """Match the contended requests with an allocator other than iSLIP; tell whether there is one.
+
+    wavefront, input_first: ``state.wavefront``, ``const.input_first``.
+    """
+    if wavefront is not None:
+        _match_diagonals(wavefront, const, state, first, contended, time)
+        return True
+    if input_first is not None:
+        _select_outputs(const, state, first, contended, time)
+        return True
+    return False
+
+
+@inline
 def _separate_matched(const, state, first, contended, closed_bid):
     """Move the matched requests among the contended ones to the third part of ``state.ready``.
 
@@ -113,8 +196,9 @@ def _match_contended(const, state, first, contended, step, iteration):
     """Match the contended requests once more; returns what :func:`_separate_matched` does."""
     iterations = U(const.iterations)
     time = time_of(const, step, iterations + ONE + iteration)
-    _make_offers(const, state, first, contended, time)
-    _accept_offers(const, state, first, contended, time)
+    if not _match_otherwise(state.wavefront, const.input_first, const, state, first, contended, time):
+        _make_offers(const, state, first, contended, time)
+        _accept_offers(const, state, first, contended, time)
     return _separate_matched(const, state, first, contended, time_of(const, step, iterations + iterations + ONE))
 
 
@@ -183,6 +267,7 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_
             state.ready[first + contended] = request
             contended += ONE
             continue
+        end_stall(state.stalls, vc)
         input_record.vc = vc
         if rotate_priority:
             input_record.output = output
@@ -229,6 +314,7 @@ def allocate_all(const, state, step, first, end, ready_end, sparse):
     the prediction for the next tick).
     """
     end, ready_end = _withhold_requests(const.output_ticks, state, first, end, ready_end, step)
+    _turn_diagonals(state.wavefront, const, state, first, end, step)
     uncontended = time_of(const, step, U(const.iterations)) + ONE
     first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)
     if sparse:

@@ -28,6 +28,7 @@ from flitlab.sim.engines.compiled.wormhole.routing import (
     front_packet,
     output_of,
 )
+from flitlab.sim.engines.compiled.wormhole.wavefront import distance_of, sort_by_diagonal, turn_diagonals
 
 _NONE = U(NONE)
 _LAST_BIT = U(63)
@@ -116,10 +117,39 @@ def _bid_for_vc(state, vc, next_vc, time):
 
 
 @inline
+def _next_vc(const, vc_record, first, offers):
+    """Return the one of some VCs of an output that comes first after the last one granted to an input VC.
+
+    Parameters
+    ----------
+    vc_record: of the input VC.
+    first: uint64, the output's first VC.
+    offers: uint64, the VCs, a bit each, at least one.
+    """
+    last = U(vc_record.last_granted) - first  # a VC of another output: begin at the lowest
+    return first + U(first_after(offers, last if last < U(const.vcs) else _LAST_BIT))
+
+
+@inline
+def _requested_vcs(input_first, const, state, vc, output):
+    """Return the free VCs of an output that an input VC bids for, a bit each: all allowed ones, or only the next.
+
+    input_first: ``const.input_first``.
+    """
+    vc_record, vc_set = state.vc[vc], state.vc_set[output]
+    free = U(vc_record.allowed_vcs) & U(vc_set.free)
+    if input_first is None:
+        return free
+    if free == U(0):
+        return free
+    first = U(vc_set.first)
+    return ONE << (_next_vc(const, vc_record, first, free) - first)
+
+
+@inline
 def _bid_for_vcs(const, state, vc, output, time):
-    """Bid for all allowed VCs of an output: every free one offers itself to the highest bid."""
-    vc_set = state.vc_set[output]
-    allowed, first = U(state.vc[vc].allowed_vcs) & U(vc_set.free), U(vc_set.first)
+    """Bid for VCs of an output: every free one offers itself to the highest bid."""
+    allowed, first = _requested_vcs(const.input_first, const, state, vc, output), U(state.vc_set[output].first)
     for k in range(U(const.vcs)):
         bid = ((allowed >> k) & ONE) * _bid_for_vc(state, vc, first + k, time)
         state.best_offer[first + k] = max(state.best_offer[first + k], bid)
@@ -197,13 +227,13 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
                 _join_wait_queue(state, vc, output)
                 continue
             if vc_set.best_bid != time + ONE:
-                offers = _offered_vcs(const, state, vc, offers, first, time) if round_ else U(0)
+                requested = _requested_vcs(const.input_first, const, state, vc, output)
+                offers = _offered_vcs(const, state, vc, requested, first, time) if round_ else U(0)
                 if offers == U(0):
                     state.contenders[remaining] = request
                     remaining += ONE
                     continue
-            last = U(vc_record.last_granted) - first  # a VC of another output: begin at the lowest
-            next_vc = first + U(first_after(offers, last if last < U(const.vcs) else _LAST_BIT))
+            next_vc = _next_vc(const, vc_record, first, offers)
             if rotate_priority:
                 state.vc[next_vc].last_requester = vc
                 vc_record.last_granted = next_vc
@@ -214,9 +244,64 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
 
 
 @inline
-def _match_requests(const, state, new_heads, ready_end, step):
-    """Match requests with the free VCs of their outputs; returns the new ``ready_end`` (see :func:`_grant_vc`)."""
+def _match_diagonals(wavefront, const, state, count, ready_end, step):
+    """Match the requests in ``state.contenders`` with free VCs, diagonal by diagonal.
+
+    Parameters
+    ----------
+    wavefront: ``state.wavefront``.
+    count: uint64, of requests.
+    ready_end: see :func:`_grant_vc`.
+    step: int64.
+
+    Returns
+    -------
+    (requests that remain in ``state.contenders``, the new ``ready_end``).
+    """
+    pairs = np.int64(0)
+    for i in range(count):
+        vc, output = state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT
+        switch, free = np.int64(const.switch[vc]), U(state.vc[vc].allowed_vcs) & U(state.vc_set[output].free)
+        while free:
+            k = np.int64(lowest(free))
+            free &= free - ONE
+            turn_diagonals(wavefront.vc, switch, step)
+            wavefront.request[pairs] = np.int64(i) * const.vcs + k
+            wavefront.diagonal[pairs] = distance_of(
+                wavefront.vc, switch, np.int64(vc), np.int64(output) * const.vcs + k
+            )
+            pairs += 1
+    sort_by_diagonal(wavefront, pairs)
+    for place in range(pairs):
+        pair = wavefront.request[wavefront.order[place]]
+        request, k = state.contenders[U(pair // const.vcs)], U(pair % const.vcs)
+        vc_record, vc_set = state.vc[request & layout.VC_MASK], state.vc_set[request >> layout.OUTPUT_SHIFT]
+        if U(vc_record.blocked) & layout.NO_VC and U(vc_set.free) >> k & ONE:
+            ready_end = _grant_vc(state, request, vc_record, vc_set, U(vc_set.first) + k, ready_end)
+    remaining = U(0)
+    for i in range(count):
+        request = state.contenders[i]
+        vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
+        if U(state.vc[vc].blocked) & layout.NO_VC:
+            if U(state.vc[vc].allowed_vcs) & U(state.vc_set[output].free):
+                state.contenders[remaining] = request
+                remaining += ONE
+            else:
+                _join_wait_queue(state, vc, output)
+    return remaining, ready_end
+
+
+@inline
+def _match_requests(wavefront, const, state, new_heads, ready_end, step):
+    """Match requests with the free VCs of their outputs; returns the new ``ready_end`` (see :func:`_grant_vc`).
+
+    wavefront: ``state.wavefront``.
+    """
     state.contenders[-1] = _drain_wait_queues(state, U(state.contenders[-1]))
+    if wavefront is not None:
+        count = _add_requests(const, state, new_heads, time_of(const, step, U(0)))
+        state.contenders[-1], ready_end = _match_diagonals(wavefront, const, state, count, ready_end, step)
+        return ready_end
     for iteration in range(U(const.iterations)):
         time = time_of(const, step, iteration)
         count = _add_requests(const, state, new_heads, time)
@@ -347,4 +432,4 @@ def allocate_all(const, state, new_heads, ready_end, step):
         _sort_new_heads(const, state, new_heads)
     if const.rule == Selection.ADAPTIVE:
         return _allocate_adaptive(const, state, new_heads, ready_end)
-    return _match_requests(const, state, new_heads, ready_end, step)
+    return _match_requests(state.wavefront, const, state, new_heads, ready_end, step)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matching of requesters and resources at a switch (see :mod:`flitlab.models.rules.allocate`)."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from flitlab.models.rules.allocate import AllocatorKind
+
+
+class RoundRobin:
+    """A round-robin arbiter: the requester served last has the lowest priority."""
+
+    def __init__(self) -> None:
+        self.last_served = -1
+
+    def select(self, indices: Iterable[int]) -> int:
+        """Return the index with the highest priority among some indices (at least one)."""
+        return min(indices, key=lambda place: (place <= self.last_served, place))
+
+
+class Requester(Protocol):
+    """One side of a matching: an indexed entity that serves the other side in round robin."""
+
+    index: int
+    arbiter: RoundRobin
+
+
+A = TypeVar("A", bound=Requester)
+B = TypeVar("B", bound=Requester)
+
+
+def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
+    """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
+
+    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
+    """
+    matched: dict[A, B] = {}
+    for iteration in range(iterations):
+        by_output: dict[B, dict[int, A]] = defaultdict(dict)
+        taken = set(matched.values())
+        for requester, outputs in requests.items():
+            for output in outputs:
+                if requester not in matched and output not in taken:
+                    by_output[output][requester.index] = requester
+        offers: dict[A, dict[int, B]] = defaultdict(dict)
+        for output, entries in by_output.items():
+            offers[entries[output.arbiter.select(entries)]][output.index] = output
+        for requester, offer in offers.items():
+            output = matched[requester] = offer[requester.arbiter.select(offer)]
+            if iteration == 0:
+                output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
+    return matched
+
+
+def separable_input_first(requests: dict[A, list[B]]) -> dict[A, B]:
+    """Match requesters to outputs: each requester selects one of its outputs, then each output one of these requesters.
+
+    requests: outputs by requester. Returns the matched output by requester.
+    """
+    selected: dict[B, dict[int, A]] = defaultdict(dict)
+    for requester, outputs in requests.items():
+        if outputs:
+            by_index = {output.index: output for output in outputs}
+            selected[by_index[requester.arbiter.select(by_index)]][requester.index] = requester
+    matched: dict[A, B] = {}
+    for output, entries in selected.items():
+        requester = entries[output.arbiter.select(entries)]
+        matched[requester] = output
+        output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
+    return matched
+
+
+def wavefront(requests: dict[A, list[B]], diagonal: int, size: int) -> dict[A, B]:
+    """Match requesters to outputs diagonal by diagonal, from a first one on.
+
+    requests: outputs by requester. diagonal: the first; requester i and output o are on diagonal (i + o) mod ``size``.
+    Returns the matched output by requester.
+    """
+    pairs = [
+        ((requester.index + output.index - diagonal) % size, requester, output)
+        for requester, outputs in requests.items()
+        for output in outputs
+    ]
+    matched: dict[A, B] = {}
+    taken = set[B]()
+    for _, requester, output in sorted(pairs, key=lambda pair: pair[0]):
+        if requester not in matched and output not in taken:
+            matched[requester] = output
+            taken.add(output)
+    return matched
+
+
+class Matcher:
+    """The allocator of a switch for one kind of resources.
+
+    allocator, iterations: of the switching mode. size: indices of requesters and outputs are below it. diagonal: of
+    the wavefront, the next first one.
+    """
+
+    def __init__(self, allocator: str, iterations: int, size: int):
+        self.allocator, self.iterations, self.size = allocator, iterations, size
+        self.diagonal = 0
+
+    def match(self, requests: dict[A, list[B]]) -> dict[A, B]:
+        """Match requesters to the outputs that they request."""
+        if self.allocator == AllocatorKind.INPUT_FIRST:
+            return separable_input_first(requests)
+        if self.allocator != AllocatorKind.WAVEFRONT:
+            return islip(requests, self.iterations)
+        matched = wavefront(requests, self.diagonal, self.size)
+        if matched:
+            self.diagonal = (self.diagonal + 1) % self.size
+        return matched
