@@ -45,6 +45,7 @@ class Wormhole(Draining):
     """
 
     mode: ClassVar[str] = "wormhole"
+    has_classes: ClassVar[bool] = True
     grants_flits: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]] = ("islip",)
 

@@ -63,6 +63,8 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
             pairs[f"outstanding.{part}"] = tuple(getattr(s.outstanding, part) for s in (compiled, reference))
     if compiled.channels is not None and reference.channels is not None:
         pairs["channels"] = compiled.channels, reference.channels
+    if compiled.classes is not None and reference.classes is not None:
+        pairs["classes"] = compiled.classes, reference.classes
     for name, (a, b) in pairs.items():
         if not np.array_equal(a, b):
             where = np.argwhere(a != b)[0].tolist()

@@ -14,6 +14,9 @@ Per tick and switch, both allocations on the state at the start of the tick; wit
    switched, the VC has a credit, and the output has sent its last flit. Outputs offer themselves to inputs, which
    accept, likewise; an input that sends then chooses among its VCs that request that output.
 
+With ``priority`` each side chooses among its requests of the most urgent packets, and adaptive packets are visited
+the most urgent first.
+
 A head requests from T = max(its arrival, the step after the grant of the tail before it). It is switched from T +
 header on, and not in the step in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
 granted, for the next step.
@@ -29,8 +32,8 @@ VC in the same tick.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -42,40 +45,14 @@ from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
-from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.faults import ReferenceFaults
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.wormhole_hosts import Flit, RoundRobin, WormholeHost
 
 UNLIMITED_CREDITS = 1 << 30
 """Credits for a host, which are never used up."""
-
-
-class Flit(NamedTuple):
-    """A flit of a packet; number: its index in the packet, 0 for the head flit."""
-
-    packet: Packet
-    number: int
-
-    @property
-    def is_head(self) -> bool:
-        return self.number == 0
-
-    @property
-    def is_tail(self) -> bool:
-        return self.number == self.packet.flits - 1
-
-
-class RoundRobin:
-    """A round-robin arbiter: the requester served last has the lowest priority."""
-
-    def __init__(self) -> None:
-        self.last_served = -1
-
-    def select(self, indices: Iterable[int]) -> int:
-        """Return the index with the highest priority among some indices (at least one)."""
-        return min(indices, key=lambda place: (place <= self.last_served, place))
 
 
 class WormholeChannel:
@@ -306,58 +283,6 @@ class WormholeInputVC:
         self.upstream.sender.schedule_at(now)
 
 
-class WormholeHost(network.Host, Allocator):
-    """Sends its packets one after another, a flit whenever its channel is free, each on the next injection VC in round
-    robin with credits.
-
-    ``flit`` is the next flit to send, of the packet ``flit.packet``.
-    """
-
-    phase = Phase.SENDING
-    waiting: deque[Packet]
-    network: "WormholeNetwork"
-
-    def __init__(self, net: "WormholeNetwork", index: int):
-        network.Host.__init__(self, net, index)
-        Allocator.__init__(self, net.clock)
-        self.vcs: list[OutputVC] = []
-        self.arbiter = RoundRobin()
-        self.outlet: OutputVC
-        self.flit: Flit | None = None
-
-    def schedule_send(self, now: int) -> None:
-        self.schedule_at(now)
-
-    def allocate(self, now: int) -> None:
-        """Send the next flit if an injection VC has a credit."""
-        if self.free_at > now:
-            self.schedule_at(self.free_at)
-            return
-        if self.flit is None:
-            if not self.waiting or self.network.faults.draining:
-                return
-            if any(vc.credits for vc in self.vcs):
-                self.arbiter.last_served = self.arbiter.select(i for i, vc in enumerate(self.vcs) if vc.credits)
-                self.outlet = self.vcs[self.arbiter.last_served]
-                self.start(now)
-        elif self.outlet.credits:
-            self._send(self.flit, now)
-        if self.flit is not None or self.waiting:
-            self.schedule_at(max(now + 1, self.free_at))
-
-    def start(self, now: int) -> None:
-        """Send the head of the oldest packet."""
-        self._send(Flit(self.leave(now), 0), now)
-
-    def _send(self, flit: Flit, now: int) -> None:
-        self.outlet.send(flit, now)
-        self.free_at = now + self.outlet.channel.flit_ticks
-        self.network.ledger.enter(self.index, 1, int(flit.is_head))
-        if flit.is_tail:
-            self.network.tail_leaves(flit.packet, self.free_at)
-        self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
-
-
 class Requester(Protocol):
     """One side of a matching: an indexed entity that serves the other side in round robin."""
 
@@ -369,10 +294,11 @@ A = TypeVar("A", bound=Requester)
 B = TypeVar("B", bound=Requester)
 
 
-def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
+def islip(requests: dict[A, list[B]], iterations: int, urgency: Callable[[A, B], int] | None = None) -> dict[A, B]:
     """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
 
-    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
+    requests: outputs by input. urgency: of the request of an input for an output; both sides choose among their most
+    urgent ones. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
     """
     matched: dict[A, B] = {}
     for iteration in range(iterations):
@@ -384,12 +310,25 @@ def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
                     by_output[output][requester.index] = requester
         offers: dict[A, dict[int, B]] = defaultdict(dict)
         for output, entries in by_output.items():
+            if urgency is not None:
+                entries = _most_urgent(entries, [urgency(entry, output) for entry in entries.values()])
             offers[entries[output.arbiter.select(entries)]][output.index] = output
         for requester, offer in offers.items():
+            if urgency is not None:
+                offer = _most_urgent(offer, [urgency(requester, output) for output in offer.values()])
             output = matched[requester] = offer[requester.arbiter.select(offer)]
             if iteration == 0:
                 output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
     return matched
+
+
+C = TypeVar("C")
+
+
+def _most_urgent(entries: dict[int, C], urgencies: list[int]) -> dict[int, C]:
+    """The entries of the greatest urgency; urgencies: of each, in their order."""
+    greatest = max(urgencies)
+    return {index: entry for (index, entry), one in zip(entries.items(), urgencies, strict=True) if one == greatest}
 
 
 class WormholeSwitch(Allocator):
@@ -410,7 +349,8 @@ class WormholeSwitch(Allocator):
         """The output VCs that a packet may take at this switch."""
         choices = self.network.choices(packet, self.index)
         if not choices:
-            return self.ejection[packet.destination].vcs
+            first, end = self.network.class_vcs(packet.sequence)
+            return self.ejection[packet.destination].vcs[first:end]
         return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
@@ -435,22 +375,34 @@ class WormholeSwitch(Allocator):
             if vc.requests_output(now):
                 assert vc.outlet is not None
                 requesters[vc.crossbar_input][vc.outlet.channel][vc.index] = vc
+
+        def urgency(entry: CrossbarInput, channel: WormholeChannel) -> int:
+            return max(map(self._urgency, requesters[entry][channel].values()))
+
         requests = {entry: list(channels) for entry, channels in requesters.items()}
-        for entry, channel in islip(requests, self.network.times.iterations).items():
+        ranked = urgency if self.network.has_priorities else None
+        for entry, channel in islip(requests, self.network.times.iterations, ranked).items():
             vcs = requesters[entry][channel]
+            if ranked:
+                vcs = _most_urgent(vcs, [self._urgency(vc) for vc in vcs.values()])
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
             vcs[index].leave(now, step)
+
+    def _urgency(self, vc: WormholeInputVC) -> int:
+        """The urgency of the packet at the front of an input VC."""
+        return self.network.urgency(vc.flits[0].packet)
 
     def _allocate_vcs(self, step: int) -> dict[WormholeInputVC, OutputVC]:
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
         if self.network.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
-            allocated = islip(requests, self.network.times.iterations)
+            ranked = (lambda vc, _: self._urgency(vc)) if self.network.has_priorities else None
+            allocated = islip(requests, self.network.times.iterations, ranked)
             for vc, outlet in allocated.items():
                 outlet.allocate_to(vc)
             return allocated
         allocated = {}
-        for vc in sorted(requesters, key=lambda vc: (vc.front_step, vc.index)):
+        for vc in sorted(requesters, key=lambda vc: (-self._urgency(vc), vc.front_step, vc.index)):
             choice = self._choose(vc.outlets, vc.flits[0].packet)
             if choice is not None:
                 allocated[vc] = choice
@@ -507,8 +459,9 @@ class WormholeFaults(ReferenceFaults):
             for vc in switch.input_vcs:
                 vc.remove_dropped(tick)
         for host in self.network.hosts:
-            if host.flit is not None and host.flit.packet.dropped:
-                host.flit = None
+            for injection in host.injections:
+                if injection.flit is not None and injection.flit.packet.dropped:
+                    injection.flit = None
 
     def block(self, channels: Ints, tick: int) -> None:
         for channel in channels:
@@ -555,7 +508,7 @@ class WormholeNetwork(Network[Wormhole]):
             self._output_vcs(switch, output, [None] * times.vcs)
             injection = WormholeChannel(0, 0, self.injection(host.index), self.host_flit_ticks)
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
-            host.vcs = injection.vcs
+            host.connect(injection.vcs)
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
         self.faults = WormholeFaults(self)
