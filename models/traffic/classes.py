@@ -79,7 +79,7 @@ class Classes(TrafficSpec):
             raise SpecError("needs a class with a share: with fixed loads only, loads would change nothing", "classes")
         if fixed is not None and max(fixed.rate.max(), fixed.column_sums.max()) > 1 + ROUNDING:
             raise SpecError("have fixed loads that exceed the rate of a host's channel", "classes")
-        notes = {"classes": [one.name for one in classes]}
+        notes = {"classes": ", ".join(map(_described, classes))}
         return replace(growing, background=fixed, classes=classes, notes=notes)
 
     def _shares(self) -> list[float]:
@@ -116,6 +116,14 @@ def _traffic_class(keys: ClassKeys, path: str, share: float, topology: Topology)
             raise SpecError("must be the first and the last virtual channel, from 0", f"{path}.vcs")
         vcs = keys.vcs[0], keys.vcs[1] + 1
     return TrafficClass(keys.name, demand, share, keys.load or 0.0, lengths, weights, keys.priority, vcs)
+
+
+def _described(one: TrafficClass) -> str:
+    """Describe a class in one line."""
+    offered = f"share {one.share:g}" if one.share else f"load {one.load:g}"
+    flits = " and ".join(map(str, one.flits))
+    vcs = "" if one.vcs is None else f", VCs {one.vcs[0]} to {one.vcs[1] - 1}"
+    return f"{one.name} ({one.demand.kind}, {offered}, flits {flits}, priority {one.priority}{vcs})"
 
 
 def _mix(mix: list[Share], path: str) -> tuple[tuple[int, ...], tuple[float, ...]]:

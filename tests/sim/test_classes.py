@@ -369,9 +369,11 @@ def write(tmp_path, switching="", first="", second=""):
     return file
 
 
-def test_a_run_writes_a_row_per_class(tmp_path):
+def test_a_run_writes_a_row_per_class(tmp_path, capsys):
     file = write(tmp_path, ", priority: class", ", vcs: [0, 1]", ", vcs: [2, 3]")
     assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    assert "control" in printed and "bulk" in printed
     with (tmp_path / "out" / "classes.csv").open() as table:
         rows = list(csv.DictReader(table))
     with (tmp_path / "out" / "results.csv").open() as table:
@@ -380,6 +382,9 @@ def test_a_run_writes_a_row_per_class(tmp_path):
     assert sum(float(row["accepted"]) for row in rows) == pytest.approx(float(whole["accepted"]))
     assert float(rows[0]["offered"]) == pytest.approx(0.1, rel=0.2)
     assert sum(int(row["packets"]) for row in rows) == int(whole["packets"])
+    again, first = (read(path).cases[0] for path in (tmp_path / "out" / "config.resolved.yaml", file))
+    assert again.scenario.content_hash == first.scenario.content_hash
+    assert "Classes of traffic" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
