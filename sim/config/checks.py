@@ -316,6 +316,8 @@ def validate_classes(
 ) -> None:
     """Reject classes of traffic, and keys of classes, that the switching mode or the scenario cannot have.
 
+    Mode ideal has no virtual channels; it serves as the upper level of other modes, so it takes their ranges.
+
     Parameters
     ----------
     draft: gets the errors.
@@ -340,7 +342,7 @@ def validate_classes(
     for i, one in enumerate(classes):
         key = f"traffic.classes[{i}].vcs"
         if one.vcs is not None and vcs is None:
-            draft.reject(key, f"is not for mode {mode.mode}, whose channels are not divided")
+            draft.warn(key, f"is not used: channels are not divided in mode {mode.mode}")
         elif one.vcs is not None and vcs is not None and one.vcs[1] > vcs:
             problem = f"ends at virtual channel {one.vcs[1] - 1}, and switching.vcs gives 0 to {vcs - 1}"
             draft.reject(key, problem)

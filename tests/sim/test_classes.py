@@ -407,13 +407,17 @@ def test_errors_name_key_and_reason(tmp_path, keys, key, problem):
     assert key in str(error.value) and problem in str(error.value)
 
 
+def test_ideal_switches_have_no_vcs(tmp_path):
+    study = read(write(tmp_path, "", ", vcs: [0, 1]"), sets=["switching={mode: ideal}"])
+    assert ["channels are not divided in mode ideal" in str(warning) for warning in study.warnings] == [True]
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
         ({"switching.mode": "deflection", "routing": "{kind: deflection}"}, "is not for mode deflection"),
         ({"traffic": "{kind: uniform}", "switching.priority": "class"}, "traffic.classes, of which there are none"),
         ({"traffic.packet_flits": "4"}, "a key of each class"),
-        ({"switching": "{mode: ideal}", "traffic.classes[0].vcs": "[0, 1]"}, "channels are not divided"),
         ({"timeline": "[{at_tick: 5, fail: {links: [[0, 1]]}}]"}, "is not for traffic with classes"),
         ({"switching": "{mode: ideal, priority: class}"}, "is not for mode ideal"),
     ],
