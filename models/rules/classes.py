@@ -46,7 +46,7 @@ def make_processes(source: Source, traffic: Traffic, load: float, seed: int) -> 
         return [Process(arrivals, make_packets(traffic, source.flits, source.shares), seed)]
     processes = []
     for number, one in enumerate(traffic.classes):
-        offered, demand = one.offered(load), one.demand
+        offered, demand = 0.0 if one.request is not None else one.offered(load), one.demand
         arrivals = make_arrivals(source.arrivals, offered, one.mean_flits, demand.rate, source.burst)
         own = int(content_hash("class", seed, number)[:15], 16) if number else seed
         processes.append(Process(arrivals, make_packets(demand, one.flits, one.shares), own))
@@ -58,9 +58,10 @@ class ClassTables(NamedTuple):
 
     class_count, hosts: numbers of classes and hosts. by_class: whether switches serve the greatest priority first.
     priority, first_vc, end_vc, seed: int64 [classes]. rank: int64 [classes], what the greatest priority exceeds that of
-    the class by. numbers: int64 [classes, 6], the scalar fields of :class:`Arrivals`, and the law of :class:`Packets`.
-    begin: int64 [classes + 1, 11], where the arrays of a class begin, in the order of the fields below: those of
-    :class:`Arrivals` and :class:`Packets`.
+    the class by. reply, delay: int64 [classes], the class of the replies to its packets, negative without, and the
+    ticks to their creation. numbers: int64 [classes, 6], the scalar fields of :class:`Arrivals`, and the law of
+    :class:`Packets`. begin: int64 [classes + 1, 11], where the arrays of a class begin, in the order of the fields
+    below: those of :class:`Arrivals` and :class:`Packets`.
     """
 
     class_count: int
@@ -68,6 +69,8 @@ class ClassTables(NamedTuple):
     by_class: bool
     priority: Ints
     rank: Ints
+    reply: Ints
+    delay: Ints
     first_vc: Ints
     end_vc: Ints
     seed: Ints
@@ -112,8 +115,13 @@ def make_class_tables(traffic: Traffic, processes: Sequence[Process], vcs: int, 
         (a.kind, a.shift, a.base, a.stop, a.end, p.law) for a, p in ((one.arrivals, one.packets) for one in processes)
     ]
     priority = np.array([one.priority for one in classes], np.int64)
+    reply, delay = np.full(len(classes), -1), np.zeros(len(classes), np.int64)
+    for number, one in enumerate(classes):
+        if one.request is not None:
+            reply[one.request], delay[one.request] = number, one.delay
     return ClassTables(
-        len(classes), traffic.topology.hosts, by_class, priority, priority.max() - priority,
+        len(classes), traffic.topology.hosts, by_class, priority, priority.max() - priority, reply,
+        delay,
         ranges[:, 0].copy(), ranges[:, 1].copy(), np.array([one.seed for one in processes], np.int64),
         np.array(scalars, np.int64), np.cumsum(sizes, axis=0),
         *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)),

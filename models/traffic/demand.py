@@ -55,7 +55,8 @@ class TrafficClass:
 
     demand: its matrix C; at load x the class offers (``share`` * x + ``load``) * C. flits, shares: packet lengths, and
     the share of packets of each. priority: the greater one goes first. vcs: the first VC that its packets may take, and
-    one past the last; None: all.
+    one past the last; None: all. request: for a class of replies, the number of the class that it replies to; its
+    demand is then that of the replies. delay: ticks from the delivery of a request to the creation of its reply.
     """
 
     name: str
@@ -66,6 +67,8 @@ class TrafficClass:
     shares: tuple[float, ...] = (1.0,)
     priority: int = 0
     vcs: tuple[int, int] | None = None
+    request: int | None = None
+    delay: int = 1
 
     @property
     def mean_flits(self) -> float:
@@ -79,8 +82,9 @@ class TrafficClass:
     @property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
-        lengths = (self.flits, self.shares)
-        return content_hash(self.demand.content_hash, self.share, self.load, *lengths, self.priority, self.vcs)
+        reply = [] if self.request is None else [self.request, self.delay]
+        keys = (self.share, self.load, self.flits, self.shares, self.priority, self.vcs, *reply)
+        return content_hash(self.demand.content_hash, *keys)
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,8 +116,11 @@ def print_classes(rows: Sequence[Row]) -> None:
         "offered": "offered", "accepted": "accepted", "latency_mean": "latency (ticks)", "latency_p99": "99 %",
         "network_latency_mean": "in the network",
     }  # fmt: skip
-    for name, text in shown.items():
-        columns.append((text, lambda row, name=name: number(row[name])))
+
+    def value(name: str) -> Callable[[Row], str]:
+        return lambda row: number(row[name])
+
+    columns += [(text, value(name)) for name, text in shown.items()]
     print_table("classes", columns, rows)
 
 

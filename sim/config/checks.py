@@ -299,7 +299,7 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
     if flits_per_load != 1 and traffic.background is not None:
         draft.reject("traffic", "has a background, which needs host channels that move a flit per tick")
     load = max(draft.config.load_list, default=0.0)
-    for one in traffic.classes:
+    for one in (one for one in traffic.classes if one.request is None):
         rate, offered = one.demand.rate * flits_per_load, one.offered(load)
         if problem := overload_error(source.arrivals, offered, one.mean_flits, rate):
             draft.reject("loads", f"class {one.name}: {problem}")

@@ -30,6 +30,11 @@ def class_tables(scenario: Scenario[Any], processes: Sequence[Process]) -> Class
     return make_class_tables(scenario.traffic, processes, scenario.switching.vcs, by_class)
 
 
+def has_replies(classes: ClassTables | None) -> bool:
+    """Whether hosts reply to packets of a class; classes: of the run, None without."""
+    return classes is not None and bool((classes.reply >= 0).any())
+
+
 def reject_classes(scenario: Scenario[Any], user: str) -> None:
     """Raise ``ValueError`` for a scenario with classes of traffic.
 

@@ -58,20 +58,31 @@ def carrying(case: Scenario, *listed) -> Scenario:
 
 
 @st.composite
-def with_classes(draw, cases) -> Scenario:
-    """A scenario of any number of classes: patterns, loads, lengths, ranges of VCs and priorities."""
+def with_classes(draw, cases, replies: bool = True) -> Scenario:
+    """A scenario of any number of classes: patterns, loads, lengths, ranges of VCs, priorities and replies."""
     case = draw(cases)
     vcs, longest = case.switching.vcs, max(case.source.flits)
     keeps_all = case.switching.vc_policy in (VcPolicy.ESCAPE, VcPolicy.RESERVE)
     listed = []
+
+    def vc_range() -> dict:
+        if keeps_all or draw(st.booleans()):
+            return {}
+        return {"vcs": sorted(draw(st.lists(st.integers(0, vcs - 1), min_size=2, max_size=2)))}
+
     for i in range(draw(st.integers(1, 4))):
-        one = {**draw(st.sampled_from(TRAFFIC)), "priority": draw(st.integers(-1, 1))}
+        one = {"name": f"class {i}", **draw(st.sampled_from(TRAFFIC)), "priority": draw(st.integers(-1, 1))}
         one |= {"share": draw(st.sampled_from([0.2, 0.5]))} if i == 0 or draw(st.booleans()) else {"load": 0.15}
         lengths = draw(st.lists(st.integers(1, longest), min_size=1, max_size=2, unique=True))
         one["packet_flits"] = [{"flits": flits, "share": 1 + k} for k, flits in enumerate(lengths)]
-        if not keeps_all and draw(st.booleans()):
-            one["vcs"] = sorted(draw(st.lists(st.integers(0, vcs - 1), min_size=2, max_size=2)))
-        listed.append(one)
+        listed.append(one | vc_range())
+        if replies and draw(st.booleans()):
+            answers = {"name": f"replies {i}", "priority": draw(st.integers(-1, 1)), **vc_range()}
+            lengths = draw(st.sampled_from([longest, [{"flits": 1, "share": 1}, {"flits": longest, "share": 2}]]))
+            listed[-1]["reply"] = {
+                "class": answers["name"], "packet_flits": lengths, "delay_ticks": draw(st.sampled_from([1, 2, 9, 300]))
+            }  # fmt: skip
+            listed.insert(draw(st.integers(0, len(listed))), answers)
     case = carrying(case, *listed)
     if case.switching.mode == "ideal":
         return case
@@ -104,7 +115,7 @@ def agree(case, load, seed):
         np.testing.assert_array_equal(totals[len(ClassCounter) :], counted.histogram)
 
 
-@given(with_classes(plain_vct()), LOADS, st.integers(0, 2**40))
+@given(with_classes(plain_vct(), replies=False), LOADS, st.integers(0, 2**40))
 @settings(MANY, max_examples=30)
 def test_engines_agree(case, load, seed):
     agree(case, load, seed)
@@ -119,7 +130,7 @@ def test_engines_agree_in_vct(case, load, seed):
 
 @pytest.mark.long
 @given(with_classes(wormhole_scenarios()), LOADS, st.integers(0, 2**40))
-@settings(MANY, max_examples=200)
+@settings(MANY, max_examples=120)
 def test_engines_agree_in_wormhole(case, load, seed):
     agree(case, load, seed)
 
@@ -273,6 +284,60 @@ def test_packets_keep_to_the_vcs_of_their_class(mode):
     assert seen == {(0, 0), (0, 1), (1, 2), (2, 1), (2, 2), (2, 3), (2, 4)}
 
 
+READ, WRITE = {"packet_flits": 1, "reply": {"class": "data", "packet_flits": 5}}, {"packet_flits": 5}
+REQUESTS = ({"name": "read", **READ}, {"name": "write", **WRITE, "reply": {"class": "done"}})
+REPLIES = ({"name": "data"}, {"name": "done"})
+
+
+@pytest.mark.long_on("compiled")
+@pytest.mark.parametrize("mode", ["vct", "wormhole", "ideal"])
+def test_a_reply_alone_takes_the_zero_load_latency(engine_name, mode):
+    """Every request has one reply, created ``delay_ticks`` after its delivery; both cross an empty network."""
+    keys = {"mode": "wormhole"} if mode == "wormhole" else {}
+    case = scenario(PAIR, source=Source(flits=(5,)), vcs=4, buffer_flits=20, **keys)
+    case = ideal(case) if mode == "ideal" else case
+    request = {"name": "read", "kind": "shift", "by": 1, "share": 1.0, "packet_flits": 1}
+    request["reply"] = {"class": "data", "packet_flits": 5, "delay_ticks": 7}
+    case = carrying(case, request, {"name": "data"})
+    run = start(engine_name, case, 0.001, 4, log=True)
+    run.advance(20_000)
+    log, counted = run.log(), run.snapshot().classes
+    requests, replies = log.identity // 2 % 2 == 0, log.identity // 2 % 2 == 1
+    assert 20 < replies.sum() == requests.sum()
+    latency = log.delivered - log.created
+    assert np.median(latency[requests]) == case.switching.zero_load_latency(case.topology, 1, 1)
+    assert np.median(latency[replies]) == case.switching.zero_load_latency(case.topology, 1, 5)
+    answered = np.stack([log.delivered[requests] + 7, log.destination[requests]])
+    created = np.stack([log.created[replies], log.identity[replies] % 2])
+    assert set(map(tuple, created.T)) == set(map(tuple, answered.T))
+    assert counted[1, ClassCounter.CREATED_FLITS] == 5 * counted[0, ClassCounter.DELIVERED_PACKETS]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("load", "latency"), [(0.05, 29.97), (0.1, 30.73), (0.2, 33.16)])
+def test_latencies_of_requests_and_replies_of_booksim2(load, latency):
+    """Reads of 1 flit and writes of 5 in equal numbers on VCs 0 and 1, replies of 5 and 1 on 2 and 3 (FLIT.md).
+
+    BookSim2 counts the latency of a reply from the delivery of its request, a tick before the host can send it.
+    """
+    uniform, packets = {"kind": "uniform", "include_self": True}, load / 12  # of each kind, per tick and host
+    case = mesh()
+    requests = [{**uniform, **one, "vcs": [0, 1], "share": one["packet_flits"] * packets} for one in REQUESTS]
+    case = carrying(case, *requests, *({**one, "vcs": [2, 3]} for one in REPLIES))
+    result = measure("compiled", case, 1.0, 1, Measure(10_000, 40_000, None))
+    assert result.row["latency_mean"] + 0.5 == pytest.approx(latency, rel=0.01)
+    assert result.row["accepted"] == pytest.approx(load, rel=0.02)
+
+
+def test_the_demand_has_the_replies():
+    torus = build("torus", dims=[3, 3], hosts=2)
+    shift = {"kind": "shift", "by": 3}
+    both = classes(torus, {**shift, "share": 1.0, **READ}, {"name": "data"})
+    one = dense(make("traffic", **shift).build(torus))
+    assert dense(both) == pytest.approx(one + 5 * one.T)
+    assert both.lengths(0.3) == ((1, 5), pytest.approx((0.3 * 18, 0.3 * 18)))
+
+
 def test_flits_of_classes_alternate_at_a_host():
     """Two classes of long packets to one host, saturated: wormhole hosts take turns flit by flit, vct packet by packet;
     the greater priority sends alone.
@@ -395,7 +460,10 @@ def test_a_run_writes_a_row_per_class(tmp_path, capsys):
         (("", ", share: 0.1", ""), "traffic.classes[0].share", "class without a load"),
         (("", "", ", load: 0.1"), "traffic.classes", "needs a class with a share"),
         (("", "", ", by2: 3"), "traffic.classes[1].by2", "unknown key"),
-        (("", "", ", reply: {}"), "traffic.classes[1].reply", "unknown key"),
+        (("", "", ", reply: {}"), "traffic.classes[1].reply.class", "is missing"),
+        (("", "", ", reply: {class: none}"), "traffic.classes[1].reply.class", "is no name of a class"),
+        (("", "", ", reply: {class: control}"), "traffic.classes[0].kind", "only name, priority and vcs"),
+        (("", "", ", reply: {class: control, queue: 4}"), "traffic.classes[1].reply.queue", "unknown key"),
         (("", ", vcs: [0, 0]", ", vcs: [1, 3]"), "routing", "classes on VC 0"),
         ((", priority: class, allocator: oldest", "", ""), "switching.allocator", "priority age is the same order"),
         ((", priority: older", "", ""), "switching.priority", "not one of the choices"),

@@ -119,7 +119,7 @@ RIGHT = [
     ("cases", [{"label": "a", "topology": {"hosts_per_switch": 2}}, {"label": "b", "routing": {"kind": "dor"}}]),
     ("ceilings", [{"kind": "mcf", "gap": "1%"}]), ("ceilings", ["mcf", "split"]), ("engine", "both"),
     ("topology.failures", {"links": 0.01, "seed": 1}),
-    ("traffic", {"classes": [{"name": "a", "kind": "uniform", "vcs": [0, 3]}, {"name": "b", "kind": "shift"}]}),
+    ("traffic", {"classes": [{"name": "a", "kind": "uniform", "vcs": [0, 3]}, {"name": "b", "kind": "uniform"}]}),
     ("traffic", {"kind": "classes", "classes": [{"name": "a", "kind": "uniform", "packet_flits": 3}]}),
     ("switching.priority", "age"),
 ]  # fmt: skip

@@ -25,10 +25,11 @@ from flitlab.sim.engines.base import (
     can_count_outstanding,
     check_tick_limit,
 )
-from flitlab.sim.engines.classes import class_tables
+from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.compiled import invariants, messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
+from flitlab.sim.engines.compiled.replies import created_replies
 
 MAX_PAIR_FLITS = 1 << 31
 """Flits that may arrive at a switch before its 32-bit pair counters are read."""
@@ -64,7 +65,8 @@ class CompiledRun:
         if classes is not None:
             packets, options = packets._replace(flits=np.unique(classes.flits)), {"classes": classes}
         self._topology = topology
-        self._routes_fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
+        drawn = not isinstance(scenario.work, Workload) and not has_replies(classes)
+        self._routes_fixed = scenario.routes.oblivious and drawn
         self._constants, self._state = self._kernel.make_constants_and_state(
             scenario, arrivals, packets, seed, **options
         )
@@ -125,6 +127,16 @@ class CompiledRun:
         for number, (arrivals, packets, seed) in enumerate(self._processes):
             own = slice(number * hosts, (number + 1) * hosts)
             sources.count_created(arrivals, packets, seed, self._tick, sent[own], self._cursor[own])
+        self._count_replies(getattr(self._state, "pool", None))
+
+    def _count_replies(self, pool: Any) -> None:
+        """Set the cursors of the source queues of replies, if hosts reply; pool: of the run."""
+        replies = getattr(pool, "replies", None)
+        if replies is None:
+            return
+        created = created_replies(replies, self._tick)
+        some = np.flatnonzero(replies.made[:, 0])
+        self._cursor[some[:, None], [sources.SEQUENCE, sources.FLITS]] = created[some]
 
     def _created(self) -> Ints:
         """Flits created by each host, int64 [hosts]."""

@@ -50,6 +50,7 @@ from flitlab.sim.engines.compiled.records import (
     pool_is_low,
     run_program,
 )
+from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.timing_wheel import (
     TimingWheel,
     drain,
@@ -138,7 +139,7 @@ def make_constants_and_state(
         in_channel=np.where(fed_by_switch, ports.out_channel[np.where(fed_by_switch, ports.in_output, 0)], -1),
     )
     state = IdealState(
-        pool=make_pool(4 * (inputs + hosts), PACKET),
+        pool=make_pool(4 * (inputs + hosts), PACKET)._replace(replies=make_replies(classes)),
         delivery_queue=np.full((inputs + hosts, 2), NONE, np.uint32),
         free_at=np.zeros(len(ejects), np.int64),
         host=aligned_records(constants.net.sources, HOST),

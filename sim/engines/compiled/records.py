@@ -32,6 +32,7 @@ from flitlab.sim.engines.compiled.messages import FIRST, enqueue_message, next_p
 from flitlab.sim.engines.compiled.pool import NONE as NONE
 from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
+from flitlab.sim.engines.compiled.replies import create_reply, doubled_replies, lacks_replies, take_reply
 
 # A packet, a cache line; ticks, lengths in flits, and indices.
 PACKET = np.dtype(
@@ -262,18 +263,19 @@ def _set_destination(program, const, state, source, packet):
     record = state.pool.packet[packet]
     host_record = state.host[source]
     if program is None:
-        arrivals, packets, seed = _process_of_source(const.net.classes, const.net, source)
-        host = host_of_source(const.net.classes, const.net, source)
-        candidate, position_before = host_record.counter + 1, host_record.position
-        word, block = draw_with_block(
-            seed, host, Stream.DESTINATION, host_record.sequence - 1, Stream.ARRIVAL, candidate
-        )
-        record.dst_host = destination_by(packets, host, word)
-        counter, position = arrival_by(arrivals, packets, seed, host, candidate, position_before, block)
-        host_record.counter = counter
-        host_record.position = position
-        host_record.created_at = position >> arrivals.shift
-        host_record.flits = length(packets, seed, host, counter)
+        if not take_reply(state.pool.replies, state, source, packet):
+            arrivals, packets, seed = _process_of_source(const.net.classes, const.net, source)
+            host = host_of_source(const.net.classes, const.net, source)
+            candidate, position_before = host_record.counter + 1, host_record.position
+            word, block = draw_with_block(
+                seed, host, Stream.DESTINATION, host_record.sequence - 1, Stream.ARRIVAL, candidate
+            )
+            record.dst_host = destination_by(packets, host, word)
+            counter, position = arrival_by(arrivals, packets, seed, host, candidate, position_before, block)
+            host_record.counter = counter
+            host_record.position = position
+            host_record.created_at = position >> arrivals.shift
+            host_record.flits = length(packets, seed, host, counter)
     else:
         host = source
         record.send = program.queue[host, FIRST]
@@ -412,6 +414,7 @@ def deliver_packet(const, state, packet, tick):
     state.counters.by_src_host[src_host] += flits
     state.counters.by_dst_host[dst_host] += flits
     _count_class(state.counters.classes, record, latency, tick)
+    create_reply(state.pool.replies, const, state, record, tick)
     free_record(state.pool, packet)
     record_delivery(state.program, record.send, tick)
 
@@ -481,10 +484,10 @@ def switch_pair(net, pool, packet):
 
 @inline
 def log_is_full(const, state):
-    """Tell whether a log is kept that cannot take the packets of one more tick."""
-    return len(state.counters.log) > 0 and state.counters.scalars[Scalar.DELIVERED_PACKETS] + const.net.hosts > len(
-        state.counters.log
-    )
+    """Tell whether a log is kept, or are replies, that cannot take the packets of one more tick."""
+    used = state.counters.scalars[Scalar.DELIVERED_PACKETS] + const.net.hosts
+    is_full = len(state.counters.log) > 0 and used > len(state.counters.log)
+    return is_full or lacks_replies(state.pool.replies, const.net.hosts)
 
 
 @inline
@@ -494,12 +497,14 @@ def pool_is_low(const, state):
 
 
 def enlarged(state: Any, hosts: int) -> Any:
-    """Return the state with the log, or the pool, doubled where it is too small for one more tick."""
+    """Return the state with the log, the pool, or the replies doubled where they are too few for one more tick."""
     log, pool, counters = state.counters.log, state.pool, state.counters
     if len(log) and counters.scalars[Scalar.DELIVERED_PACKETS] + hosts > len(log):
         state = state._replace(counters=counters._replace(log=np.concatenate([log, np.zeros_like(log)])))
     if pool.free[-1] < hosts:
         state = state._replace(pool=doubled(pool))
+    if pool.replies is not None and interpreted(lacks_replies)(pool.replies, hosts):
+        state = state._replace(pool=state.pool._replace(replies=doubled_replies(pool.replies)))
     return state
 
 

@@ -45,7 +45,7 @@ from flitlab.sim.engines.base import (
     can_count_outstanding,
     check_tick_limit,
 )
-from flitlab.sim.engines.classes import class_tables
+from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import LATEST, Alarm, Clock, Phase
@@ -80,7 +80,8 @@ class Host:
     """Creates packets into an unlimited source queue, first in first out.
 
     waiting: the source queue, with classes of traffic one for each. free_at: tick from which the injection channel is
-    free. For a host that runs a program, ``messages`` is the source queue, and ``waiting`` holds only the next packet.
+    free. replies: number of the last reply of each class of replies. For a host that runs a program, ``messages`` is
+    the source queue, and ``waiting`` holds only the next packet.
     """
 
     def __init__(self, network: "Network[Any]", index: int):
@@ -88,6 +89,7 @@ class Host:
         self.index = index
         self.waiting: Any = deque[Packet]() if network.classes is None else ClassQueues(network.classes)
         self.messages: deque[Message] = deque()
+        self.replies: dict[int, int] = {}
         self.sequence = 0
         self.free_at = 0
 
@@ -105,6 +107,19 @@ class Host:
             self.waiting.append(packet)
             ledger.create(packet)
             self.schedule_send(tick)
+
+    def reply(self, request: Packet) -> None:
+        """Create the reply to a packet, which this host has received."""
+        network, count = self.network, len(self.network.processes)
+        assert network.classes is not None
+        number = int(network.classes.reply[request.sequence % count])
+        nth = self.replies[number] = self.replies.get(number, -1) + 1
+        _, packets, seed = network.processes[number]
+        flits = int(length(packets, seed, self.index, nth))
+        packet = network.packet(self.index, nth * count + number, request.source, flits)
+        self.waiting.append(packet)
+        network.ledger.create(packet)
+        self.schedule_send(network.clock.now)
 
     def join(self, message: Message) -> None:
         """Put a message of a program into the source queue."""
@@ -215,6 +230,7 @@ class Network(Generic[D]):
     """
 
     program: Ranks
+    hosts: Sequence[Any]
     latest = LATEST
 
     def __init__(self, scenario: Scenario[D], load: float, seed: int, log: bool = False, shuffle: int = 0):
@@ -461,6 +477,10 @@ class Network(Generic[D]):
         self._undelivered.remove(packet)
         if packet.message is not None:
             self.program.receive(packet.message)
+        classes = self.classes
+        if classes is not None and classes.reply[packet.sequence % classes.class_count] >= 0:
+            delay = int(classes.delay[packet.sequence % classes.class_count])
+            self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[packet.destination].reply, packet)
 
     def count_channels(self) -> None:
         """Count the traffic of channels from now, tick 0, on."""
@@ -496,7 +516,7 @@ class Network(Generic[D]):
 
     def _count_outstanding(self) -> Outstanding | None:
         """Count outstanding flits by channel; None where routes are not fixed at the creation of packets."""
-        changes = self.scenario.timeline is not None
+        changes = self.scenario.timeline is not None or has_replies(self.classes)
         if changes or not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
             return None
         outstanding = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))

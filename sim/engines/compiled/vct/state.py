@@ -29,6 +29,7 @@ from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCounters
+from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
 from flitlab.sim.engines.compiled.ugal import uses_congestion
 
@@ -208,7 +209,7 @@ def make_constants_and_state(
     output_records = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
     fill_downstream_inputs_and_channels(output_records, ports)
     state = VctState(
-        pool=pool,
+        pool=pool._replace(replies=make_replies(classes)),
         vc=vc,
         remote_partition=np.zeros(len(vc), np.uint8),
         free_flits=_initial_free_flits(ports, input_buffers, vc_bits),

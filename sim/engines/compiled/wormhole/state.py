@@ -36,6 +36,7 @@ from flitlab.sim.engines.compiled.records import (
     make_counters,
     make_net,
 )
+from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
@@ -260,7 +261,7 @@ def _state(
     injecting["packet"], injecting["vc"] = NONE, (ports.inject * model.vcs + ends[:, None] - 1).ravel()
     injecting["queue"] = np.tile(queues.of_host, len(ends))
     return WormholeState(
-        pool=make_pool(records, PACKET),
+        pool=make_pool(records, PACKET)._replace(replies=make_replies(net.classes)),
         vc=_vc_records(scenario, ports, vc_buffers),
         output=_output_records(queues.of_output),
         free_at=np.zeros(outputs, np.int64),
