@@ -3,7 +3,7 @@
 
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Generic
+from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
@@ -95,7 +95,13 @@ class Scenario(Generic[D, W]):
         """
         instance, offered = self.instance.at(load)
         offered *= self.switching.flits_per_load(self.topology)
-        return (self if instance is self.instance else replace(self, instance=instance)), offered
+        if instance is self.instance:
+            return self, offered
+        work: Any = self.work
+        if self.traffic.classes and isinstance(work, Source):
+            flits, shares = self.traffic.lengths(load)
+            work = replace(work, flits=flits, shares=shares)
+        return replace(self, instance=instance, work=work), offered
 
     @cached_property
     def zero_load_latency(self) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input buffers with virtual channels: the common part of vct, wormhole and deflection, and its keys."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
+from flitlab.models.routing.class_ranges import certify_ranges
 from flitlab.models.routing.routes import Routes, VcPolicy
 from flitlab.models.switching.buffers import BufferFlits, BuffersByChannel, BufferSize, ChannelBuffers
 from flitlab.models.switching.hash_form import common_form
@@ -32,7 +33,9 @@ class Buffered(FlitTimed, Credited):
     (wormhole: one flit per tick); False: all of its VCs at once. allow_deadlock: whether to run without a certificate.
     own_credit_path: whether credits take the delay of their own channel instead of its reverse. vc_policy: the VC
     policy in force (``flitlab.models.routing.routes.VcPolicy`` ...). may_deadlock: it has no certificate. allocators:
-    choices of ``allocator``, the default first.
+    choices of ``allocator``, the default first. priority: the first key of every arbitration: ``class``, the priority
+    of a packet's class, ``age``, its creation, or ``none``. vc_ranges: the virtual channels of classes that do not take
+    all, (first, one past the last), distinct and ascending.
     """
 
     programs: ClassVar[bool] = True
@@ -47,6 +50,8 @@ class Buffered(FlitTimed, Credited):
     own_credit_path: bool = False
     vc_policy: int = VcPolicy.ANY
     may_deadlock: bool = False
+    priority: str = "none"
+    vc_ranges: tuple[tuple[int, int], ...] = ()
 
     def buffers_of(self, topology: Topology) -> Ints:
         """The buffer of each VC at the end of every channel, int64 [channels + hosts], those of hosts last.
@@ -128,7 +133,10 @@ class Buffered(FlitTimed, Credited):
         ------
         SpecError: packets may deadlock, and ``allow_deadlock`` is not set.
         """
-        certificate = certify(topology, routes, self.vcs, self.allow_deadlock)
+        if self.vc_ranges:
+            certificate = certify_ranges(topology, routes, self.vc_ranges, self.allow_deadlock, certify)
+        else:
+            certificate = certify(topology, routes, self.vcs, self.allow_deadlock)
         return replace(self, vc_policy=certificate.policy, may_deadlock=not certificate.acyclic), certificate.note
 
     def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
@@ -136,6 +144,8 @@ class Buffered(FlitTimed, Credited):
         own: dict[str, Any] = {"own_credit_path": True} if self.own_credit_path else {}
         if self.channel_buffers is not None:
             own["channel_buffers"] = list(self.channel_buffers.flits)
+        if self.priority != "none":
+            own["priority"] = self.priority
         return common_form(self.mode, asdict(self)) | own, []
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
@@ -146,7 +156,7 @@ class Buffered(FlitTimed, Credited):
             "buffer_flits": self.buffer_flits if of_channels is None else dict(of_channels.keys),
             "allocator": self.allocator,
             "input_speedup": 1 if self.shared_input else "vcs", "allow_deadlock": self.allow_deadlock,
-            "credit_path": "own" if self.own_credit_path else "reverse",
+            "credit_path": "own" if self.own_credit_path else "reverse", "priority": self.priority,
         }  # fmt: skip
         return buffers | self._own_keys() | self._plain_times(flit_ns)
 
@@ -250,6 +260,8 @@ class BufferedSpec(CreditedSpec):
     """VCs of a switch's outputs that its hosts leave free, under rule vc of hot-potato routing. null: its degree."""
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
     """Iterations of iSLIP per tick."""
+    priority: Literal["none", "class", "age"] = "none"
+    """First key of all arbitration: the priority of the class of traffic, or the earlier creation of the packet."""
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors in the keys of buffers, and capacities of ratios that are too fine.
@@ -264,6 +276,11 @@ class BufferedSpec(CreditedSpec):
         if routes is None or flits is None:
             return
         if routes.deflection:
+            if self.priority != "none":
+                yield SpecError(
+                    "the routing deflects, and hot-potato switching ranks packets itself; must be none",
+                    key="switching.priority",
+                )
             if len(flits) > 1:
                 yield SpecError("deflection needs packets of one length", key="traffic.packet_flits")
             yield from self._deflection_errors(topology)
@@ -371,9 +388,16 @@ class BufferedSpec(CreditedSpec):
             by_channel = ChannelBuffers(tuple(flits.tolist()), self.buffer_flits.plain())
         return {
             "vcs": self.vcs, "buffer_flits": int(flits.max(initial=1)), "channel_buffers": by_channel,
-            "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock,
+            "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock, "priority": self.priority,
+            "vc_ranges": _distinct_ranges(setting.class_vcs, self.vcs),
             "own_credit_path": self.credit_path == "own", **self.ticks(capacity_unit(setting.topology)),
         }  # fmt: skip
+
+
+def _distinct_ranges(class_vcs: Sequence[tuple[int, int] | None], vcs: int) -> tuple[tuple[int, int], ...]:
+    """The distinct ranges of virtual channels of classes, ascending; empty if all classes take all ``vcs``."""
+    ranges = {vc_range or (0, vcs) for vc_range in class_vcs}
+    return () if ranges <= {(0, vcs)} else tuple(sorted(ranges))
 
 
 def packets_before_hosts_wait(topology: Topology, vcs: int, reserve: int | None) -> Ints:

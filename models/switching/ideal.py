@@ -27,6 +27,7 @@ class Ideal(DynamicTopology, FlitTimed):
     mode: ClassVar[str] = "ideal"
     programs: ClassVar[bool] = True
     counts_channels: ClassVar[bool] = True
+    has_classes: ClassVar[bool] = True
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify | None = None) -> tuple["Ideal", str]:
         """The mode unchanged, and why it cannot deadlock.

@@ -42,7 +42,7 @@ class SwitchingMode(ABC):
     draw whole paths at their source. programs: whether hosts can run programs. supports_timeline: whether the topology
     can change during a run. grants_flits: whether flits are granted, not packets. exact: its times are not rounded up
     to ticks. send_ends_at_injection: an eager send is done when all of its message is in flight. counts_channels:
-    whether runs can count the traffic of every channel.
+    whether runs can count the traffic of every channel. has_classes: whether packets can be of several classes.
     """
 
     mode: ClassVar[str]
@@ -54,6 +54,7 @@ class SwitchingMode(ABC):
     exact: ClassVar[bool] = False
     send_ends_at_injection: ClassVar[bool] = True
     counts_channels: ClassVar[bool] = False
+    has_classes: ClassVar[bool] = False
 
     @property
     def vc_policy(self) -> int:
@@ -311,7 +312,8 @@ class SwitchingContext:
 
     flits: packet lengths, in any order. routing: the routing of ``routes``. path_draw, transport, sizes, together,
     seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the
-    measurement of flows begins and ends, None where hosts run a program.
+    measurement of flows begins and ends, None where hosts run a program. class_vcs: the virtual channels of each class
+    of traffic, from the first to before the last, None for all; empty without classes.
     """
 
     topology: Topology
@@ -324,6 +326,7 @@ class SwitchingContext:
     together: bool = False
     seconds: float = 2.0
     window: tuple[float, float] | None = None
+    class_vcs: tuple[tuple[int, int] | None, ...] = ()
 
     @property
     def degree(self) -> int:

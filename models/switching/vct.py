@@ -23,10 +23,11 @@ class Vct(Draining):
     """Virtual cut-through with an age-based allocator.
 
     oldest_first: serve the packet that was created first, then the one that has waited longest; else the one that has
-    waited longest.
+    waited longest. Priority ``age`` is the same; with priority ``class`` it is False.
     """
 
     mode: ClassVar[str] = "vct"
+    has_classes: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]] = ("age", "oldest")
 
     oldest_first: bool = False
@@ -70,6 +71,9 @@ class VctSpec(BufferedSpec):
         if self.iterations > 1:
             problem = "must be 1 in mode vct: only allocator islip iterates"
             yield SpecError(problem, key="switching.iterations")
+        if self.priority == "class" and self.allocator == "oldest":
+            problem = "oldest serves by creation and does not go with priority class; priority age is the same order"
+            yield SpecError(problem, key="switching.allocator")
         yield from super()._buffer_errors(routes, longest)
 
     def needs_whole_packets(self, routes: Routes) -> bool:
@@ -80,4 +84,5 @@ class VctSpec(BufferedSpec):
         """Virtual cut-through; hot-potato switching where the routing deflects."""
         if setting.routes.deflection:
             return Deflection.of(self, setting, self.iterations)
-        return Vct(oldest_first=self.allocator == "oldest", **self.buffers(setting))
+        oldest_first = self.allocator == "oldest" or self.priority == "age"
+        return Vct(oldest_first=oldest_first, **self.buffers(setting))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traffic as a demand matrix T, and how destinations are drawn from its rows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -50,6 +50,44 @@ def word_thresholds(cumulative: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
+class TrafficClass:
+    """Packets of one class: their demand, their lengths, and how hosts and switches treat them.
+
+    demand: its matrix C; at load x the class offers (``share`` * x + ``load``) * C. flits, shares: packet lengths, and
+    the share of packets of each. priority: the greater one goes first. vcs: the first VC that its packets may take, and
+    one past the last; None: all. request: for a class of replies, the number of the class that it replies to; its
+    demand is then that of the replies. delay: ticks from the delivery of a request to the creation of its reply.
+    """
+
+    name: str
+    demand: "Traffic"
+    share: float
+    load: float = 0.0
+    flits: tuple[int, ...] = (1,)
+    shares: tuple[float, ...] = (1.0,)
+    priority: int = 0
+    vcs: tuple[int, int] | None = None
+    request: int | None = None
+    delay: int = 1
+
+    @property
+    def mean_flits(self) -> float:
+        """Mean packet length in flits."""
+        return float(np.dot(self.flits, self.shares) / sum(self.shares))
+
+    def offered(self, load: float) -> float:
+        """Return the load that the class offers at a load of the whole traffic."""
+        return self.share * load + self.load
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of everything that results depend on."""
+        reply = [] if self.request is None else [self.request, self.delay]
+        keys = (self.share, self.load, self.flits, self.shares, self.priority, self.vcs, *reply)
+        return content_hash(self.demand.content_hash, *keys)
+
+
+@dataclass(frozen=True, eq=False)
 class Traffic:
     """A demand matrix T [hosts, hosts] whose largest row or column sum is 1 (hose model).
 
@@ -61,7 +99,8 @@ class Traffic:
     [entries]. alternates: further matrices of the same description (a longest matching is not unique); a ceiling is the
     least over all of them, a simulation uses this one. background: a demand B that does not scale: at load x, B + x T
     is offered. All other fields describe T alone, so code that reads them calls :meth:`at` first. recorded: the
-    messages of a trace, whose sum is T.
+    messages of a trace, whose sum is T. classes: the classes of packets, whose sum is the whole traffic; empty where
+    all packets are of one class.
     """
 
     kind: str
@@ -76,6 +115,7 @@ class Traffic:
     alternates: tuple["Traffic", ...] = ()
     background: "Traffic | None" = None
     recorded: Recorded | None = None
+    classes: tuple[TrafficClass, ...] = ()
 
     def sent(self, load: float) -> Floats:
         """Return the flits per tick that each host creates at a load, float64 [hosts], including the background."""
@@ -103,9 +143,20 @@ class Traffic:
         total.sort_indices()
         start, column = total.indptr.astype(np.int64), total.indices.astype(np.int64)
         rate = sums(np.repeat(np.arange(size[0]), np.diff(start)), total.data, size[0])
+        classes = tuple(replace(one, share=one.offered(load), load=0.0) for one in self.classes)
         return Traffic(
-            self.kind, self.topology, DestinationRule.TABLE, rate, start=start, column=column, weight=total.data
-        ), 1.0
+            self.kind, self.topology, DestinationRule.TABLE, rate, start=start, column=column, weight=total.data,
+            classes=classes,
+        ), 1.0  # fmt: skip
+
+    def lengths(self, load: float) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Return the packet lengths of all classes at a load, ascending, and the packets per tick of each."""
+        rates: dict[int, float] = {}
+        for one in self.classes:
+            packets = one.offered(load) * float(one.demand.rate.sum()) / one.mean_flits
+            for flits, share in zip(one.flits, one.shares, strict=True):
+                rates[flits] = rates.get(flits, 0.0) + packets * share / sum(one.shares)
+        return tuple(sorted(rates)), tuple(rates[flits] for flits in sorted(rates))
 
     @cached_property
     def cumulative(self) -> Ints:
@@ -185,7 +236,8 @@ class Traffic:
         # the label distinguishes a background from an alternate
         fixed = [] if self.background is None else ["background", self.background.content_hash]
         trace = [] if self.recorded is None else ["recorded", self.recorded.content_hash]
-        return content_hash(*own, *alternates, *fixed, *trace)
+        classes = ["classes", *(one.content_hash for one in self.classes)] if self.classes else []
+        return content_hash(*own, *alternates, *fixed, *trace, *classes)
 
 
 def summed_pairs(nodes: int, source: Ints, target: Ints, amount: Floats) -> tuple[Ints, Ints, Floats]:

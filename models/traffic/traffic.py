@@ -6,11 +6,11 @@ from collections.abc import Callable
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
-from flitlab.models.traffic.demand import DestinationRule, Traffic, summed_pairs
+from flitlab.models.traffic.demand import DestinationRule, Traffic, TrafficClass, summed_pairs
 from flitlab.models.traffic.validation import validate_traffic
 
 __all__ = [
-    "DestinationRule", "Traffic", "TrafficSpec", "require_two_hosts", "summed_pairs",
+    "DestinationRule", "Traffic", "TrafficClass", "TrafficSpec", "require_two_hosts", "summed_pairs",
 ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from flitlab.sim.cli.tables import (
     print_answers,
     print_budgets,
     print_ceilings,
+    print_classes,
     print_collectives,
     print_jobs,
     print_metrics,
@@ -121,8 +122,8 @@ def finish(report: Report, as_json: bool) -> int:
 
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
-    "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", *(f"{name}.csv" for name in BUDGET_TABLES),
-    "config.yaml", "config.resolved.yaml",
+    "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", "classes.csv",
+    *(f"{name}.csv" for name in BUDGET_TABLES), "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """Files that determine figures and page."""
 
@@ -210,7 +211,7 @@ def _document(report: Report) -> dict[str, Any]:
         "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
         "saturation": report.tables.get("saturation.csv", []), "steps": report.tables.get("steps.csv", []),
         "jobs": report.tables.get("jobs.csv", []), "collectives": report.tables.get("collectives.csv", []),
-        "published": report.published,
+        "classes": report.tables.get("classes.csv", []), "published": report.published,
         "problems": report.problems,
     }  # fmt: skip
 
@@ -227,6 +228,8 @@ def _print(report: Report) -> None:
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:
             _print_points(case.label, rows)
+    if classes := report.tables.get("classes.csv"):
+        print_classes(classes)
     if report.metrics and experiment == "metrics":
         print_metrics(report.metrics)
     elif report.metrics and (experiment != "ceilings" or len(report.metrics) > MAX_LISTED_CEILINGS):

@@ -107,6 +107,23 @@ def print_jobs(rows: Sequence[Row]) -> None:
     print_table("jobs, with the others and isolated", columns, rows)
 
 
+def print_classes(rows: Sequence[Row]) -> None:
+    """Print a line for each class of traffic of a point."""
+    seeds = len({row["seed"] for row in rows}) > 1
+    columns: list[Column] = [("scenario", lambda row: row["scenario"]), ("load", lambda row: number(row["load"]))]
+    columns += [("seed", lambda row: str(row["seed"]))] * seeds + [("class", lambda row: row["class"])]
+    shown = {
+        "offered": "offered", "accepted": "accepted", "latency_mean": "latency (ticks)", "latency_p99": "99 %",
+        "network_latency_mean": "in the network",
+    }  # fmt: skip
+
+    def value(name: str) -> Callable[[Row], str]:
+        return lambda row: number(row[name])
+
+    columns += [(text, value(name)) for name, text in shown.items()]
+    print_table("classes", columns, rows)
+
+
 def print_saturation(rows: Sequence[Row]) -> None:
     """Print the saturation points and efficiencies of scenarios where they are known."""
 

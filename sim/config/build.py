@@ -35,6 +35,7 @@ from flitlab.sim.config.checks import (
     plain_question,
     reject_keys_of_other_modes,
     validate_channels,
+    validate_classes,
     validate_loads,
     validate_memory,
     validate_run_length,
@@ -326,12 +327,15 @@ class _Builder:
             validate_flow_times(draft)
         for error in spec.errors(topology, routes, None if source is None else source.flits):
             draft.reject(error.key or "switching", str(error), error.choices)
+        classes = () if components.traffic is None else components.traffic.classes
+        validate_classes(draft, spec, classes, routes is not None and routes.deflection)
         if routes is None or source is None or (counts_flows(draft) and transport is None):
             raise Rejected
         flows = draft.source or SourceConfig()
         return SwitchingContext(
             topology, routes, source.flits, components.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
             flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
+            tuple(one.vcs for one in classes),
         )  # fmt: skip
 
     def _certified(self, spec: SwitchingSpec, setting: SwitchingContext) -> tuple[SwitchingMode, str]:

@@ -17,7 +17,7 @@ from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
-from flitlab.models.traffic.traffic import Traffic
+from flitlab.models.traffic.traffic import Traffic, TrafficClass
 from flitlab.sim.config.diagnostics import KeyPath, key_path, parse_path, show
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import LONG_LIVED_LOAD, counts_flows, has_long_lived_flows
@@ -282,7 +282,8 @@ def has_unsupported_background(draft: Draft, traffic: Traffic | None) -> bool:
     if counts_flows(draft) and draft.experiment == "load_sweep" and draft.switching is not None:
         user = f"switching.mode {draft.switching.mode}"
     if user:
-        draft.reject("traffic.background", f"is not for {user}, which scales only whole demands")
+        key = "traffic.classes" if traffic.classes else "traffic.background"
+        draft.reject(key, f"is not for {user}, which scales only whole demands")
     return bool(user)
 
 
@@ -304,12 +305,61 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
     if flits_per_load != 1 and traffic.background is not None:
         draft.reject("traffic", "has a background, which needs host channels that move a flit per tick")
     loads = draft.config.load_list or [0.0]
-    for load in sorted({min(loads), max(loads)}, reverse=True):
+    ends = sorted({min(loads), max(loads)}, reverse=True)
+    for one in (one for one in traffic.classes if one.request is None):
+        rate = one.demand.rate * flits_per_load
+        problems = (
+            overload_error(source.arrivals, one.offered(load), one.mean_flits, rate, source.burst) for load in ends
+        )
+        if problem := next(filter(None, problems), None):
+            draft.reject("loads", f"class {one.name}: {problem}")
+    if traffic.classes:
+        return
+    for load in ends:
         at_one = traffic.sent(load) / load if load else traffic.rate
         at_one = at_one * flits_per_load
         if problem := overload_error(source.arrivals, load, source.mean_flits, at_one, source.burst):
             draft.reject("loads", problem)
             return
+
+
+def validate_classes(
+    draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass], deflects: bool = False
+) -> None:
+    """Reject classes of traffic, and keys of classes, that the switching mode or the scenario cannot have.
+
+    Mode ideal has no virtual channels; it serves as the upper level of other modes, so it takes their ranges.
+
+    Parameters
+    ----------
+    draft: gets the errors.
+    spec: the keys of the switching mode.
+    classes: of traffic; empty where all packets are of one class.
+    deflects: whether the routing selects hot-potato switching.
+    """
+    if not classes:
+        if getattr(spec, "priority", "none") == "class":
+            draft.reject("switching.priority", "is for traffic.classes, of which there are none", ("none", "age"))
+        return
+    mode = spec.switching_mode
+    if not mode.has_classes or deflects:
+        name = "deflection" if deflects else mode.mode
+        draft.reject("traffic.classes", f"is not for mode {name}, but for modes vct, wormhole and ideal")
+        return
+    if draft.has_value("timeline"):
+        draft.reject("timeline", "is not for traffic with classes")
+    if draft.has_value_at("traffic.packet_flits"):
+        draft.reject("traffic.packet_flits", "is a key of each class where there are traffic.classes")
+    if isinstance(draft.at("traffic", "burst"), dict):
+        draft.reject("traffic.burst", "must be a number of packets where there are traffic.classes")
+    vcs = getattr(spec, "vcs", None)
+    for i, one in enumerate(classes):
+        key = f"traffic.classes[{i}].vcs"
+        if one.vcs is not None and vcs is None:
+            draft.warn(key, f"is not used: channels are not divided in mode {mode.mode}")
+        elif one.vcs is not None and vcs is not None and one.vcs[1] > vcs:
+            problem = f"ends at virtual channel {one.vcs[1] - 1}, and switching.vcs gives 0 to {vcs - 1}"
+            draft.reject(key, problem)
 
 
 def validate_start(

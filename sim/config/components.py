@@ -2,7 +2,7 @@
 """Builds topologies, routes and traffic, each distinct one only once."""
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -99,14 +99,19 @@ class ComponentBuilder:
             routes = self._routes(routing, topology, traffic, draft)
         plain |= {"routing": plain_of(routing), "traffic": plain_of(pattern)}
         if draft.source is not None:
-            plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True)
+            of_classes = {"packet_flits"} if traffic is not None and traffic.classes else set()
+            plain["traffic"] |= draft.source.model_dump(mode="json", exclude_none=True, exclude=of_classes)
         if topology is None:
             return None
         non_empty = {name: mapping for name, mapping in plain.items() if mapping}
         replan = None
         if routes is not None and routing is not None and needs_solver(routing):
             replan = partial(self._replanned, routing, traffic)
-        return Components(topology, build_topology, routes, traffic, _source(draft.source), non_empty, routing, replan)
+        source = _source(draft.source)
+        if source is not None and traffic is not None and traffic.classes:
+            flits, shares = traffic.lengths(1.0)
+            source = replace(source, flits=flits, shares=shares)
+        return Components(topology, build_topology, routes, traffic, source, non_empty, routing, replan)
 
     def program(self, document: ConfigDocument, spec: ApplicationSpec, hosts: int) -> Program | None:
         """The program of a specification; None, with errors added, if it is invalid.

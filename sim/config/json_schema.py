@@ -11,7 +11,7 @@ from typing import Any
 from flitlab.fluid.kinds.spec import COMMON
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
 from flitlab.sim.config.expand import SCENARIO_KEYS
-from flitlab.sim.config.overrides import DEFAULT_KINDS
+from flitlab.sim.config.overrides import CLASSES, DEFAULT_KINDS
 from flitlab.sim.config.schema import NEEDS, SECTIONS, Config
 from flitlab.sim.config.units import SHARE, quantity_of
 
@@ -142,6 +142,9 @@ def _any_of_kinds(category: str, kinds: dict[str, list[str]], is_partial: bool =
 
     choices = [{"if": {"properties": {key: {"const": kind}}, "required": [key]}, "then": then(kind)} for kind in kinds]
     schema: Schema = {"type": "object", "properties": {key: {"anyOf": [{"enum": list(kinds)}, SWEEP]}}}
+    if category == "traffic" and not is_partial:  # a key implies its kind
+        implied = {"$ref": f"#/$defs/{category}.{CLASSES}", "required": [CLASSES]}
+        return schema | {"allOf": [*choices, {"if": {"not": {"required": [key]}}, "then": implied}]}
     if is_partial or default is None:
         return schema | {"allOf": choices} | ({} if is_partial else {"required": [key]})
     return schema | {"allOf": [*choices, {"if": {"not": {"required": [key]}}, "then": then(default)}]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes to a configuration before validation: deep merging, ``--set`` and ``quick:``."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -18,6 +18,19 @@ KIND_INDEPENDENT_KEYS = {
 
 DEFAULT_KINDS = {"switching": "vct"}
 """Section -> default kind."""
+
+CLASSES = "classes"
+"""Kind of ``traffic:``, and the key of it that implies this kind."""
+
+
+def default_kind(category: str, mapping: Mapping[str, Any]) -> str | None:
+    """The kind of a component that does not name it; None if it has to.
+
+    mapping: its keys.
+    """
+    if category == "traffic" and CLASSES in mapping:
+        return CLASSES
+    return DEFAULT_KINDS.get(category)
 
 
 def merge(base: Node, over: Node, name: str = "") -> Node:

@@ -16,6 +16,7 @@ from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
 from flitlab.models.registry import UnknownKindError, names, spec_class, whole
 from flitlab.models.timeline.events import Event
 from flitlab.models.topology.rates import CapacityOf
+from flitlab.models.traffic.classes import Share
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.diagnostics import KeyPath
 from flitlab.sim.config.reporting import ChoiceConfig, OutputsConfig, PublishedConfig, Which
@@ -72,15 +73,6 @@ class MessagesConfig(Section):
             text = "await_receive is for buffered sends; those that wait themselves are rendezvous_bytes: 0"
             raise PydanticCustomError("awaits", text)
         return self
-
-
-class Share(Section):
-    """A packet length of a mix, and its share."""
-
-    flits: Count
-    """Packet length. [flit]"""
-    share: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    """Weight of this length in the mix."""
 
 
 class PathConfig(Section):

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
 from flitlab.sim.config.diagnostics import KeyPath, crash, parse_path
-from flitlab.sim.config.overrides import DEFAULT_KINDS
+from flitlab.sim.config.overrides import CLASSES, DEFAULT_KINDS, default_kind
 from flitlab.sim.config.schema import SECTIONS, keys_of, literals_at, models_at, modes_with, paths_of_key
 from flitlab.sim.config.text import ConfigDocument
 
@@ -138,7 +138,7 @@ def spec_of(category: str, document: ConfigDocument, mapping: object, without: S
     if not isinstance(mapping, dict):
         return None  # rejected by the schema
     key = kind_key(category)
-    kind = mapping.get(key, DEFAULT_KINDS.get(category))
+    kind = mapping.get(key, default_kind(category, mapping))
     if not isinstance(kind, str):
         document.reject(key, "must be a text" if key in mapping else "is missing", names(category))
         return None
@@ -149,6 +149,8 @@ def spec_of(category: str, document: ConfigDocument, mapping: object, without: S
         document.reject(key, problem, error.choices, error.suggestion)
         return None
     own = {key: value for key, value in mapping.items() if key not in without}
+    if kind == CLASSES and category == "traffic":
+        own["kind"] = kind  # which may be omitted
     return validated(model, document, own, keys=without)
 
 

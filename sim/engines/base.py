@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.histogram import BUCKETS
 from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.arrivals import LONGEST_RUN
 
@@ -42,6 +43,23 @@ class _ChannelCounter(NamedTuple):
 
 
 ChannelCounter = _ChannelCounter()
+
+
+class _ClassCounter(NamedTuple):
+    """First columns of Snapshot.classes: totals since tick 0. Behind them is the histogram of the latency."""
+
+    CREATED_PACKETS: int = 0
+    CREATED_FLITS: int = 1
+    DELIVERED_PACKETS: int = 2
+    DELIVERED_FLITS: int = 3
+    LATENCY: int = 4  # summed over delivered packets, as the scalar counters of these names
+    NETWORK_LATENCY: int = 5
+
+
+ClassCounter = _ClassCounter()
+
+CLASS_COLUMNS = len(ClassCounter) + BUCKETS
+"""Columns of Snapshot.classes."""
 
 HOP_BUCKETS = 256
 """Size of the histograms of hops and deflections; the last bucket holds all packets with more."""
@@ -86,7 +104,8 @@ class Snapshot:
     to each host; None unless the run counts it. stalls: int64 [channels + hosts, STALL_SETS], ticks in which flits
     stalled in the buffers at the end of each channel between switches, then of each host's injection channel, by the
     set of all reasons (:mod:`flitlab.models.rules.stalls`); None unless the run counts the traffic of channels in a
-    mode with these reasons.
+    mode with these reasons. classes: int64 [classes, :data:`CLASS_COLUMNS`], packets of each class of traffic; None
+    where all packets are of one class.
     """
 
     tick: int
@@ -101,6 +120,7 @@ class Snapshot:
     outstanding: Outstanding | None = None
     channels: Ints | None = None
     stalls: Ints | None = None
+    classes: Ints | None = None
 
 
 MAX_OUTSTANDING, OUTSTANDING_DIVISOR = 10_000, 16
@@ -135,10 +155,15 @@ class PacketLog(NamedTuple):
     send: Ints
 
 
-def check_tick_limit(until: int) -> None:
-    """Raise ``ValueError`` for a tick beyond the longest run that engines support."""
-    if until > LONGEST_RUN:
-        raise ValueError(f"{until:,} ticks: no run is longer than 2**30 = {LONGEST_RUN:,}")
+def check_tick_limit(until: int, classes: int = 1) -> None:
+    """Raise ``ValueError`` for a tick beyond the longest run that engines support.
+
+    classes: of traffic; the sequence numbers of their packets have 32 bits together.
+    """
+    longest = min(LONGEST_RUN, (1 << 32) // classes)
+    if until > longest:
+        name = "2**30 = " if longest == LONGEST_RUN else f"what {classes} classes allow, "
+        raise ValueError(f"{until:,} ticks: no run is longer than {name}{longest:,}")
 
 
 class Run(Protocol):

@@ -65,6 +65,8 @@ def compare_snapshots(compiled: Snapshot, reference: Snapshot) -> None:
         pairs["channels"] = compiled.channels, reference.channels
     if compiled.stalls is not None and reference.stalls is not None:
         pairs["stalls"] = compiled.stalls, reference.stalls
+    if compiled.classes is not None and reference.classes is not None:
+        pairs["classes"] = compiled.classes, reference.classes
     for name, (a, b) in pairs.items():
         if not np.array_equal(a, b):
             where = np.argwhere(a != b)[0].tolist()

@@ -14,6 +14,7 @@ from flitlab.models.rules.packets import destination, length, make_packets
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines import base
 from flitlab.sim.engines.base import HOP_BUCKETS, Flows, PacketLog, Scalar, Snapshot, check_tick_limit
+from flitlab.sim.engines.classes import reject_classes
 
 # Columns of PacketRun.rows: ticks, hosts, flits, channels between switches, and the number that both engines know a
 # packet by.
@@ -33,6 +34,7 @@ class PacketRun(ABC):
     """
 
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool = False):
+        reject_classes(scenario, f"mode {scenario.switching.mode}")
         source = scenario.source
         arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
         self._arrivals, self._seed = arrivals, seed

@@ -16,6 +16,8 @@ def single_thread_reason(scenario: Scenario[Vct]) -> str:
     """Return why a run of virtual cut-through is single-threaded, '' if it can be partitioned."""
     if scenario.follows_trace:
         return "a trace or batch is single-threaded: packets may await those of any host"
+    if scenario.traffic.classes:
+        return "traffic with classes is single-threaded"
     if scenario.timeline is not None:
         return "a run with a timeline is single-threaded"
     if scenario.routes.select == Selection.UGAL_GLOBAL:

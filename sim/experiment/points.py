@@ -385,6 +385,10 @@ class PointRuns:
         """Rows of throughput_time.csv, of networks that change."""
         return self._details("throughput_time")
 
+    def classes(self) -> list[dict[str, Any]]:
+        """Rows of classes.csv, of the points with classes of traffic."""
+        return self._details("classes")
+
     def channels(self) -> Iterator[dict[str, Any]]:
         """Rows of channels.csv, of the points that count the traffic of channels."""
         for case, record in self.rows():

@@ -438,6 +438,8 @@ def _simulate(study: Study, store: Store, work: Work, options: RunOptions) -> Re
         report.tables["throughput_time.csv"] = over_time
     if any(point.scenario.follows_trace for point in points.points.values()):
         report.tables["packets.csv"] = list(points.packets())
+    if by_class := points.classes():
+        report.tables["classes.csv"] = by_class
     if study.outputs.channels:
         report.tables["channels.csv"] = list(points.channels())
     report.tables |= bounds.epoch_tables() | points.saturation_tables()

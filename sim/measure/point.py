@@ -11,6 +11,7 @@ from flitlab.models.histogram import edges
 from flitlab.models.rules.stalls import Stall
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
+from flitlab.sim.measure.classes import class_tables
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.growth import overloaded_channels
 from flitlab.sim.measure.result import Result
@@ -93,7 +94,8 @@ def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict
     row["deadlocked"] = is_deadlocked(run, scenario, window.batches, window.ticks)
     delivered = after.delivered.minus(before.delivered)
     ticks = window.ticks / scenario.switching.flits_per_tick(scenario.topology)
-    return Result(row, details(before, after), delivered, before.present, ticks)
+    more_tables = details(before, after) | class_tables(scenario, before, after)
+    return Result(row, more_tables, delivered, before.present, ticks)
 
 
 def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:

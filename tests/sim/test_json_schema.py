@@ -119,6 +119,9 @@ RIGHT = [
     ("cases", [{"label": "a", "topology": {"hosts_per_switch": 2}}, {"label": "b", "routing": {"kind": "dor"}}]),
     ("ceilings", [{"kind": "mcf", "gap": "1%"}]), ("ceilings", ["mcf", "split"]), ("engine", "both"),
     ("topology.failures", {"links": 0.01, "seed": 1}),
+    ("traffic", {"classes": [{"name": "a", "kind": "uniform", "vcs": [0, 3]}, {"name": "b", "kind": "uniform"}]}),
+    ("traffic", {"kind": "classes", "classes": [{"name": "a", "kind": "uniform", "packet_flits": 3}]}),
+    ("switching.priority", "age"),
 ]  # fmt: skip
 
 
@@ -138,6 +141,8 @@ WRONG = [
     ("switching.mode", "vc"), ("switching.vcs", 0), ("switching.vc", 4), ("switching.vcs", 2.5),
     ("switching.link_us", 1),
     ("traffic.kind", "unifrom"), ("traffic.packet_flits", 0), ("traffic.packet_flits", [{"flits": 4}]),
+    ("traffic", {"classes": []}), ("traffic", {"classes": [{"kind": "uniform"}]}), ("switching.priority", "old"),
+    ("traffic", {"classes": [{"name": "a", "kind": "uniform", "share": 0}]}), ("traffic", {"kind": "classes"}),
     ("traffic.arrivals", "never"), ("traffic.burst", 0.5), ("loads", []), ("loads", [1.5]), ("loads", "many"),
     ("loads", {"from": 0.1, "to": 0.5}), ("loads", {"saturation": {"tolerance": 2}}), ("seeds", []), ("seeds", [-1]),
     ("seeds", [1.5]), ("measure.tick", 100), ("measure.ticks", 0), ("measure.ci", 2),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled engine: kernels of switching modes behind the interface of :mod:`flitlab.sim.engines.base`."""
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -9,12 +10,12 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.pairs import PairCounts
-from flitlab.models.rules.arrivals import make_arrivals
-from flitlab.models.rules.packets import make_packets
+from flitlab.models.rules.classes import make_processes
 from flitlab.models.rules.ports import channel_inputs, make_ports
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import (
     ChannelCounter,
+    ClassCounter,
     Execution,
     Flows,
     Outstanding,
@@ -25,9 +26,11 @@ from flitlab.sim.engines.base import (
     can_count_outstanding,
     check_tick_limit,
 )
+from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.compiled import invariants, messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
+from flitlab.sim.engines.compiled.replies import created_replies
 from flitlab.sim.engines.compiled.stalls import make_stall_counters
 
 MAX_PAIR_FLITS = 1 << 31
@@ -57,12 +60,19 @@ class CompiledRun:
         flits, shares = src_host.flits, src_host.shares
         if isinstance(scenario.work, Workload):  # hosts draw no packets; the program determines lengths
             load, flits, shares = 0.0, messages.packet_lengths(scenario.work), (1.0, 1.0)
-        arrivals = make_arrivals(src_host.arrivals, load, src_host.mean_flits, scenario.traffic.rate, src_host.burst)
-        packets = make_packets(scenario.traffic, flits, shares)
+        source = replace(src_host, flits=flits, shares=shares)
+        self._processes = make_processes(source, scenario.traffic, load, seed)
+        arrivals, packets, _ = self._processes[0]
+        classes, options = class_tables(scenario, self._processes), {}
+        if classes is not None:
+            packets, options = packets._replace(flits=np.unique(classes.flits)), {"classes": classes}
         self._topology = topology
-        self._routes_fixed = scenario.routes.oblivious and not isinstance(scenario.work, Workload)
-        self._constants, self._state = self._kernel.make_constants_and_state(scenario, arrivals, packets, seed)
-        self._cursor = sources.start_cursor(topology.hosts)
+        drawn = not isinstance(scenario.work, Workload) and not has_replies(classes)
+        self._routes_fixed = scenario.routes.oblivious and drawn
+        self._constants, self._state = self._kernel.make_constants_and_state(
+            scenario, arrivals, packets, seed, **options
+        )
+        self._cursor = sources.start_cursor(len(self._processes) * topology.hosts)
         self._tick, self._pairs_read_at = 0, 0
         self._pairs = PairCounts.none(topology.switches)
         self._pair_ticks = MAX_PAIR_FLITS // int((topology.in_degree + topology.host_count).max())
@@ -86,7 +96,7 @@ class CompiledRun:
         self._state = self._partitioned.count_channels(state) if self._partitioned else state
 
     def advance(self, until: int) -> None:
-        check_tick_limit(until)
+        check_tick_limit(until, len(self._processes))
         while self._tick < until:
             if self._tick >= self._pairs_read_at + self._pair_ticks:
                 self._count_pairs()
@@ -115,13 +125,29 @@ class CompiledRun:
         self._pairs_read_at = self._tick
 
     def _count_created(self) -> None:
-        net = self._constants.net
-        sent = records.first_unsent(self._state)
-        sources.count_created(net.arrivals, net.packets, net.seed, self._tick, sent, self._cursor)
+        sent, hosts = records.first_unsent(self._state), self._topology.hosts
+        for number, (arrivals, packets, seed) in enumerate(self._processes):
+            own = slice(number * hosts, (number + 1) * hosts)
+            sources.count_created(arrivals, packets, seed, self._tick, sent[own], self._cursor[own])
+        self._count_replies(getattr(self._state, "pool", None))
+
+    def _count_replies(self, pool: Any) -> None:
+        """Set the cursors of the source queues of replies, if hosts reply; pool: of the run."""
+        replies = getattr(pool, "replies", None)
+        if replies is None:
+            return
+        created = created_replies(replies, self._tick)
+        some = np.flatnonzero(replies.made[:, 0])
+        self._cursor[some[:, None], [sources.SEQUENCE, sources.FLITS]] = created[some]
+
+    def _created(self) -> Ints:
+        """Flits created by each host, int64 [hosts]."""
+        created: Ints = self._cursor[:, sources.FLITS].reshape(-1, self._topology.hosts).sum(axis=0)
+        return created
 
     def backlog(self) -> Ints:
         self._count_created()
-        backlog: Ints = self._cursor[:, sources.FLITS] - self._state.counters.by_src_host
+        backlog: Ints = self._created() - self._state.counters.by_src_host
         return backlog
 
     def scalars(self) -> Ints:
@@ -145,10 +171,21 @@ class CompiledRun:
         delivered = Flows(pairs, counters.by_src_host.copy(), counters.by_dst_host.copy())
         return Snapshot(
             self._tick, scalars, counters.histogram.copy(), counters.hops.copy(), counters.deflections.copy(),
-            self._cursor[:, sources.FLITS].copy(), counters.channel_flits.copy(), delivered, present,
+            self._created(), counters.channel_flits.copy(), delivered, present,
             self._outstanding(state) if can_count_outstanding(scalars) else None, self._channels(state),
-            self._stalls(state),
+            self._stalls(state), self._classes(state),
         )  # fmt: skip
+
+    def _classes(self, state: Any) -> Ints | None:
+        """The counters of every class of traffic, copied; None where all packets are of one class."""
+        counted: Ints | None = state.counters.classes
+        if counted is None:
+            return None
+        counted = counted.copy()
+        by_class = self._cursor.reshape(len(counted), -1, self._cursor.shape[1])
+        counted[:, ClassCounter.CREATED_PACKETS] = np.maximum(by_class[:, :, sources.SEQUENCE], 0).sum(axis=1)
+        counted[:, ClassCounter.CREATED_FLITS] = by_class[:, :, sources.FLITS].sum(axis=1)
+        return counted
 
     def _channels(self, state: Any) -> Ints | None:
         """The traffic of channels, copied; None if it is not counted."""

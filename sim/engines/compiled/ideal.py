@@ -15,6 +15,7 @@ from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.classes import ClassTables, goes_before
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
@@ -41,6 +42,7 @@ from flitlab.sim.engines.compiled.records import (
     deliver_packet,
     draw_first_packets,
     ejection_channel,
+    first_creation,
     inject_packet,
     log_is_full,
     make_counters,
@@ -48,6 +50,7 @@ from flitlab.sim.engines.compiled.records import (
     pool_is_low,
     run_program,
 )
+from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.timing_wheel import (
     TimingWheel,
     drain,
@@ -96,7 +99,7 @@ class IdealState(NamedTuple):
 
 
 def make_constants_and_state(
-    scenario: Scenario[Ideal], arrivals: Arrivals, packets: Packets, seed: int
+    scenario: Scenario[Ideal], arrivals: Arrivals, packets: Packets, seed: int, classes: ClassTables | None = None
 ) -> tuple[IdealConstants, IdealState]:
     """Make the constants and the state of a run at tick 0.
 
@@ -106,6 +109,7 @@ def make_constants_and_state(
     arrivals: when hosts create packets.
     packets: lengths in flits, and destinations, of these packets.
     seed: of all draws.
+    classes: of traffic, None without.
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
@@ -123,7 +127,7 @@ def make_constants_and_state(
     ticks = 1 << int(horizon - 1).bit_length()
     fed_by_switch = ports.in_output >= 0
     constants = IdealConstants(
-        net=make_net(topology, ports, arrivals, packets, seed),
+        net=make_net(topology, ports, arrivals, packets, seed)._replace(classes=classes),
         rule=scenario.routes.select,
         inputs=inputs,
         output_ticks=output_ticks,
@@ -135,16 +139,16 @@ def make_constants_and_state(
         in_channel=np.where(fed_by_switch, ports.out_channel[np.where(fed_by_switch, ports.in_output, 0)], -1),
     )
     state = IdealState(
-        pool=make_pool(4 * (inputs + hosts), PACKET),
+        pool=make_pool(4 * (inputs + hosts), PACKET)._replace(replies=make_replies(classes)),
         delivery_queue=np.full((inputs + hosts, 2), NONE, np.uint32),
         free_at=np.zeros(len(ejects), np.int64),
-        host=aligned_records(hosts, HOST),
+        host=aligned_records(constants.net.sources, HOST),
         due_queues=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
         queue_wheel=make_timing_wheel(inputs + hosts, ticks),
         host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         program=make_program(scenario),
-        counters=make_counters(topology),
+        counters=make_counters(topology, classes),
     )
     draw_first_packets(constants, state)
     schedule_all(state.host_wheel, np.arange(hosts), 0)
@@ -357,19 +361,47 @@ def _start_injection(input_ticks, const, state, host, packet, tick):
 
 
 @inline
-def _inject(const, state, host, tick):
-    """Inject a host's next packet if possible, and schedule the host for when it may inject again."""
+def _inject(classes, const, state, host, tick):
+    """Inject a host's next packet if possible, and schedule the host for when it may inject again.
+
+    classes: ``const.net.classes``.
+    """
     record = state.host[host]
-    ready = max(record.created_at, record.free_at)
+    ready = max(_next_creation(classes, const, state, host), record.free_at)
     if ready <= tick:
-        packet = inject_packet(const, state, host, tick)
+        source = _source_to_serve(classes, const, state, host, tick)
+        flits = state.host[source].flits
+        packet = inject_packet(const, state, source, tick)
+        record.free_at = tick + flits
         _start_injection(const.input_ticks, const, state, host, packet, tick)
         record_injection(state.program, state.pool.packet[packet].send, record.free_at)
         choose_route(const, state, packet, queue_estimate, tick)
         _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection_ticks[host])
-        ready = max(record.created_at, record.free_at)
+        ready = max(_next_creation(classes, const, state, host), record.free_at)
     if ready < TICK_LIMIT:
         schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))
+
+
+@inline
+def _next_creation(classes, const, state, host):
+    """Return the tick at which a host's oldest unsent packet is created. classes: ``const.net.classes``."""
+    if classes is None:
+        return state.host[host].created_at
+    return first_creation(const, state, host)
+
+
+@inline
+def _source_to_serve(classes, const, state, host, tick):
+    """Choose the source queue that a host serves; one has a packet. classes: ``const.net.classes``."""
+    if classes is None:
+        return host
+    best = np.int64(-1)
+    for k in range(1, classes.class_count + 1):
+        c = (state.host[host].last_class + k) % classes.class_count
+        if state.host[c * const.net.hosts + host].created_at <= tick and goes_before(classes.priority, c, best):
+            best = c
+    state.host[host].last_class = best
+    return best * const.net.hosts + host
 
 
 @inline
@@ -429,7 +461,7 @@ def advance(const, state, now, until):
         run_program(state.program, const, state, tick, _schedule_host)
         sending = drain(state.host_wheel, tick, state.members)
         for i in range(sending):
-            _inject(const, state, state.members[i], tick)
+            _inject(const.net.classes, const, state, state.members[i], tick)
         for i in range(network_queues):
             _forward(const, state, state.due_queues[i], tick)
         state.counters.scalars[Scalar.EVENTS] += arriving + sending

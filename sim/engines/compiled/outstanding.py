@@ -15,7 +15,7 @@ from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_destination, choose_route, next_port
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Outstanding
-from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records
+from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records, processes_of
 
 
 def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Outstanding:
@@ -33,19 +33,21 @@ def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) ->
     """
     outstanding = Outstanding(*np.zeros((2, topology.channels), np.int64))
     graph = (const.routes, const.net, topology.out_start, topology.dst)
-    _add_source_queues(*graph, now, first_unsent(state), *outstanding)
+    unsent, processes = first_unsent(state), processes_of(const.net)
+    for number, process in enumerate(processes):
+        first = unsent[number * topology.hosts : (number + 1) * topology.hosts]
+        _add_source_queues(*graph, now, process, first, number, len(processes), *outstanding)
     _add_in_flight(*graph, in_flight_records(state), *outstanding)
     return outstanding
 
 
 @njit
-def _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining):
+def _add_route(routes, net, out_start, dst, src_host, dst_host, sequence, flits, hop, total, remaining):
     """Add a packet to the channels of its route, the first ``hop`` of which it has been granted.
 
     total: int64 [channels], flits of all packets whose route has the channel. remaining: the same, of those yet to
     cross it.
     """
-    dst_host = destination(net.packets, net.seed, src_host, sequence)
     switch, dst_switch = np.int64(net.host_switch[src_host]), np.int64(net.host_switch[dst_host])
     route = choose_route(routes, net.seed, src_host, dst_host, net.hosts, sequence, switch, dst_switch)
     hops_walked = np.int64(0)
@@ -62,20 +64,22 @@ def _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, tota
 
 
 @njit
-def _add_source_queues(routes, net, out_start, dst, now, first, total, remaining):
-    """Add the packets in source queues.
+def _add_source_queues(routes, net, out_start, dst, now, process, first, number, classes, total, remaining):
+    """Add the packets of a class of traffic in source queues.
 
-    first: int64 [hosts, 4], the first unsent packet of each (see ``sources.count_created``).
+    process: of the class. first: int64 [hosts, 4], the first unsent packet of each (see ``sources.count_created``).
+    number, classes: of the class, and how many there are.
     """
-    arrivals, packets = net.arrivals, net.packets
+    arrivals, packets, seed = process
     for host in range(net.hosts):
         if arrivals.keep[host] < 0:
             continue
         counter, position, sequence = first[host, 0], first[host, 1], first[host, 2]
         while position >> arrivals.shift < now:
-            flits = length(packets, net.seed, host, counter)
-            _add_route(routes, net, out_start, dst, host, sequence, flits, np.int64(0), total, remaining)
-            counter, position = next_arrival(arrivals, packets, net.seed, host, counter + 1, position)
+            flits, dst_host = length(packets, seed, host, counter), destination(packets, seed, host, sequence)
+            drawn_by = sequence * classes + number
+            _add_route(routes, net, out_start, dst, host, dst_host, drawn_by, flits, np.int64(0), total, remaining)
+            counter, position = next_arrival(arrivals, packets, seed, host, counter + 1, position)
             sequence += 1
 
 
@@ -84,5 +88,5 @@ def _add_in_flight(routes, net, out_start, dst, in_flight, total, remaining):
     """Add the packets in flight, PACKET [packets]."""
     for i in range(len(in_flight)):
         src_host, sequence = np.int64(in_flight[i].src_host), np.int64(in_flight[i].sequence)
-        flits, hop = np.int64(in_flight[i].flits), np.int64(in_flight[i].hop)
-        _add_route(routes, net, out_start, dst, src_host, sequence, flits, hop, total, remaining)
+        flits, hop, dst_host = np.int64(in_flight[i].flits), np.int64(in_flight[i].hop), np.int64(in_flight[i].dst_host)
+        _add_route(routes, net, out_start, dst, src_host, dst_host, sequence, flits, hop, total, remaining)

@@ -19,10 +19,11 @@ NONE: Any = np.int64(0xFFFFFFFF)
 
 
 class Pool(NamedTuple):
-    """Records of the packets in a network."""
+    """Records of the packets in a network. replies: that hosts have yet to send; None where no class has replies."""
 
     packet: np.ndarray
     free: np.ndarray
+    replies: Any = None
 
 
 def make_pool(records: int, dtype: Any) -> Pool:

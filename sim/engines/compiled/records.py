@@ -11,14 +11,15 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
-from flitlab.models.jit import device_function, inline
+from flitlab.models.jit import device_function, inline, interpreted
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
+from flitlab.models.rules.classes import ClassTables, Process, arrivals_of, packets_of
 from flitlab.models.rules.draw import Stream, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
 from flitlab.models.rules.ports import Ports
 from flitlab.models.rules.route import choose_route
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.base import HOP_BUCKETS, ChannelCounter, PacketLog, Scalar
+from flitlab.sim.engines.base import CLASS_COLUMNS, HOP_BUCKETS, ChannelCounter, ClassCounter, PacketLog, Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     entry_in,
@@ -31,6 +32,7 @@ from flitlab.sim.engines.compiled.messages import FIRST, enqueue_message, next_p
 from flitlab.sim.engines.compiled.pool import NONE as NONE
 from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
+from flitlab.sim.engines.compiled.replies import create_reply, doubled_replies, lacks_replies, take_reply
 
 # A packet, a cache line; ticks, lengths in flits, and indices.
 PACKET = np.dtype(
@@ -54,7 +56,8 @@ PACKET = np.dtype(
     ]
 )
 
-# A host, a cache line: its next packet, not yet injected.
+# A host, a cache line: its next packet, not yet injected. With classes of traffic, a host has a record for each class,
+# number class * hosts + host, its *source*; ``free_at`` and ``last_class`` are those of class 0.
 HOST = np.dtype(
     [
         ("counter", np.int64),  # of the arrival draws
@@ -64,7 +67,7 @@ HOST = np.dtype(
         ("flits", np.int64),
         ("free_at", np.int64),  # tick from which on the injection channel is free
         ("sent_flits", np.int64),  # flits of all packets injected so far
-        ("unused", np.int64),
+        ("last_class", np.int64),  # class of traffic served last
     ]
 )
 
@@ -79,7 +82,8 @@ class Net(NamedTuple):
     """Part of the constants that says what hosts send, and by which ports packets enter and leave.
 
     seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NONE where there is none.
-    arrivals, packets: when hosts create packets, and which; unused if hosts run a program.
+    arrivals, packets: when hosts create packets, and which; unused if hosts run a program, or with classes of traffic,
+    whose lengths they give. classes: of traffic; None where all packets are of one class.
     """
 
     seed: int
@@ -89,10 +93,16 @@ class Net(NamedTuple):
     ports: Ports
     arrivals: Arrivals
     packets: Packets
+    classes: ClassTables | None = None
+
+    @property
+    def sources(self) -> int:
+        """Source queues of all hosts."""
+        return self.hosts * (1 if self.classes is None else self.classes.class_count)
 
 
 def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Packets, seed: int) -> Net:
-    """Make the net of a topology.
+    """Make the net of a topology, without classes of traffic.
 
     Parameters
     ----------
@@ -126,7 +136,8 @@ class RunCounters(NamedTuple):
     by_dst_host: int64 [hosts], flits delivered. log: int64 [entries, columns], of which the delivered packets are used;
     columns as in :class:`~flitlab.sim.engines.base.PacketLog`. channels: as in
     :class:`~flitlab.sim.engines.base.Snapshot`, None unless the run counts the traffic of channels; entries of a
-    channel belong to the switch or host that sends into it.
+    channel belong to the switch or host that sends into it. classes: int64 [classes, counters], the same; None where
+    all packets are of one class.
     """
 
     scalars: Ints
@@ -139,10 +150,17 @@ class RunCounters(NamedTuple):
     by_dst_host: Ints
     log: Ints
     channels: Ints | None
+    classes: Ints | None = None
 
 
-def make_counters(topology: Topology) -> RunCounters:
-    """Make counters that are zero, without a log."""
+def make_counters(topology: Topology, classes: ClassTables | None = None) -> RunCounters:
+    """Make counters that are zero, without a log.
+
+    Parameters
+    ----------
+    topology: of the run.
+    classes: of traffic, None without.
+    """
     return RunCounters(
         scalars=np.zeros(len(Scalar), np.int64),
         histogram=np.zeros(BUCKETS, np.int64),
@@ -154,6 +172,7 @@ def make_counters(topology: Topology) -> RunCounters:
         by_dst_host=np.zeros(topology.hosts, np.int64),
         log=np.zeros((0, len(PacketLog._fields)), np.int64),
         channels=None,
+        classes=None if classes is None else np.zeros((classes.class_count, CLASS_COLUMNS), np.int64),
     )
 
 
@@ -166,8 +185,20 @@ def channels_of_outputs(const: Any, state: Any) -> Ints:
 
 
 def draw_first_packets(const: Any, state: Any) -> None:
-    """Draw the first packet of every host."""
-    _draw_all(const.net.arrivals, const.net.packets, const.net.seed, state.host)
+    """Draw the first packet of every host; with classes of traffic, of every class."""
+    processes, hosts = processes_of(const.net), const.net.hosts
+    for number, process in enumerate(processes):
+        _draw_all(*process, state.host[number * hosts : (number + 1) * hosts])
+    state.host["last_class"] = len(processes) - 1
+
+
+def processes_of(net: Net) -> list[Process]:
+    """List the arrival process of every class of traffic; that of all packets where there are no classes."""
+    t = net.classes
+    if t is None:
+        return [Process(net.arrivals, net.packets, net.seed)]
+    arrivals, packets = interpreted(arrivals_of), interpreted(packets_of)
+    return [Process(arrivals(t, c), packets(t, c), int(t.seed[c])) for c in range(t.class_count)]
 
 
 @device_function
@@ -185,15 +216,33 @@ def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarr
 
 
 @inline
-def inject_packet(const, state, host, tick):
-    """Inject the next packet of a host at ``tick``: fill in its record, and draw the host's next packet.
+def host_of_source(classes, net, source):
+    """Return the host of a source queue (see HOST). classes: ``net.classes``."""
+    if classes is None:
+        return source
+    return source % net.hosts
 
-    Returns the packet.
+
+@inline
+def _sequence_of(classes, net, source, sequence):
+    """Return the sequence number of a packet that is number ``sequence`` of its source. classes: ``net.classes``."""
+    if classes is None:
+        return sequence
+    return sequence * classes.class_count + source // net.hosts
+
+
+@inline
+def inject_packet(const, state, source, tick):
+    """Inject the next packet of a source at ``tick``: fill in its record, and draw the next packet of the source.
+
+    source: int64, the host; with classes of traffic see HOST. Returns the packet.
     """
-    host_record = state.host[host]
+    host_record = state.host[source]
+    host = host_of_source(const.net.classes, const.net, source)
     packet = allocate_record(state.pool)
     record = state.pool.packet[packet]
-    record.src_host, record.sequence, record.flits = host, host_record.sequence, host_record.flits
+    record.src_host, record.flits = host, host_record.flits
+    record.sequence = _sequence_of(const.net.classes, const.net, source, host_record.sequence)
     record.created_at, record.injected_at = host_record.created_at, tick
     record.hop = record.deflections = 0
     state.counters.scalars[Scalar.SENT_PACKETS] += 1
@@ -201,34 +250,55 @@ def inject_packet(const, state, host, tick):
     host_record.free_at = tick + host_record.flits
     host_record.sent_flits += host_record.flits
     host_record.sequence += 1
-    _set_destination(state.program, const, state, host, packet)
+    _set_destination(state.program, const, state, source, packet)
     return packet
 
 
 @inline
-def _set_destination(program, const, state, host, packet):
-    """Fill in the destination of a host's next packet, and draw the one after it.
+def _set_destination(program, const, state, source, packet):
+    """Fill in the destination of a source's next packet, and draw the one after it.
 
     program: ``state.program``.
     """
     record = state.pool.packet[packet]
-    host_record = state.host[host]
+    host_record = state.host[source]
     if program is None:
-        net = const.net
-        candidate, position_before = host_record.counter + 1, host_record.position
-        word, block = draw_with_block(
-            net.seed, host, Stream.DESTINATION, host_record.sequence - 1, Stream.ARRIVAL, candidate
-        )
-        record.dst_host = destination_by(net.packets, host, word)
-        counter, position = arrival_by(net.arrivals, net.packets, net.seed, host, candidate, position_before, block)
-        host_record.counter = counter
-        host_record.position = position
-        host_record.created_at = position >> net.arrivals.shift
-        host_record.flits = length(net.packets, net.seed, host, counter)
+        if not take_reply(state.pool.replies, state, source, packet):
+            arrivals, packets, seed = _process_of_source(const.net.classes, const.net, source)
+            host = host_of_source(const.net.classes, const.net, source)
+            candidate, position_before = host_record.counter + 1, host_record.position
+            word, block = draw_with_block(
+                seed, host, Stream.DESTINATION, host_record.sequence - 1, Stream.ARRIVAL, candidate
+            )
+            record.dst_host = destination_by(packets, host, word)
+            counter, position = arrival_by(arrivals, packets, seed, host, candidate, position_before, block)
+            host_record.counter = counter
+            host_record.position = position
+            host_record.created_at = position >> arrivals.shift
+            host_record.flits = length(packets, seed, host, counter)
     else:
+        host = source
         record.send = program.queue[host, FIRST]
         record.dst_host = take_packet(program, host)
         _set_next_packet(program, host_record, host)
+
+
+@inline
+def _process_of_source(classes, net, source):
+    """Return (arrivals, packets, seed) of a source. classes: ``net.classes``."""
+    if classes is None:
+        return net.arrivals, net.packets, net.seed
+    c = source // net.hosts
+    return arrivals_of(classes, c), packets_of(classes, c), classes.seed[c]
+
+
+@inline
+def first_creation(const, state, host):
+    """Return the tick at which the oldest unsent packet of a host is created, of all classes of traffic."""
+    earliest = NEVER
+    for c in range(const.net.classes.class_count):
+        earliest = min(earliest, state.host[c * const.net.hosts + host].created_at)
+    return earliest
 
 
 @inline
@@ -343,8 +413,31 @@ def deliver_packet(const, state, packet, tick):
     state.counters.pairs[switch_pair(const.net, state.pool, packet)] += flits
     state.counters.by_src_host[src_host] += flits
     state.counters.by_dst_host[dst_host] += flits
+    _count_class(state.counters.classes, record, latency, tick)
+    create_reply(state.pool.replies, const, state, record, tick)
     free_record(state.pool, packet)
     record_delivery(state.program, record.send, tick)
+
+
+@inline
+def _count_class(counters, record, latency, tick):
+    """Count a delivered packet for its class of traffic.
+
+    Parameters
+    ----------
+    counters: ``state.counters.classes``; None: there are no classes.
+    record: of the packet.
+    latency: ticks since its creation.
+    tick: of its delivery.
+    """
+    if counters is None:
+        return
+    c = np.int64(record.sequence) % len(counters)
+    counters[c, ClassCounter.DELIVERED_PACKETS] += 1
+    counters[c, ClassCounter.DELIVERED_FLITS] += record.flits
+    counters[c, ClassCounter.LATENCY] += latency
+    counters[c, ClassCounter.NETWORK_LATENCY] += tick - record.injected_at
+    counters[c, len(ClassCounter) + bucket(latency)] += 1
 
 
 @inline
@@ -391,10 +484,10 @@ def switch_pair(net, pool, packet):
 
 @inline
 def log_is_full(const, state):
-    """Tell whether a log is kept that cannot take the packets of one more tick."""
-    return len(state.counters.log) > 0 and state.counters.scalars[Scalar.DELIVERED_PACKETS] + const.net.hosts > len(
-        state.counters.log
-    )
+    """Tell whether a log is kept, or are replies, that cannot take the packets of one more tick."""
+    used = state.counters.scalars[Scalar.DELIVERED_PACKETS] + const.net.hosts
+    is_full = len(state.counters.log) > 0 and used > len(state.counters.log)
+    return is_full or lacks_replies(state.pool.replies, const.net.hosts)
 
 
 @inline
@@ -404,17 +497,19 @@ def pool_is_low(const, state):
 
 
 def enlarged(state: Any, hosts: int) -> Any:
-    """Return the state with the log, or the pool, doubled where it is too small for one more tick."""
+    """Return the state with the log, the pool, or the replies doubled where they are too few for one more tick."""
     log, pool, counters = state.counters.log, state.pool, state.counters
     if len(log) and counters.scalars[Scalar.DELIVERED_PACKETS] + hosts > len(log):
         state = state._replace(counters=counters._replace(log=np.concatenate([log, np.zeros_like(log)])))
     if pool.free[-1] < hosts:
         state = state._replace(pool=doubled(pool))
+    if pool.replies is not None and interpreted(lacks_replies)(pool.replies, hosts):
+        state = state._replace(pool=state.pool._replace(replies=doubled_replies(pool.replies)))
     return state
 
 
 def first_unsent(state: Any) -> Ints:
-    """Return the first unsent packet of every host, int64 [hosts, 4].
+    """Return the first unsent packet of every source, int64 [sources, 4].
 
     Columns as in :func:`flitlab.sim.engines.compiled.sources.count_created`.
     """

@@ -11,6 +11,7 @@ drawn). A channel counts a packet when its header has been read at the far end.
 from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.faults import NEVER_FREE, ReferenceFaults
 from flitlab.sim.engines.reference.network import Network
@@ -84,7 +86,7 @@ class IdealHost(network.Host, Allocator):
     """Sends its oldest packet when its channel is free."""
 
     phase = Phase.SENDING
-    waiting: deque[Packet]
+    waiting: Any
     entry: IdealInput
 
     def __init__(self, net: "IdealNetwork", index: int):
@@ -97,6 +99,8 @@ class IdealHost(network.Host, Allocator):
     def allocate(self, now: int) -> None:
         """Send the oldest packet if the channel is free."""
         if self.waiting and self.free_at <= now:
+            if isinstance(self.waiting, ClassQueues):
+                self.waiting.serve(dict(self.waiting.oldest()))
             self.send(now, self.entry)
             if self.waiting:
                 self.schedule_at(self.free_at)

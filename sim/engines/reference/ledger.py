@@ -12,7 +12,16 @@ from flitlab.models.pairs import PairCounts
 from flitlab.models.rules.ports import channel_inputs, make_ports
 from flitlab.models.rules.stalls import STALL_SETS
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import HOP_BUCKETS, ChannelCounter, Flows, PacketLog, Scalar, Snapshot
+from flitlab.sim.engines.base import (
+    CLASS_COLUMNS,
+    HOP_BUCKETS,
+    ChannelCounter,
+    ClassCounter,
+    Flows,
+    PacketLog,
+    Scalar,
+    Snapshot,
+)
 from flitlab.sim.engines.reference.packet import Packet
 
 
@@ -20,12 +29,14 @@ class Ledger:
     """Counters of a run, updated event by event.
 
     moved: grants of packets, or of flits. channels: None unless the run counts the traffic of channels. stalls:
-    None unless it counts stalls: int64 [inputs, STALL_SETS], ticks by the set of reasons. packets: a row of
-    :class:`~flitlab.sim.engines.base.PacketLog` for each delivered packet; None without a log. The others are those
-    of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
+    None unless it counts stalls: int64 [inputs, STALL_SETS], ticks by the set of reasons. classes: None without classes
+    of traffic. packets: a row of :class:`~flitlab.sim.engines.base.PacketLog` for each delivered packet; None without a
+    log. The others are those of :class:`~flitlab.sim.engines.base.Snapshot` of the same names.
     """
 
     def __init__(self, scenario: Scenario, log: bool):
+        classes = len(scenario.traffic.classes)
+        self.classes = np.zeros((classes, CLASS_COLUMNS), np.int64) if classes else None
         self.counts = [0] * len(Scalar)
         self.histogram = [0] * BUCKETS
         self.moved = 0
@@ -46,6 +57,8 @@ class Ledger:
     def create(self, packet: Packet) -> None:
         """Count a packet that enters its source queue."""
         self.join(packet.source, 1, packet.flits)
+        if self.classes is not None:
+            self.classes[packet.sequence % len(self.classes), :2] += 1, packet.flits  # created packets and flits
 
     def join(self, source: int, packets: int, flits: int) -> None:
         """Count packets, of ``flits`` flits in all, that enter the source queue of a host."""
@@ -124,11 +137,23 @@ class Ledger:
         self.hops[min(packet.hop, HOP_BUCKETS - 1)] += 1
         self.deflections[min(packet.deflections, HOP_BUCKETS - 1)] += 1
         self.delivered.add(packet)
+        self._deliver_of_class(packet, latency, now)
         if self.packets is not None:
             self.packets.append((
                 packet.identity, now, packet.hop, packet.created, packet.sent, packet.destination, packet.flits,
                 packet.deflections, -1 if packet.message is None else packet.message.send,
             ))  # fmt: skip
+
+    def _deliver_of_class(self, packet: Packet, latency: int, now: int) -> None:
+        """Count a delivered packet for its class of traffic, if there are classes."""
+        if self.classes is None:
+            return
+        counts = self.classes[packet.sequence % len(self.classes)]
+        counts[ClassCounter.DELIVERED_PACKETS] += 1
+        counts[ClassCounter.DELIVERED_FLITS] += packet.flits
+        counts[ClassCounter.LATENCY] += latency
+        counts[ClassCounter.NETWORK_LATENCY] += now - packet.sent
+        counts[len(ClassCounter) + bucket(latency)] += 1
 
     def drop(self, packet: Packet) -> None:
         """Count a packet dropped on a failed link or in a failed switch."""
@@ -156,6 +181,7 @@ class Ledger:
             present=self.sent.counted().minus(self.delivered.counted()).minus(self.dropped.counted()),
             channels=None if self.channels is None else self.channels.copy(),
             stalls=None if self.stalls is None else self.stalls[channel_inputs(self._ports)],
+            classes=None if self.classes is None else self.classes.copy(),
         )
 
     def log(self) -> PacketLog:

@@ -2,7 +2,7 @@
 """Matching of requesters and resources at a switch (see :mod:`flitlab.models.rules.allocate`)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from flitlab.models.rules.allocate import AllocatorKind
@@ -30,10 +30,14 @@ A = TypeVar("A", bound=Requester)
 B = TypeVar("B", bound=Requester)
 
 
-def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
+C = TypeVar("C")
+
+
+def islip(requests: dict[A, list[B]], iterations: int, urgency: Callable[[A, B], int] | None = None) -> dict[A, B]:
     """Match inputs to the outputs that they request by iterated offers and acceptances (McKeown, iSLIP, 1999).
 
-    requests: outputs by input. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
+    requests: outputs by input. urgency: of the request of an input for an output; both sides choose among their most
+    urgent ones. Returns the matched output by input (see ``flitlab.models.rules.allocate``).
     """
     matched: dict[A, B] = {}
     for iteration in range(iterations):
@@ -45,12 +49,22 @@ def islip(requests: dict[A, list[B]], iterations: int) -> dict[A, B]:
                     by_output[output][requester.index] = requester
         offers: dict[A, dict[int, B]] = defaultdict(dict)
         for output, entries in by_output.items():
+            if urgency is not None:
+                entries = most_urgent(entries, [urgency(entry, output) for entry in entries.values()])
             offers[entries[output.arbiter.select(entries)]][output.index] = output
         for requester, offer in offers.items():
+            if urgency is not None:
+                offer = most_urgent(offer, [urgency(requester, output) for output in offer.values()])
             output = matched[requester] = offer[requester.arbiter.select(offer)]
             if iteration == 0:
                 output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
     return matched
+
+
+def most_urgent(entries: dict[int, C], urgencies: list[int]) -> dict[int, C]:
+    """The entries of the greatest urgency; urgencies: of each, in their order."""
+    greatest = max(urgencies)
+    return {index: entry for (index, entry), one in zip(entries.items(), urgencies, strict=True) if one == greatest}
 
 
 def separable_input_first(requests: dict[A, list[B]]) -> dict[A, B]:
@@ -102,12 +116,12 @@ class Matcher:
         self.allocator, self.iterations, self.size = allocator, iterations, size
         self.diagonal = 0
 
-    def match(self, requests: dict[A, list[B]]) -> dict[A, B]:
-        """Match requesters to the outputs that they request."""
+    def match(self, requests: dict[A, list[B]], urgency: Callable[[A, B], int] | None = None) -> dict[A, B]:
+        """Match requesters to the outputs that they request. urgency: see :func:`islip`; other allocators have none."""
         if self.allocator == AllocatorKind.INPUT_FIRST:
             return separable_input_first(requests)
         if self.allocator != AllocatorKind.WAVEFRONT:
-            return islip(requests, self.iterations)
+            return islip(requests, self.iterations, urgency)
         matched = wavefront(requests, self.diagonal, self.size)
         if matched:
             self.diagonal = (self.diagonal + 1) % self.size

@@ -15,8 +15,9 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
-from flitlab.models.rules.arrivals import Arrivals, make_arrivals, next_arrival
-from flitlab.models.rules.packets import Packets, destination, length, make_packets
+from flitlab.models.rules.arrivals import Arrivals, next_arrival
+from flitlab.models.rules.classes import make_processes
+from flitlab.models.rules.packets import Packets, destination, length
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import (
     ON_ESCAPE,
@@ -44,7 +45,9 @@ from flitlab.sim.engines.base import (
     can_count_outstanding,
     check_tick_limit,
 )
+from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.faults import NO_LOCATION
+from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import LATEST, Alarm, Clock, Phase
 from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.machine_code import machine_code
@@ -76,15 +79,17 @@ def _draw_block(
 class Host:
     """Creates packets into an unlimited source queue, first in first out.
 
-    waiting: the source queue. free_at: tick from which the injection channel is free. For a host that runs a program,
-    ``messages`` is the source queue, and ``waiting`` holds only the next packet.
+    waiting: the source queue, with classes of traffic one for each. free_at: tick from which the injection channel is
+    free. replies: number of the last reply of each class of replies. For a host that runs a program, ``messages`` is
+    the source queue, and ``waiting`` holds only the next packet.
     """
 
     def __init__(self, network: "Network[Any]", index: int):
         self.network = network
         self.index = index
-        self.waiting: deque[Packet] = deque()
+        self.waiting: Any = deque[Packet]() if network.classes is None else ClassQueues(network.classes)
         self.messages: deque[Message] = deque()
+        self.replies: dict[int, int] = {}
         self.sequence = 0
         self.free_at = 0
 
@@ -92,15 +97,29 @@ class Host:
         """Schedule the allocation of the next packet, which waits since tick ``now``."""
         raise NotImplementedError
 
-    def create(self) -> Generator[Alarm, Any, None]:
-        """The process that creates packets indefinitely."""
-        clock, ledger = self.network.clock, self.network.ledger
-        for sequence, (tick, to, flits) in enumerate(self.network.draw_packets(self.index)):
+    def create(self, number: int = 0) -> Generator[Alarm, Any, None]:
+        """The process that creates packets indefinitely; number: of their class of traffic."""
+        clock, ledger, classes = self.network.clock, self.network.ledger, len(self.network.processes)
+        source = number * len(self.network.scenario.topology.host_switch) + self.index
+        for nth, (tick, to, flits) in enumerate(self.network.draw_packets(source)):
             yield Alarm(clock, tick, Phase.CREATION)
-            packet = self.network.packet(self.index, sequence, to, flits)
+            packet = self.network.packet(self.index, nth * classes + number, to, flits)
             self.waiting.append(packet)
             ledger.create(packet)
             self.schedule_send(tick)
+
+    def reply(self, request: Packet) -> None:
+        """Create the reply to a packet, which this host has received."""
+        network, count = self.network, len(self.network.processes)
+        assert network.classes is not None
+        number = int(network.classes.reply[request.sequence % count])
+        nth = self.replies[number] = self.replies.get(number, -1) + 1
+        _, packets, seed = network.processes[number]
+        flits = int(length(packets, seed, self.index, nth))
+        packet = network.packet(self.index, nth * count + number, request.source, flits)
+        self.waiting.append(packet)
+        network.ledger.create(packet)
+        self.schedule_send(network.clock.now)
 
     def join(self, message: Message) -> None:
         """Put a message of a program into the source queue."""
@@ -121,8 +140,10 @@ class Host:
         self.waiting.append(packet)
 
     def leave(self, now: int) -> Packet:
-        """Take the oldest packet out of the source queue; its message goes to the end of the queue."""
-        packet = self.waiting.popleft()
+        """Take the oldest packet, with classes of that served last, out of its source queue; its message goes to the
+        end of the queue.
+        """
+        packet: Packet = self.waiting.popleft()
         packet.sent = now
         self.network.decide_route(packet, now)
         self.network.ledger.send(packet)
@@ -201,12 +222,15 @@ class _RouteRules:
 class Network(Generic[D]):
     """A run of the reference engine: hosts, switches and channels of a scenario. A switching mode adds its switches.
 
-    program: the program of the hosts, if any. times: the switching mode with its delays in ticks. flit_ticks: ticks of
-    a flit on each channel between switches, host_flit_ticks: on those of hosts. shuffle: seed for the order of events
-    that the model leaves open; 0 for none. latest: the last tick.
+    program: the program of the hosts, if any. processes: by which hosts create packets, one for each class of traffic.
+    classes: None where all packets are of one class. has_priorities: whether switches rank packets by ``urgency``.
+    times: the switching mode with its delays in ticks. flit_ticks: ticks of a flit on each channel between switches,
+    host_flit_ticks: on those of hosts. shuffle: seed for the order of events that the model leaves open; 0 for none.
+    latest: the last tick.
     """
 
     program: Ranks
+    hosts: Sequence[Any]
     latest = LATEST
 
     def __init__(self, scenario: Scenario[D], load: float, seed: int, log: bool = False, shuffle: int = 0):
@@ -214,11 +238,10 @@ class Network(Generic[D]):
         self.times = scenario.switching
         self.seed = seed
         self.clock = Clock(shuffle)
-        self.ledger = Ledger(scenario, log)
-        source, traffic = scenario.source, scenario.traffic
         load = 0.0 if isinstance(scenario.work, Workload) else load
-        self._arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
-        self._packets = make_packets(traffic, source.flits, source.shares)
+        self.processes = make_processes(scenario.source, scenario.traffic, load, seed)
+        self.classes = class_tables(scenario, self.processes)
+        self.ledger = Ledger(scenario, log)
         self._host_switch = scenario.topology.host_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
@@ -228,6 +251,8 @@ class Network(Generic[D]):
         self._undelivered: set[Packet] = set()
         self._rings = make_rings(scenario.topology)
         self._route_word = machine_code(route_word, seed, 0, 0, 0)
+        self._by_age = getattr(scenario.switching, "priority", "none") == "age"
+        self.has_priorities = getattr(scenario.switching, "priority", "none") != "none"
         policy = scenario.switching.vc_policy
         self.use_routes(scenario.routes.tables(scenario.topology, policy), policy)
 
@@ -243,17 +268,21 @@ class Network(Generic[D]):
         if isinstance(self.scenario.work, Workload):
             self.program = Ranks(self.clock, self.scenario.work, hosts)
         for host in self.clock.shuffled(hosts):
-            if self._arrivals.keep[host.index] >= 0:
-                self.clock.process(host.create())
+            for number, process in enumerate(self.processes):
+                if process.arrivals.keep[host.index] >= 0:
+                    self.clock.process(host.create(number))
 
-    def draw_packets(self, host: int) -> Iterator[Sequence[int]]:
-        """The unlimited sequence of packets of a host: (tick of creation, destination, flits)."""
+    def draw_packets(self, source: int) -> Iterator[Sequence[int]]:
+        """The unlimited sequence of packets of a host: (tick of creation, destination, flits).
+
+        source: the host; with classes of traffic, class * hosts + host.
+        """
+        number, host = divmod(source, len(self._host_switch))
+        arrivals, packets, seed = self.processes[number]
         block = np.empty((_BLOCK, 3), np.int64)
-        sequence, counter, position = 0, 0, -self._arrivals.base
+        sequence, counter, position = 0, 0, -arrivals.base
         while True:
-            counter, position = _draw_block(
-                self._arrivals, self._packets, self.seed, host, sequence, counter, position, block
-            )
+            counter, position = _draw_block(arrivals, packets, seed, host, sequence, counter, position, block)
             yield from block.tolist()
             sequence += _BLOCK
 
@@ -404,11 +433,28 @@ class Network(Generic[D]):
     def _vcs(self, packet: Packet, switch: int, port: int) -> tuple[int, int]:
         """The first VC that a packet may take at a port, and one past the last."""
         channel = self._out_start[switch] + port
+        low, high = self.class_vcs(packet.sequence)
         first, end = self._rules.allowed_vcs(
-            self.routes, packet.route, self.policy, self.times.vcs, packet.hop, self._rings, packet.origin,
-            packet.target, channel, switch, port, packet.vc,
+            self.routes, packet.route, self.policy, high - low, packet.hop, self._rings, packet.origin,
+            packet.target, channel, switch, port, max(packet.vc - low, -1),
         )  # fmt: skip
-        return first, end
+        return low + first, low + end
+
+    def class_vcs(self, sequence: int) -> tuple[int, int]:
+        """The first VC of the class of a packet, and one past the last; sequence: of the packet."""
+        classes = self.classes
+        if classes is None:
+            return 0, self.times.vcs
+        number = sequence % classes.class_count
+        return int(classes.first_vc[number]), int(classes.end_vc[number])
+
+    def urgency(self, packet: Packet) -> int:
+        """The priority of a packet in switches (``switching.priority``); the greatest goes first."""
+        if self._by_age:
+            return -packet.created
+        if self.classes is None or not self.classes.by_class:
+            return 0
+        return int(self.classes.priority[packet.sequence % self.classes.class_count])
 
     def move(self, packet: Packet, tick: int, receiver: Any) -> None:
         """Let the head of a packet arrive at ``receiver``, an input VC or a switch, at a tick; None: its tail at its
@@ -431,6 +477,10 @@ class Network(Generic[D]):
         self._undelivered.remove(packet)
         if packet.message is not None:
             self.program.receive(packet.message)
+        classes = self.classes
+        if classes is not None and classes.reply[packet.sequence % classes.class_count] >= 0:
+            delay = int(classes.delay[packet.sequence % classes.class_count])
+            self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[packet.destination].reply, packet)
 
     def count_channels(self) -> None:
         """Count the traffic of channels from now, tick 0, on."""
@@ -442,7 +492,7 @@ class Network(Generic[D]):
         Raises ``ValueError`` beyond 2**30, as the compiled engine does.
         """
         if not isinstance(self.scenario.work, Workload):
-            check_tick_limit(until)
+            check_tick_limit(until, len(self.processes))
         if until > self.clock.now:
             self.clock.run(int(until))
 
@@ -466,7 +516,7 @@ class Network(Generic[D]):
 
     def _count_outstanding(self) -> Outstanding | None:
         """Count outstanding flits by channel; None where routes are not fixed at the creation of packets."""
-        changes = self.scenario.timeline is not None
+        changes = self.scenario.timeline is not None or has_replies(self.classes)
         if changes or not self.scenario.routes.oblivious or isinstance(self.scenario.work, Workload):
             return None
         outstanding = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))

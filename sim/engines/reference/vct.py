@@ -28,6 +28,7 @@ from flitlab.models.rules.vc import is_reserved, is_reserved_for_others, vc_scor
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.sim.engines.reference import network
+from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.faults import ReferenceFaults
 from flitlab.sim.engines.reference.machine_code import machine_code
@@ -132,7 +133,7 @@ class VctHost(network.Host, Allocator):
     """Sends its oldest packet when its channel is free and an injection VC has buffer space for the whole packet."""
 
     phase = Phase.SENDING
-    waiting: deque[Packet]
+    waiting: Any
     network: "VctNetwork"
 
     def __init__(self, net: "VctNetwork", index: int):
@@ -147,13 +148,27 @@ class VctHost(network.Host, Allocator):
         """Send the oldest packet if the channel is free and a VC has buffer space for it."""
         if not self.waiting or self.free_at > now or self.network.faults.draining:
             return
-        flits = self.waiting[0].flits
-        vc = select_vc(self.vcs, flits, _credits)
-        if vc is not None:
+        choice = self._choose()
+        if choice is not None:
+            flits, vc = choice
             vc.credits -= flits
             self.send(now, vc)
             if self.waiting:
                 self.schedule_at(self.free_at)
+
+    def _choose(self) -> tuple[int, VcOrSink] | None:
+        """The flits of the packet to send next, and its VC; None if no VC has buffer space."""
+        if not isinstance(self.waiting, ClassQueues):
+            flits = self.waiting[0].flits
+            vc = select_vc(self.vcs, flits, _credits)
+            return None if vc is None else (flits, vc)
+        offers = {}
+        for number, packet in self.waiting.oldest():
+            first, end = self.network.class_vcs(number)
+            vc = select_vc(self.vcs[first:end], packet.flits, _credits)
+            if vc is not None:
+                offers[number] = packet.flits, vc
+        return offers[self.waiting.serve(offers)] if offers else None
 
 
 class VctSwitch(Allocator):
@@ -223,6 +238,8 @@ class VctSwitch(Allocator):
         stalls = {vc.index: self._stall(vc, now) for vc in self.waiting} if counts else {}
         if self.network.times.oldest_first:
             self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
+        elif self.network.times.priority == "class":
+            self.waiting.sort(key=lambda vc: (-self.network.urgency(vc.queue[0]), vc.age))
         self.waiting = [vc for vc in self.waiting if vc.blocked_until > now or not self._grant(vc, now)]
         if self.waiting and self.network.polarized:
             self.schedule_at(now + 1)  # what an output costs changes with every grant

@@ -13,6 +13,9 @@ Per tick and switch, both allocations on the state at the start of the tick; wit
    switched, the VC has a credit, and the output has sent its last flit. The allocator matches inputs and outputs,
    likewise; an input that sends then chooses among its VCs that request that output.
 
+With ``priority`` each side chooses among its requests of the most urgent packets, and adaptive packets are visited
+the most urgent first.
+
 A head requests from T = max(its arrival, the step after the grant of the tail before it). It is switched from T +
 header on, and not in the step in which it gets its VC unless the header delay is 0. A tail releases its VC when it is
 granted, for the next step.
@@ -24,7 +27,6 @@ input's step are one message, and an input sends one message a tick.
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,30 +38,15 @@ from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
-from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator, Phase
-from flitlab.sim.engines.reference.matching import Matcher, RoundRobin
+from flitlab.sim.engines.reference.matching import Matcher, RoundRobin, most_urgent
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.wormhole_faults import WormholeFaults
+from flitlab.sim.engines.reference.wormhole_hosts import Flit, WormholeHost
 
 UNLIMITED_CREDITS = 1 << 30
 """Credits for a host, which are never used up."""
-
-
-class Flit(NamedTuple):
-    """A flit of a packet; number: its index in the packet, 0 for the head flit."""
-
-    packet: Packet
-    number: int
-
-    @property
-    def is_head(self) -> bool:
-        return self.number == 0
-
-    @property
-    def is_tail(self) -> bool:
-        return self.number == self.packet.flits - 1
 
 
 class WormholeChannel:
@@ -305,58 +292,6 @@ class WormholeInputVC:
         self.upstream.sender.schedule_at(now)
 
 
-class WormholeHost(network.Host, Allocator):
-    """Sends its packets one after another, a flit whenever its channel is free, each on the next injection VC in round
-    robin with credits.
-
-    ``flit`` is the next flit to send, of the packet ``flit.packet``.
-    """
-
-    phase = Phase.SENDING
-    waiting: deque[Packet]
-    network: "WormholeNetwork"
-
-    def __init__(self, net: "WormholeNetwork", index: int):
-        network.Host.__init__(self, net, index)
-        Allocator.__init__(self, net.clock)
-        self.vcs: list[OutputVC] = []
-        self.arbiter = RoundRobin()
-        self.outlet: OutputVC
-        self.flit: Flit | None = None
-
-    def schedule_send(self, now: int) -> None:
-        self.schedule_at(now)
-
-    def allocate(self, now: int) -> None:
-        """Send the next flit if an injection VC has a credit."""
-        if self.free_at > now:
-            self.schedule_at(self.free_at)
-            return
-        if self.flit is None:
-            if not self.waiting or self.network.faults.draining:
-                return
-            if any(vc.credits for vc in self.vcs):
-                self.arbiter.last_served = self.arbiter.select(i for i, vc in enumerate(self.vcs) if vc.credits)
-                self.outlet = self.vcs[self.arbiter.last_served]
-                self.start(now)
-        elif self.outlet.credits:
-            self._send(self.flit, now)
-        if self.flit is not None or self.waiting:
-            self.schedule_at(max(now + 1, self.free_at))
-
-    def start(self, now: int) -> None:
-        """Send the head of the oldest packet."""
-        self._send(Flit(self.leave(now), 0), now)
-
-    def _send(self, flit: Flit, now: int) -> None:
-        self.outlet.send(flit, now)
-        self.free_at = now + self.outlet.channel.flit_ticks
-        self.network.ledger.enter(self.index, 1, int(flit.is_head))
-        if flit.is_tail:
-            self.network.tail_leaves(flit.packet, self.free_at)
-        self.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
-
-
 class WormholeSwitch(Allocator):
     """Input VCs, outputs, and the matching between them.
 
@@ -387,7 +322,8 @@ class WormholeSwitch(Allocator):
         """The output VCs that a packet may take at this switch."""
         choices = self.network.choices(packet, self.index)
         if not choices:
-            return self.ejection[packet.destination].vcs
+            first, end = self.network.class_vcs(packet.sequence)
+            return self.ejection[packet.destination].vcs[first:end]
         return [vc for port, first, end in choices for vc in self.outputs[port].vcs[first:end]]
 
     def allocate(self, now: int) -> None:
@@ -416,24 +352,36 @@ class WormholeSwitch(Allocator):
             if vc.requests_output(now):
                 assert vc.outlet is not None
                 requesters[vc.crossbar_input][vc.outlet.channel][vc.index] = vc
+
+        def urgency(entry: CrossbarInput, channel: WormholeChannel) -> int:
+            return max(map(self._urgency, requesters[entry][channel].values()))
+
         requests = {entry: list(channels) for entry, channels in requesters.items()}
-        for entry, channel in self.crossbar.match(requests).items():
+        ranked = urgency if self.network.has_priorities else None
+        for entry, channel in self.crossbar.match(requests, ranked).items():
             vcs = requesters[entry][channel]
+            if ranked:
+                vcs = most_urgent(vcs, [self._urgency(vc) for vc in vcs.values()])
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
             vcs[index].leave(now, step)
             stalls.pop(self.first_vc + index, None)
         return stalls
 
+    def _urgency(self, vc: WormholeInputVC) -> int:
+        """The urgency of the packet at the front of an input VC."""
+        return self.network.urgency(vc.flits[0].packet)
+
     def _allocate_vcs(self, step: int) -> dict[WormholeInputVC, OutputVC]:
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
         if self.network.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
-            allocated = self.vc_allocator.match(requests)
+            ranked = (lambda vc, _: self._urgency(vc)) if self.network.has_priorities else None
+            allocated = self.vc_allocator.match(requests, ranked)
             for vc, outlet in allocated.items():
                 outlet.allocate_to(vc)
             return allocated
         allocated = {}
-        for vc in sorted(requesters, key=lambda vc: (vc.front_step, vc.index)):
+        for vc in sorted(requesters, key=lambda vc: (-self._urgency(vc), vc.front_step, vc.index)):
             choice = self._choose(vc.outlets, vc.flits[0].packet)
             if choice is not None:
                 allocated[vc] = choice
@@ -500,7 +448,7 @@ class WormholeNetwork(Network[Wormhole]):
             self._output_vcs(switch, output, [None] * times.vcs)
             injection = WormholeChannel(0, 0, self.injection(host.index), self.host_flit_ticks)
             self._output_vcs(host, injection, inputs[numbering.inject[host.index]])
-            host.vcs = injection.vcs
+            host.connect(injection.vcs)
         self.outputs = [(o, switch) for switch in self.switches for o in switch.outputs if o.number is not None]
         self.hosts = hosts
         for switch in self.switches:

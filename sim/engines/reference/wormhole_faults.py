@@ -39,8 +39,9 @@ class WormholeFaults(ReferenceFaults):
             for vc in switch.input_vcs:
                 vc.remove_dropped(tick)
         for host in self.network.hosts:
-            if host.flit is not None and host.flit.packet.dropped:
-                host.flit = None
+            for injection in host.injections:
+                if injection.flit is not None and injection.flit.packet.dropped:
+                    injection.flit = None
 
     def block(self, channels: Ints, tick: int) -> None:
         for channel in channels:

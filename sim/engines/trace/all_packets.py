@@ -4,6 +4,7 @@
 from typing import Any
 
 from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.classes import reject_classes
 from flitlab.sim.engines.start import packet_watch
 from flitlab.sim.engines.trace.base import PacketHistory, Recorder, reject_speeds
 from flitlab.sim.engines.trace.reference import ReferenceWatch, watched_run
@@ -16,6 +17,7 @@ def record_all_packets(scenario: Scenario[Any], load: float, seed: int, ticks: i
     (datagram), for channels of different speed, and for a load that hosts cannot create.
     """
     reject_speeds(scenario)
+    reject_classes(scenario, "an animation")
     kind: Any = packet_watch("reference", scenario.switching)
     run, ledger = watched_run(kind.network, scenario, load, seed)
     lives: dict[int, PacketHistory] = {}

@@ -11,7 +11,8 @@ from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.vct import VctNetwork
-from flitlab.sim.engines.reference.wormhole import Flit, WormholeNetwork
+from flitlab.sim.engines.reference.wormhole import WormholeNetwork
+from flitlab.sim.engines.reference.wormhole_hosts import Flit
 from flitlab.sim.engines.trace.base import PacketState
 
 

@@ -52,6 +52,7 @@ def write(folder: Path) -> Path:
         ("jobs", "Jobs", tables.jobs(run)),
         ("steps", "Collectives and other steps", tables.steps(run)),
         ("transports", "Transports", tables.transports(run)),
+        ("classes", "Classes of traffic", tables.classes(run)),
         ("scenarios", "Scenarios", tables.scenarios(run, summaries)),
         ("network", "Inside the network", inside),
         ("metrics", "Metrics", tables.metrics(run.metrics)),

@@ -214,6 +214,19 @@ def transports(run: Run) -> Table:
     return Table(head, rows, text=(0, 3), caption=caption)
 
 
+def classes(run: Run) -> Table:
+    """One row per scenario, load, seed and class of traffic."""
+    named = ("scenario", "load", "seed", "class", "priority")
+    measured = ("offered", "accepted", "latency_mean", "latency_p99", "network_latency_mean")
+    rows = [
+        (*(row.get(name) or "" for name in named), *(plain(number(row, name)) for name in measured))
+        for row in run.tables.get("classes", ())
+    ]
+    caption = "Rates are in flits per tick and host, times in ticks; priority: the greater one goes first."
+    head = (*named, "offered", "accepted", "latency", "99 % latency", "in the network")
+    return Table(head, rows, text=(0, 3), caption=caption)
+
+
 def steps(run: Run) -> Table | None:
     """One row per kind of step of each program; a collective is its only step."""
     if run.of_collectives:

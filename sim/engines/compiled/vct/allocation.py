@@ -137,7 +137,7 @@ def _oldest_grantable_request_of_output(const, state, output, tick):
         return np.int64(0), out_vc
     i = np.int64(1)
     while i < state.output[output].requests_waiting:
-        if status == _NOT_ELIGIBLE and not const.oldest_first:
+        if status == _NOT_ELIGIBLE and not const.by_rank:
             break  # younger requests are eligible later
         status, out_vc = _check_request_or_schedule_output(const, state, output, i, ejects, tick)
         if status == _GRANTABLE:

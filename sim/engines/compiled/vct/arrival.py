@@ -5,6 +5,7 @@ import numpy as np
 
 from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.classes import goes_before
 from flitlab.models.rules.port_sets import set_offset
 from flitlab.models.rules.route import at_destination, leg_target, next_port
 from flitlab.models.rules.tables import RouteForm, Selection
@@ -22,9 +23,11 @@ from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import (
+    NEVER,
     NONE,
     TICK_LIMIT,
     ZERO,
+    first_creation,
     inject_packet,
 )
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
@@ -87,34 +90,92 @@ def _enqueue_packet_in_input_vc(const, state, packet, tick):
 
 
 @inline
-def _inject_packet_or_schedule_host(const, state, host, tick):
-    """Start a host's oldest packet if possible; else schedule the host for when that may change."""
-    host_record = state.host[host]
-    if host_record.created_at > tick:
-        if host_record.created_at < TICK_LIMIT:
-            schedule(state.host_wheel, host, min(host_record.created_at, tick + state.host_wheel.mask))
+def _inject_packet_or_schedule_host(classes, const, state, host, tick):
+    """Start a host's oldest packet if possible; else schedule the host for when that may change.
+
+    classes: ``const.net.classes``.
+    """
+    if classes is not None:
+        _inject_packet_of_class_or_schedule_host(classes, const, state, host, tick)
+    else:
+        host_record = state.host[host]
+        if host_record.created_at > tick:
+            if host_record.created_at < TICK_LIMIT:
+                schedule(state.host_wheel, host, min(host_record.created_at, tick + state.host_wheel.mask))
+            return
+        if host_record.free_at > tick:
+            schedule(state.host_wheel, host, host_record.free_at)
+            return
+        upstream = len(state.output) + host
+        vc_number, _ = select_downstream_vc(const, state, ZERO, upstream, ZERO, const.vcs, host_record.flits)
+        if vc_number == NONE:
+            flag_credits_awaited_by_upstream(const, state, upstream, ZERO, const.vcs)
+            return
+        free_at = _start_packet(const, state, host, host, vc_number, tick)
+        schedule(state.host_wheel, host, min(max(host_record.created_at, free_at), tick + state.host_wheel.mask))
+
+
+@inline
+def _inject_packet_of_class_or_schedule_host(classes, const, state, host, tick):
+    """Start the oldest packet of a class of traffic at a host if possible; else schedule the host.
+
+    classes: ``const.net.classes``.
+    """
+    created_at, host_record = first_creation(const, state, host), state.host[host]
+    if created_at > tick:
+        if created_at < TICK_LIMIT:
+            schedule(state.host_wheel, host, min(created_at, tick + state.host_wheel.mask))
         return
     if host_record.free_at > tick:
         schedule(state.host_wheel, host, host_record.free_at)
         return
-    flits = host_record.flits
-    upstream = len(state.output) + host
-    vc_number, _ = select_downstream_vc(const, state, ZERO, upstream, ZERO, const.vcs, flits)
-    if vc_number == NONE:
-        flag_credits_awaited_by_upstream(const, state, upstream, ZERO, const.vcs)
+    upstream, best, best_vc, later = len(state.output) + host, np.int64(-1), NONE, NEVER
+    for k in range(1, classes.class_count + 1):
+        c = (host_record.last_class + k) % classes.class_count
+        record = state.host[c * const.net.hosts + host]
+        if record.created_at > tick:
+            later = min(later, record.created_at)
+        elif goes_before(classes.priority, c, best):
+            first_vc, end_vc = classes.first_vc[c], classes.end_vc[c]
+            vc_number, _ = select_downstream_vc(const, state, ZERO, upstream, first_vc, end_vc, record.flits)
+            if vc_number == NONE:
+                flag_credits_awaited_by_upstream(const, state, upstream, first_vc, end_vc)
+            else:
+                best, best_vc = c, vc_number
+    if best < 0:
+        if later < TICK_LIMIT:
+            schedule(state.host_wheel, host, min(later, tick + state.host_wheel.mask))
         return
-    packet = inject_packet(const, state, host, tick)
+    host_record.last_class = best
+    free_at = _start_packet(const, state, best * const.net.hosts + host, host, best_vc, tick)
+    created_at = first_creation(const, state, host)
+    schedule(state.host_wheel, host, min(max(created_at, free_at), tick + state.host_wheel.mask))
+
+
+@inline
+def _start_packet(const, state, source, host, vc_number, tick):
+    """Start the oldest packet of a source queue on an injection VC; return the tick from which the host is free.
+
+    Parameters
+    ----------
+    source: int64, see :data:`~flitlab.sim.engines.compiled.records.HOST`.
+    host: int64, of the source queue.
+    vc_number: int64, of a VC with space for the packet.
+    tick: int64.
+    """
+    flits = state.host[source].flits
+    packet = inject_packet(const, state, source, tick)
     free_at = tick + held_ticks(const.input_ticks, const.net.ports.inject[host], flits)
-    host_record.free_at = free_at
+    state.host[host].free_at = free_at
     record_injection(state.program, state.pool.packet[packet].send, free_at)
     choose_route_at_injection(const.congestion_aware, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number
-    consume_credits_of_downstream_vc(const, state, upstream, vc_number, flits)
+    consume_credits_of_downstream_vc(const, state, len(state.output) + host, vc_number, flits)
     ready_at = tick + const.injection_ticks + const.header_ticks
     if const.delayed:
         ready_at += const.access[host]
     schedule_event(state.arriving, packet, ready_at)
-    schedule(state.host_wheel, host, min(max(host_record.created_at, free_at), tick + state.host_wheel.mask))
+    return free_at
 
 
 @inline
@@ -227,7 +288,7 @@ def inject_from_scheduled_hosts(const, state, tick):
                 const.net, const.vc_bits, state.host, state.free_flits, len(state.output), state.members[first:end]
             )
         for i in range(first, end):
-            _inject_packet_or_schedule_host(const, state, np.int64(state.members[i]), tick)
+            _inject_packet_or_schedule_host(const.net.classes, const, state, np.int64(state.members[i]), tick)
     state.counters.scalars[Scalar.EVENTS] += count
 
 

@@ -198,14 +198,14 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
         if state.output[output].busy_until > tick:
             cursor[k] = TICK_LIMIT
     while True:
-        oldest = np.int64(TICK_LIMIT) << 32
+        oldest = NEVER
         for k in range(count):
-            if const.oldest_first:
+            if const.by_rank:
                 cursor[k] = _skip_and_schedule_ineligible_requests(const, state, np.int64(outputs[k]), cursor[k], tick)
             if cursor[k] < state.output[outputs[k]].requests_waiting:
                 age = read_age_key_of_request(const, state, np.int64(outputs[k]), cursor[k])
                 oldest = age if is_older_age_key(const, state, age, oldest) else oldest
-        if oldest >> 32 > tick:
+        if oldest == NEVER or (oldest >> 32 > tick and not const.by_rank):  # a rank is no tick
             break
         vc = oldest & 0xFFFFFFFF
         packet = np.int64(state.vc[vc].head_packet)

@@ -4,19 +4,20 @@
 A request is two int64s: an age key, and the packed VC range and length of the packet. The first INLINE_REQUESTS lie in
 the output's cache line, the others in ``VctState.requests`` behind all outputs. The age key is
 :func:`~flitlab.models.rules.order.age_key` of the tick from which on the packet may be granted and its input VC; with
-``oldest_first``, of the tick of its creation and its input VC.
+``by_rank``, of its rank and its input VC: the rank is the tick of its creation, or follows from its class of traffic.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.classes import vcs_of
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.flit_times import ALWAYS, fed_from
-from flitlab.sim.engines.compiled.records import NEVER, NONE
+from flitlab.sim.engines.compiled.records import NEVER, NONE, ZERO
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.credits import select_downstream_vc
 from flitlab.sim.engines.compiled.vct.state import (
@@ -51,6 +52,7 @@ def allowed_downstream_vc_range(const, state, packet, output):
     VCs are numbers in that input.
     """
     record = state.pool.packet[packet]
+    low, high = vcs_of_packet(const.net.classes, const, record)
     channel = channel_of_output(state, output)
     src_switch = const.net.host_switch[record.src_host]
     dst_switch = const.net.host_switch[record.dst_host]
@@ -58,12 +60,12 @@ def allowed_downstream_vc_range(const, state, packet, output):
     switch = np.int64(state.vc[input_vc].switch)
     route, hop = np.int64(record.route), np.int64(record.hop)
     port = output - const.net.ports.out_base[switch]
-    held_vc = input_vc % const.vcs if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
-    return allowed_vcs(
+    held_vc = input_vc % const.vcs - low if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
+    first_vc, end_vc = allowed_vcs(
         const.routes,
         route,
         const.policy,
-        const.vcs,
+        high - low,
         hop,
         const.rings,
         src_switch,
@@ -73,6 +75,18 @@ def allowed_downstream_vc_range(const, state, packet, output):
         port,
         held_vc,
     )
+    return low + first_vc, low + end_vc
+
+
+@inline
+def vcs_of_packet(classes, const, record):
+    """Return the first VC of the class of traffic of a packet, and one past the last.
+
+    classes: ``const.net.classes``. record: of the packet.
+    """
+    if classes is None:
+        return ZERO, np.int64(const.vcs)
+    return vcs_of(classes, np.int64(record.sequence))
 
 
 @inline
@@ -176,13 +190,13 @@ def _copy_request_to_index(const, state, output, i, to):
 @inline
 def eligible_tick_of_request(const, state, age):
     """Return the tick from which on the head packet with an age key may be granted."""
-    return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.oldest_first else age >> 32
+    return np.int64(state.vc[age & _VC_MASK].eligible_at) if const.by_rank else age >> 32
 
 
 @inline
 def is_older_age_key(const, state, age, other_age):
     """Tell whether one age key comes before another."""
-    if const.oldest_first and age >> 32 == other_age >> 32:
+    if const.by_rank and age >> 32 == other_age >> 32:
         vc, other_vc = age & _VC_MASK, other_age & _VC_MASK
         return age_key(eligible_tick_of_request(const, state, age), vc) < age_key(
             eligible_tick_of_request(const, state, other_age), other_vc
@@ -271,6 +285,18 @@ def _fed_from(input_ticks, const, state, vc, packet):
 
 
 @inline
+def _rank_of_packet(classes, record):
+    """Return the rank of a packet: the tick of its creation, or a number that is 0 for the greatest priority.
+
+    classes: ``const.net.classes``. record: of the packet.
+    """
+    if classes is None:
+        return np.int64(record.created_at)
+    rank = classes.rank[np.int64(record.sequence) % classes.class_count]
+    return rank if classes.by_class else np.int64(record.created_at)
+
+
+@inline
 def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
     """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
 
@@ -282,7 +308,7 @@ def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
     record = state.pool.packet[packet]
     eligible_at = max(eligible_at, _fed_from(const.input_ticks, const, state, vc, packet))
     state.vc[vc].eligible_at = eligible_at
-    age = age_key(np.int64(record.created_at) if const.oldest_first else eligible_at, vc)
+    age = age_key(_rank_of_packet(const.net.classes, record) if const.by_rank else eligible_at, vc)
     if const.rule == Selection.ADAPTIVE and record.output == NONE:
         switch = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[switch]

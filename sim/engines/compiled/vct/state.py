@@ -12,6 +12,7 @@ import numpy as np
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import interpreted
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
+from flitlab.models.rules.classes import ClassTables
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import Tables
@@ -28,6 +29,7 @@ from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_
 from flitlab.sim.engines.compiled.messages import Program, make_program
 from flitlab.sim.engines.compiled.pool import Pool, make_pool
 from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCounters
+from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
 from flitlab.sim.engines.compiled.ugal import uses_congestion
@@ -77,7 +79,7 @@ class VctConstants(NamedTuple):
     rule: int  # selection among several routes or ports: RANDOM ...
     congestion_aware: bool | None  # True if routes depend on congestion; None, not False, keeps that code uncompiled
     shared_input: bool  # an input sends one packet at a time
-    oldest_first: bool  # arbitration by creation of the packet, not by waiting time
+    by_rank: bool  # arbitration by a rank of the packet before its waiting time: its creation, or its priority
     buffer_flits: int  # capacity of an input VC, the largest one where they differ
     input_buffers: Ints  # int64 [inputs]: capacity of each VC of an input, in flits
     output_buffers: Ints | None  # int64 [outputs]: that of the VCs behind an output; None where all are equal
@@ -133,7 +135,7 @@ class VctState(NamedTuple):
 
 
 def make_constants_and_state(
-    scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int
+    scenario: Scenario[Vct], arrivals: Arrivals, packets: Packets, seed: int, classes: ClassTables | None = None
 ) -> tuple[VctConstants, VctState]:
     """Make the constants and the state of a run at tick 0.
 
@@ -143,6 +145,7 @@ def make_constants_and_state(
     arrivals: when hosts create packets.
     packets: lengths in flits, and destinations, of these packets.
     seed: of all draws.
+    classes: of traffic, None without.
 
     Returns
     -------
@@ -170,14 +173,14 @@ def make_constants_and_state(
     tables = scenario.routes.tables(topology, model.vc_policy)
     credit_delay = input_delays(ports, model.credit_delays(topology), topology.access_delay)
     constants = VctConstants(
-        net=records.make_net(topology, ports, arrivals, packets, seed),
+        net=records.make_net(topology, ports, arrivals, packets, seed)._replace(classes=classes),
         vcs=model.vcs,
         policy=model.vc_policy,
         reserved_vcs=reserved_vcs(tables, model.vc_policy),
         rule=scenario.routes.select,
         congestion_aware=True if interpreted(uses_congestion)(scenario.routes.select) else None,
         shared_input=model.shared_input,
-        oldest_first=model.oldest_first,
+        by_rank=model.oldest_first or model.priority == "class",
         buffer_flits=model.buffer_flits,
         input_buffers=input_buffers,
         output_buffers=None if model.channel_buffers is None else input_buffers[ports.out_input],
@@ -208,7 +211,7 @@ def make_constants_and_state(
     output_records = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
     fill_downstream_inputs_and_channels(output_records, ports)
     state = VctState(
-        pool=pool,
+        pool=pool._replace(replies=make_replies(classes)),
         vc=vc,
         remote_partition=np.zeros(len(vc), np.uint8),
         free_flits=_initial_free_flits(ports, input_buffers, vc_bits),
@@ -221,7 +224,7 @@ def make_constants_and_state(
         input_busy=np.zeros(inputs, np.uint32),
         output=output_records,
         requests=requests,
-        host=aligned_records(hosts, HOST),
+        host=aligned_records(constants.net.sources, HOST),
         arriving=make_calendar_queue(ticks, len(pool.packet)),
         ejecting=make_calendar_queue(ticks, len(pool.packet)),
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
@@ -232,7 +235,7 @@ def make_constants_and_state(
         host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         mailboxes=no_mailboxes(),
         program=make_program(scenario),
-        counters=records.make_counters(topology),
+        counters=records.make_counters(topology, classes),
         stalls=None,
     )
     records.draw_first_packets(constants, state)

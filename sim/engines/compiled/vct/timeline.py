@@ -30,7 +30,7 @@ from flitlab.sim.engines.faults import Residents
 def _remove_requests_of_head_packet(const, state, vc, packet):
     """Withdraw the requests of the head packet of an input VC."""
     record = state.pool.packet[packet]
-    age = age_key(np.int64(record.created_at) if const.oldest_first else np.int64(state.vc[vc].eligible_at), vc)
+    age = age_key(np.int64(record.created_at) if const.by_rank else np.int64(state.vc[vc].eligible_at), vc)
     if const.rule != Selection.ADAPTIVE or record.output != NONE:
         remove_request_with_age_key(const, state, np.int64(record.output), age)
         return

@@ -61,8 +61,8 @@ def settle_channels(const: WormholeConstants, state: WormholeState, tick: int, c
         axis=1, dtype=np.int64
     )
     injecting = np.flatnonzero(state.injecting["packet"] != NONE)
-    rows = len(state.counters.channel_flits) + injecting
-    channels[rows, ChannelCounter.FLITS] -= state.injecting["flits_left"][injecting]
+    rows = len(state.counters.channel_flits) + injecting % const.net.hosts
+    np.subtract.at(channels[:, ChannelCounter.FLITS], rows, state.injecting["flits_left"][injecting])
 
 
 @kernel

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts inject one packet at a time, a flit per tick."""
+"""Hosts inject a flit per tick, of one packet at a time of each class of traffic."""
 
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.classes import goes_before
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.messages import record_injection
-from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT, inject_packet
+from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT, inject_packet
 from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route
 from flitlab.sim.engines.compiled.wormhole import layout
@@ -17,14 +18,47 @@ from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
 @inline
-def _next_injection_vc(const, state, host):
-    """Return the next injection VC with credits, after the one used last; NONE if none has any."""
-    vc, first = U(state.injecting[host].vc), U(const.net.ports.inject[host]) * U(const.vcs)
-    for _ in range(const.vcs):
-        vc = vc + ONE if vc + ONE < first + U(const.vcs) else first
-        if free_credits(state, vc) > 0:
+def _next_injection_vc(classes, const, state, host, source):
+    """Return the next injection VC with credits for a packet, after the one that its source used last.
+
+    Parameters
+    ----------
+    classes: ``const.net.classes``.
+    host, source: uint64, see :data:`~flitlab.sim.engines.compiled.records.HOST`.
+
+    Returns
+    -------
+    The VC, uint64; NONE if none has credits, or packets of other classes of traffic are on those that have.
+    """
+    base = U(const.net.ports.inject[host]) * U(const.vcs)
+    first, end = _injection_vcs(classes, const, source)
+    first, end, vc = base + first, base + end, U(state.injecting[source].vc)
+    for _ in range(end - first):
+        vc = vc + ONE if vc + ONE < end else first
+        if free_credits(state, vc) > 0 and not _is_taken(classes, const, state, host, vc):
             return vc
     return U(NONE)
+
+
+@inline
+def _injection_vcs(classes, const, source):
+    """Return the first VC of packets of a source, and one past the last. classes: ``const.net.classes``."""
+    if classes is None:
+        return U(0), U(const.vcs)
+    c = np.int64(source) // const.net.hosts
+    return U(classes.first_vc[c]), U(classes.end_vc[c])
+
+
+@inline
+def _is_taken(classes, const, state, host, vc):
+    """Tell whether a packet of a host is being injected on a VC. classes: ``const.net.classes``."""
+    if classes is None:
+        return False
+    for c in range(classes.class_count):
+        injecting = state.injecting[c * const.net.hosts + np.int64(host)]
+        if injecting.packet != NONE and U(injecting.vc) == vc:
+            return True
+    return False
 
 
 @inline
@@ -63,29 +97,100 @@ def _is_sending(output_ticks, state, host, tick):
 
 
 @inline
-def _inject_flit(const, state, host, tick):
-    """Inject a flit of a host if possible; a returning credit schedules the host again."""
-    injecting, flit = state.injecting[host], U(0)
+def _inject_flit(classes, const, state, host, tick):
+    """Inject a flit of a host if possible; a returning credit schedules the host again.
+
+    classes: ``const.net.classes``.
+    """
     if _is_sending(const.output_ticks, state, host, tick):
         return
-    if injecting.packet == NONE:
-        if state.host[host].created_at > tick:
-            if state.host[host].created_at < TICK_LIMIT:
-                schedule(state.host_wheel, host, min(state.host[host].created_at, tick + state.host_wheel.mask))
+    if classes is not None:
+        _inject_flit_of_class(classes, const, state, host, tick)
+    else:
+        injecting, flit = state.injecting[host], U(0)
+        if injecting.packet == NONE:
+            if state.host[host].created_at > tick:
+                if state.host[host].created_at < TICK_LIMIT:
+                    schedule(state.host_wheel, host, min(state.host[host].created_at, tick + state.host_wheel.mask))
+                return
+            vc = _next_injection_vc(classes, const, state, host, host)
+            if vc == U(NONE):
+                return
+            flit = _start_packet(const, state, host, vc, tick)
+        if free_credits(state, U(injecting.vc)) == 0:
             return
-        vc = _next_injection_vc(const, state, host)
-        if vc == U(NONE):
-            return
-        injecting.flits_left = state.host[host].flits
-        packet = inject_packet(const, state, np.int64(host), tick)
-        _set_target(const, state, packet)
-        choose_route(const, state, packet, queue_estimate, tick)
-        injecting.packet = packet
-        injecting.vc = vc
-        flit = layout.HEAD
-    vc = U(injecting.vc)
-    if free_credits(state, vc) == 0:
+        next_tick = _push_flit(const, state, host, host, flit, tick)
+        if injecting.packet == NONE:
+            next_tick = min(max(state.host[host].created_at, next_tick), tick + state.host_wheel.mask)
+        schedule(state.host_wheel, host, next_tick)
+
+
+@inline
+def _inject_flit_of_class(classes, const, state, host, tick):
+    """Inject a flit of a class of traffic at a host if possible.
+
+    classes: ``const.net.classes``.
+    """
+    best, best_vc, later, hosts = np.int64(-1), U(NONE), NEVER, const.net.hosts
+    for k in range(1, classes.class_count + 1):
+        c = (state.host[host].last_class + k) % classes.class_count
+        source = U(c * hosts) + host
+        vc, is_next = U(NONE), goes_before(classes.priority, c, best)
+        if state.injecting[source].packet != NONE:
+            if free_credits(state, U(state.injecting[source].vc)) > 0:
+                vc = U(state.injecting[source].vc)
+        elif state.host[source].created_at > tick:
+            later = min(later, state.host[source].created_at)
+        elif is_next:
+            vc = _next_injection_vc(classes, const, state, host, source)
+        if vc != U(NONE) and is_next:
+            best, best_vc = c, vc
+    if best < 0:
+        if later < TICK_LIMIT:
+            schedule(state.host_wheel, host, min(later, tick + state.host_wheel.mask))
         return
+    source, flit = U(best * hosts) + host, U(0)
+    if state.injecting[source].packet == NONE:
+        flit = _start_packet(const, state, source, best_vc, tick)
+    state.host[host].last_class = best
+    free_at = _push_flit(const, state, source, host, flit, tick)
+    next_tick = NEVER
+    for c in range(classes.class_count):
+        source = U(c * hosts) + host
+        is_partial = state.injecting[source].packet != NONE
+        next_tick = min(next_tick, free_at if is_partial else max(state.host[source].created_at, free_at))
+    schedule(state.host_wheel, host, min(next_tick, tick + state.host_wheel.mask))
+
+
+@inline
+def _start_packet(const, state, source, vc, tick):
+    """Start the oldest packet of a source on a VC; return the flag of its head flit."""
+    injecting = state.injecting[source]
+    injecting.flits_left = state.host[source].flits
+    packet = inject_packet(const, state, np.int64(source), tick)
+    _set_target(const, state, packet)
+    choose_route(const, state, packet, queue_estimate, tick)
+    injecting.packet = packet
+    injecting.vc = vc
+    return layout.HEAD
+
+
+@inline
+def _push_flit(const, state, source, host, flit, tick):
+    """Send the next flit of the packet that a source injects, on a VC with credits.
+
+    Parameters
+    ----------
+    source, host: uint64, see :data:`~flitlab.sim.engines.compiled.records.HOST`.
+    flit: uint64, HEAD for the first flit, else 0.
+    tick: int64.
+
+    Returns
+    -------
+    The tick from which the host can send another flit.
+    """
+    injecting = state.injecting[source]
+    vc = U(injecting.vc)
     state.vc[vc].credits = U(state.vc[vc].credits) - ONE
     flit |= U(injecting.packet) << layout.PACKET_SHIFT
     flits_left = U(injecting.flits_left) - ONE
@@ -95,9 +200,8 @@ def _inject_flit(const, state, host, tick):
         flit |= layout.TAIL
         record_injection(state.program, state.pool.packet[injecting.packet].send, next_tick)
         injecting.packet = NONE
-        next_tick = min(max(state.host[host].created_at, next_tick), tick + state.host_wheel.mask)
     push(state, U(injecting.queue), flit, vc)
-    schedule(state.host_wheel, host, next_tick)
+    return next_tick
 
 
 @inline
@@ -111,5 +215,5 @@ def inject_flits(const, state, tick):
     """Inject flits at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.active_hosts)
     for i in range(count):
-        _inject_flit(const, state, U(state.active_hosts[i]), tick)
+        _inject_flit(const.net.classes, const, state, U(state.active_hosts[i]), tick)
     state.counters.scalars[Scalar.EVENTS] += count

@@ -4,6 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.classes import vcs_of
 from flitlab.models.rules.route import at_destination, next_port, usable_ports
 from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
@@ -55,7 +56,8 @@ def allowed_vcs_at(const, state, vc, packet, output):
     packet, output: uint64.
     """
     record = state.pool.packet[packet]
-    low, high = np.int64(0), np.int64(const.vcs)
+    first, end = vcs_of_packet(const.net.classes, const, record)
+    low, high = np.int64(0), end - first
     channel = np.int64(const.net.ports.out_channel[output])
     if const.policy != VcPolicy.ANY and channel != NONE:
         switch = state.vc[vc].switch
@@ -63,13 +65,32 @@ def allowed_vcs_at(const, state, vc, packet, output):
         src_switch = np.int64(const.net.host_switch[record.src_host])
         dst_switch = np.int64(const.net.host_switch[record.dst_host])
         port = np.int64(output) - np.int64(const.net.ports.out_base[switch])
-        held_vc = np.int64(vc % U(const.vcs)) if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
+        held_vc = np.int64(vc % U(const.vcs)) - first if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
-            const.routes, route, const.policy, const.vcs, hop, const.rings, src_switch, dst_switch, channel,
+            const.routes, route, const.policy, high, hop, const.rings, src_switch, dst_switch, channel,
             np.int64(switch), port,
             held_vc,
         )  # fmt: skip
-    return (~U(0) >> (U(64) - U(high - low))) << U(low)
+    return (~U(0) >> (U(64) - U(high - low))) << U(first + low)
+
+
+@inline
+def vcs_of_packet(classes, const, record):
+    """Return the first VC of the class of traffic of a packet, and one past the last, int64.
+
+    classes: ``const.net.classes``. record: of the packet.
+    """
+    if classes is None:
+        return np.int64(0), np.int64(const.vcs)
+    return vcs_of(classes, np.int64(record.sequence))
+
+
+@inline
+def restricts_vcs(classes, const):
+    """Tell whether packets may not take all VCs of an output. classes: ``const.net.classes``."""
+    if classes is None:
+        return const.policy != VcPolicy.ANY
+    return True
 
 
 @inline

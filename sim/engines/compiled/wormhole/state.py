@@ -14,6 +14,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.allocate import AllocatorKind
 from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.classes import ClassTables
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import RouteForm, Selection, Tables
@@ -36,11 +37,13 @@ from flitlab.sim.engines.compiled.records import (
     make_counters,
     make_net,
 )
+from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.urgency import Urgency, make_urgency
 from flitlab.sim.engines.compiled.wormhole.wavefront import Wavefront, make_wavefront
 
 _NEAR_CACHE_BYTES = 1 << 19
@@ -107,7 +110,7 @@ _QUEUE = np.dtype(
         ("delay", np.int64),  # ticks
     ]
 )
-# A host's packet in injection.
+# The packet in injection of a source (see ``records.HOST``).
 _INJECTING = np.dtype(
     [
         ("packet", np.uint32),  # or NONE
@@ -176,19 +179,20 @@ class WormholeState(NamedTuple):
     queue: np.ndarray  # _QUEUE [delay queues]
     entries: np.ndarray  # uint64: flit << 32 | VC; entries of a queue, and those of a tick, are consecutive
     due: np.ndarray  # uint64 [queues << due_bits]: by tick, entries that leave the queue: first << 32 | end
-    host: np.ndarray  # HOST [hosts]
-    injecting: np.ndarray  # _INJECTING [hosts]
+    host: np.ndarray  # HOST [sources]
+    injecting: np.ndarray  # _INJECTING [sources]
     active_hosts: Ints  # int64 [hosts + 1]: scratch, hosts of a tick
     host_wheel: TimingWheel
     wavefront: Wavefront | None  # None with other allocators
     crossbar: Crossbar | None  # of several steps per tick; None: one step
+    urgency: Urgency | None  # of packets; None: no priorities
     program: Program | None
     counters: RunCounters
     stalls: StallCounters | None  # None unless the run counts the traffic of channels
 
 
 def make_constants_and_state(
-    scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int
+    scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int, classes: ClassTables | None = None
 ) -> tuple[WormholeConstants, WormholeState]:
     """Make the constants and the state of a run at tick 0.
 
@@ -198,26 +202,25 @@ def make_constants_and_state(
     arrivals: when hosts create packets.
     packets: lengths in flits, and destinations, of these packets.
     seed: of all draws.
+    classes: of traffic, None without.
     """
     ports = make_ports(scenario.topology)
     queues = _queues(scenario.topology, scenario.switching, ports)
-    constants = _constants(scenario, arrivals, packets, seed, ports, queues)
+    net = make_net(scenario.topology, ports, arrivals, packets, seed)._replace(classes=classes)
+    constants = _constants(scenario, net, ports, queues)
     state = _state(scenario, constants, ports, queues)
     draw_first_packets(constants, state)
     schedule_all(state.host_wheel, np.arange(scenario.topology.hosts), 0)
     return constants, state
 
 
-def _constants(
-    scenario: Scenario[Wormhole], arrivals: Arrivals, packets: Packets, seed: int, ports: Ports,
-    queues: "_Queues",
-) -> WormholeConstants:  # fmt: skip
+def _constants(scenario: Scenario[Wormhole], net: Net, ports: Ports, queues: "_Queues") -> WormholeConstants:
     """Make the constants of a run."""
     topology, model = scenario.topology, scenario.switching
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
     tables = scenario.routes.tables(topology, model.vc_policy)
     return WormholeConstants(
-        net=make_net(topology, ports, arrivals, packets, seed),
+        net=net,
         vcs=model.vcs,
         policy=model.vc_policy,
         reserved_vcs=reserved_vcs(tables, model.vc_policy),
@@ -251,7 +254,7 @@ def _state(
     scenario: Scenario[Wormhole], constants: WormholeConstants, ports: Ports, queues: "_Queues"
 ) -> WormholeState:
     """Make the state of a run before the first injection."""
-    model, hosts = scenario.switching, scenario.topology.hosts
+    model, hosts, net = scenario.switching, scenario.topology.hosts, constants.net
     inputs, outputs = int(constants.input_vcs), len(ports.out_input)
     queue, entry_count = _queue_records(scenario.topology, model, ports, queues)
     width = model.vcs if model.shared_input else 1
@@ -259,12 +262,13 @@ def _state(
     vc_buffers = _vc_buffers(scenario.topology, model, ports)
     packets_per_vc = (vc_buffers - 1) // int(constants.net.packets.flits.min()) + 1
     to_host = queues.delay[queues.of_output[ports.eject]]
-    records = int(packets_per_vc.sum()) + int((to_host + 2).sum())
-    injecting = np.zeros(hosts, _INJECTING)
-    injecting["packet"], injecting["vc"] = NONE, (ports.inject + 1) * model.vcs - 1
-    injecting["queue"] = queues.of_host
+    records = int(packets_per_vc.sum()) + int((to_host + 2).sum()) + net.sources - hosts
+    ends = np.array([model.vcs]) if net.classes is None else net.classes.end_vc
+    injecting = np.zeros(net.sources, _INJECTING)
+    injecting["packet"], injecting["vc"] = NONE, (ports.inject * model.vcs + ends[:, None] - 1).ravel()
+    injecting["queue"] = np.tile(queues.of_host, len(ends))
     return WormholeState(
-        pool=make_pool(records, PACKET),
+        pool=make_pool(records, PACKET)._replace(replies=make_replies(net.classes)),
         vc=_vc_records(scenario, ports, vc_buffers),
         output=_output_records(queues.of_output),
         free_at=np.zeros(outputs, np.int64),
@@ -283,14 +287,15 @@ def _state(
         queue=queue,
         entries=np.zeros(entry_count, np.uint64),
         due=np.zeros(len(queues.delay) << int(constants.due_bits), np.uint64),
-        host=aligned_records(hosts, HOST),
+        host=aligned_records(net.sources, HOST),
         injecting=injecting,
         active_hosts=np.zeros(hosts + 1, np.int64),
         host_wheel=make_timing_wheel(hosts, 256 if constants.output_ticks is None else 2 * MAX_FLIT_TICKS),
         wavefront=make_wavefront(model, ports),
         crossbar=make_crossbar(model, ports, vc_buffers.reshape(-1, model.vcs).sum(axis=1)),
+        urgency=make_urgency(model, ports, hosts),
         program=make_program(scenario),
-        counters=make_counters(scenario.topology),
+        counters=make_counters(scenario.topology, net.classes),
         stalls=None,
     )
 

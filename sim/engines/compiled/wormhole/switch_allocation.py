@@ -17,6 +17,12 @@ from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
+from flitlab.sim.engines.compiled.wormhole.urgency import (
+    accepts_for_vc,
+    bids_for_output,
+    rank_at_inputs,
+    rank_at_outputs,
+)
 from flitlab.sim.engines.compiled.wormhole.wavefront import distance_of, sort_by_diagonal, turn_diagonals
 
 # Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
@@ -54,16 +60,18 @@ def _add_requests(const, state, first, end, time):
 @inline
 def _make_offers(const, state, first, contended, time):
     """Let every output offer itself to the contended input with the best bid."""
+    rank_at_outputs(state.urgency, const, state, first, contended, time)
     for i in range(contended):
         if const.exceeds_cache:
             _prefetch_request(const, state, first + i)
-        _, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         output_record = state.output[output]
         bid = time | ((U(output_record.last_input) - crossbar_input) & _INPUT_TURN_MASK)
         if (
             const.iterations > 1 and state.crossbar_input[crossbar_input].best_bid >= time
         ):  # matched in this tick already
             bid = U(0)
+        bid *= bids_for_output(state.urgency, vc, output)
         state.bids[i] = bid
         output_record.best_bid = max(output_record.best_bid, bid)
 
@@ -71,6 +79,7 @@ def _make_offers(const, state, first, contended, time):
 @inline
 def _accept_offers(const, state, first, contended, time):
     """Let every input accept one offer, for one of its VCs."""
+    rank_at_inputs(state.urgency, const, state, first, contended)
     for i in range(contended):
         if const.exceeds_cache:
             _prefetch_request(const, state, first + i)
@@ -81,7 +90,8 @@ def _accept_offers(const, state, first, contended, time):
             | (((U(input_record.output) - output) & _PORT_TURN_MASK) << _PORT_SHIFT)
             | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
         )
-        bid |= U(state.output[output].best_bid == state.bids[i]) << _OFFERED_SHIFT
+        offered = U(state.output[output].best_bid == state.bids[i])
+        bid |= (offered & accepts_for_vc(state.urgency, vc, crossbar_input)) << _OFFERED_SHIFT
         state.bids[i] = bid
         input_record.best_bid = max(input_record.best_bid, bid)
 

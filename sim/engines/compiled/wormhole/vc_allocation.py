@@ -11,7 +11,7 @@ from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie
 from flitlab.models.rules.allocate import first_after
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.route import route_word
-from flitlab.models.rules.tables import Selection, VcPolicy
+from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import prefetch
@@ -27,6 +27,14 @@ from flitlab.sim.engines.compiled.wormhole.routing import (
     front_flit,
     front_packet,
     output_of,
+    restricts_vcs,
+)
+from flitlab.sim.engines.compiled.wormhole.urgency import (
+    adaptive_head,
+    bids_for_vc,
+    note_front_packet,
+    order_adaptive_heads,
+    rank_vc_requests,
 )
 from flitlab.sim.engines.compiled.wormhole.wavefront import distance_of, sort_by_diagonal, turn_diagonals
 
@@ -46,11 +54,12 @@ def _route_head(const, state, vc, head):
     Returns the output; 0 if routing is adaptive.
     """
     vc_record, output = state.vc[vc], U(0)
+    note_front_packet(state.urgency, const.net.classes, state, vc, head >> layout.PACKET_SHIFT)
     if const.rule != Selection.ADAPTIVE:
         packet = head >> layout.PACKET_SHIFT
         output = output_of(const, state, vc, packet)
         vc_record.output = output
-        if const.policy != VcPolicy.ANY:
+        if restricts_vcs(const.net.classes, const):
             vc_record.allowed_vcs = allowed_vcs_at(const, state, vc, packet, output)
     if const.reads_headers:
         vc_record.blocked |= layout.UNREAD
@@ -151,7 +160,8 @@ def _bid_for_vcs(const, state, vc, output, time):
     """Bid for VCs of an output: every free one offers itself to the highest bid."""
     allowed, first = _requested_vcs(const.input_first, const, state, vc, output), U(state.vc_set[output].first)
     for k in range(U(const.vcs)):
-        bid = ((allowed >> k) & ONE) * _bid_for_vc(state, vc, first + k, time)
+        bids = (allowed >> k) & bids_for_vc(state.urgency, vc, first + k) & ONE
+        bid = bids * _bid_for_vc(state, vc, first + k, time)
         state.best_offer[first + k] = max(state.best_offer[first + k], bid)
 
 
@@ -214,6 +224,7 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
     for round_ in range(2):
         count, remaining = remaining, U(0)
         if round_:
+            rank_vc_requests(state.urgency, const, state, count)
             for i in range(count):
                 _bid_for_vcs(
                     const, state, state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT, time
@@ -376,15 +387,16 @@ def _choose_output(const, state, vc):
 
 @inline
 def _allocate_adaptive(const, state, new_heads, ready_end):
-    """Let adaptive packets take the VC that they choose, waiting packets first, oldest first.
+    """Let adaptive packets take the VC that they choose, the most urgent first, then waiting ones, oldest first.
 
     Returns the new ``ready_end``.
     """
     waiting = _drain_wait_queues(state, U(0))
     for i in range(new_heads):
         _route_head(const, state, state.new_heads[i] & layout.VC_MASK, state.new_heads[i] >> _HEAD_SHIFT)
+    order_adaptive_heads(state.urgency, state, waiting, new_heads)
     for i in range(waiting + new_heads):
-        vc = (state.contenders[i] if i < waiting else state.new_heads[i - waiting]) & layout.VC_MASK
+        vc = adaptive_head(state.urgency, state, waiting, i)
         vc_record = state.vc[vc]
         output, next_vc = _choose_output(const, state, vc)
         vc_record.output = output

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Classes of traffic in both engines: the tables of a scenario, and where there can be none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flitlab.models.rules.classes import ClassTables, Process, make_class_tables
+from flitlab.models.scenario import Scenario
+
+
+def class_tables(scenario: Scenario[Any], processes: Sequence[Process]) -> ClassTables | None:
+    """Make the tables of the classes of a scenario; None where all packets are of one class.
+
+    Parameters
+    ----------
+    scenario: of the run.
+    processes: of its classes, from :func:`~flitlab.models.rules.classes.make_processes`.
+
+    Raises
+    ------
+    ValueError: its mode has no classes, or its network changes.
+    """
+    if not scenario.traffic.classes:
+        return None
+    if not scenario.switching.has_classes:
+        raise ValueError(f"mode {scenario.switching.mode} has no classes of traffic")
+    if scenario.timeline is not None:
+        raise ValueError("classes of traffic are for networks that do not change")
+    by_class = getattr(scenario.switching, "priority", "none") == "class"
+    return make_class_tables(scenario.traffic, processes, scenario.switching.vcs, by_class)
+
+
+def has_replies(classes: ClassTables | None) -> bool:
+    """Whether hosts reply to packets of a class; classes: of the run, None without."""
+    return classes is not None and bool((classes.reply >= 0).any())
+
+
+def reject_classes(scenario: Scenario[Any], user: str) -> None:
+    """Raise ``ValueError`` for a scenario with classes of traffic.
+
+    Parameters
+    ----------
+    scenario: of the run.
+    user: who cannot have them, for the message.
+    """
+    if scenario.traffic.classes:
+        raise ValueError(f"{user} is not for traffic with classes")

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priorities in both allocators: of the requests for a resource only the most urgent ones bid.
+
+Functions take ``state.urgency`` as their first argument. It is None without priorities: Numba then omits their code.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.jit import inline
+from flitlab.models.rules.ports import Ports
+from flitlab.models.switching.wormhole import Wormhole
+from flitlab.sim.engines.compiled.records import NEVER, TICK_LIMIT
+from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+
+
+class Urgency(NamedTuple):
+    """Urgencies: the greatest goes first.
+
+    by_class: urgency is the priority of the packet's class of traffic; else the earlier creation is more urgent. of_vc:
+    int64 [input VCs], that of the packet at the front. of_next_vc, of_output, of_input: int64 [all VCs], [outputs],
+    [crossbar inputs], the greatest of the requests for each.
+    """
+
+    by_class: bool
+    of_vc: Ints
+    of_next_vc: Ints
+    of_output: Ints
+    of_input: Ints
+
+
+def make_urgency(model: Wormhole, ports: Ports, hosts: int) -> Urgency | None:
+    """Make the urgencies of a network; None without priorities.
+
+    Parameters
+    ----------
+    model: its ``priority``, and its VCs.
+    ports: the port numbering.
+    hosts: their number.
+    """
+    if model.priority == "none":
+        return None
+    inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
+    sizes = inputs, inputs + hosts * model.vcs, outputs, inputs // (model.vcs if model.shared_input else 1)
+    return Urgency(model.priority == "class", *(np.zeros(size, np.int64) for size in sizes))
+
+
+@inline
+def note_front_packet(urgency, classes, state, vc, packet):
+    """Store the urgency of the packet that has come to the front of an input VC.
+
+    Parameters
+    ----------
+    urgency, classes: ``state.urgency``, ``const.net.classes``.
+    vc, packet: uint64.
+    """
+    if urgency is None:
+        return
+    record = state.pool.packet[packet]
+    urgency.of_vc[vc] = TICK_LIMIT - np.int64(record.created_at)
+    _note_priority(urgency, classes, vc, record)
+
+
+@inline
+def _note_priority(urgency, classes, vc, record):
+    """Store the priority of the class of a packet, where that is its urgency. classes: ``const.net.classes``."""
+    if classes is None:
+        return
+    if urgency.by_class:
+        urgency.of_vc[vc] = classes.priority[np.int64(record.sequence) % classes.class_count]
+
+
+@inline
+def rank_vc_requests(urgency, const, state, count):
+    """Find the most urgent request for every free VC.
+
+    count: uint64, of requests in ``state.contenders``.
+    """
+    if urgency is None:
+        return
+    for sets in range(2):
+        for i in range(count):
+            vc, output = state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT
+            vc_set = state.vc_set[output]
+            allowed, first = U(state.vc[vc].allowed_vcs) & U(vc_set.free), U(vc_set.first)
+            for k in range(U(const.vcs)):
+                if (allowed >> k) & ONE:
+                    greatest = max(urgency.of_next_vc[first + k], urgency.of_vc[vc])
+                    urgency.of_next_vc[first + k] = greatest if sets else -NEVER
+
+
+@inline
+def bids_for_vc(urgency, vc, next_vc):
+    """Tell, as 0 or 1, whether no request for an output VC is more urgent than that of an input VC."""
+    if urgency is None:
+        return ONE
+    return U(urgency.of_vc[vc] == urgency.of_next_vc[next_vc])
+
+
+@inline
+def rank_at_outputs(urgency, const, state, first, contended, time):
+    """Find the most urgent request for every output, of crossbar inputs that are not matched.
+
+    Parameters
+    ----------
+    first, contended: uint64, the requests in ``state.ready``, and their number.
+    time: of the bids: matched inputs have a higher one.
+    """
+    if urgency is None:
+        return
+    for sets in range(2):
+        for i in range(contended):
+            request = state.ready[first + i]
+            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
+            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+            greatest = urgency.of_output[output]
+            if const.iterations == 1 or state.crossbar_input[crossbar_input].best_bid < time:
+                greatest = max(greatest, urgency.of_vc[vc])
+            urgency.of_output[output] = greatest if sets else -NEVER
+
+
+@inline
+def bids_for_output(urgency, vc, output):
+    """Tell, as 0 or 1, whether no request for an output is more urgent than that of an input VC."""
+    if urgency is None:
+        return ONE
+    return U(urgency.of_vc[vc] == urgency.of_output[output])
+
+
+@inline
+def rank_at_inputs(urgency, const, state, first, contended):
+    """Find the most urgent request of every crossbar input whose output has offered itself.
+
+    first, contended: uint64, the requests in ``state.ready``, whose bids are in ``state.bids``, and their number.
+    """
+    if urgency is None:
+        return
+    for sets in range(2):
+        for i in range(contended):
+            request = state.ready[first + i]
+            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
+            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+            greatest = urgency.of_input[crossbar_input]
+            if state.output[output].best_bid == state.bids[i]:
+                greatest = max(greatest, urgency.of_vc[vc])
+            urgency.of_input[crossbar_input] = greatest if sets else -NEVER
+
+
+@inline
+def accepts_for_vc(urgency, vc, crossbar_input):
+    """Tell, as 0 or 1, whether no offered request of a crossbar input is more urgent than that of one of its VCs."""
+    if urgency is None:
+        return ONE
+    return U(urgency.of_vc[vc] == urgency.of_input[crossbar_input])
+
+
+@inline
+def order_adaptive_heads(urgency, state, waiting, new_heads):
+    """List in ``state.bids`` the input VCs that adaptive routing visits: the most urgent first, then the oldest.
+
+    Both lists are ordered by switch, and there by age.
+
+    Parameters
+    ----------
+    waiting: uint64, of requests in ``state.contenders``.
+    new_heads: uint64, length of ``state.new_heads``.
+    """
+    if urgency is None:
+        return
+    old, new = U(0), U(0)
+    for end in range(waiting + new_heads):
+        vc = state.contenders[old] & layout.VC_MASK
+        if new < new_heads:
+            head = state.new_heads[new] & layout.VC_MASK
+            if old == waiting or state.vc[head].switch < state.vc[vc].switch:
+                vc = head
+        if old < waiting and vc == state.contenders[old] & layout.VC_MASK:
+            old += ONE
+        else:
+            new += ONE
+        place = end
+        while place > U(0):
+            before = state.bids[place - ONE]
+            if state.vc[before].switch != state.vc[vc].switch or urgency.of_vc[before] >= urgency.of_vc[vc]:
+                break
+            state.bids[place] = before
+            place -= ONE
+        state.bids[place] = vc
+
+
+@inline
+def adaptive_head(urgency, state, waiting, i):
+    """Return the ``i``-th input VC that adaptive routing visits. waiting: as in :func:`order_adaptive_heads`."""
+    if urgency is None:
+        return (state.contenders[i] if i < waiting else state.new_heads[i - waiting]) & layout.VC_MASK
+    return state.bids[i]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of classes.csv: latency and throughput of every class of traffic in a window."""
+
+from typing import Any
+
+from flitlab.models.histogram import percentile
+from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.base import ClassCounter, Snapshot
+
+
+def class_tables(scenario: Scenario, before: Snapshot, after: Snapshot) -> dict[str, Any]:
+    """Return the rows of classes.csv as ``classes``; {} where all packets are of one class.
+
+    Parameters
+    ----------
+    scenario: of the run.
+    before, after: the bounds of the window.
+    """
+    if before.classes is None or after.classes is None:
+        return {}
+    rows, host_ticks = [], (after.tick - before.tick) * scenario.topology.hosts
+    for one, counted in zip(scenario.traffic.classes, after.classes - before.classes, strict=True):
+        packets, histogram = int(counted[ClassCounter.DELIVERED_PACKETS]), counted[len(ClassCounter) :]
+        latency, network = (
+            float(counted[column] / packets) if packets else None
+            for column in (ClassCounter.LATENCY, ClassCounter.NETWORK_LATENCY)
+        )
+        rows.append({
+            "class": one.name, "priority": one.priority,
+            "offered": float(counted[ClassCounter.CREATED_FLITS] / host_ticks),
+            "accepted": float(counted[ClassCounter.DELIVERED_FLITS] / host_ticks),
+            "latency_mean": latency, "latency_p99": percentile(histogram, 0.99) if packets else None,
+            "network_latency_mean": network, "packets": packets,
+        })  # fmt: skip
+    return {"classes": rows}
