@@ -121,7 +121,8 @@ def finish(report: Report, as_json: bool) -> int:
 
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
-    "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", *(f"{name}.csv" for name in BUDGET_TABLES),
+    "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", "pauses.csv",
+    *(f"{name}.csv" for name in BUDGET_TABLES),
     "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """Files that determine figures and page."""
