@@ -106,10 +106,11 @@ def lossless_of_number(number: int) -> SpraySession:
     case, _, routes = case_of_number(number)
     rng = Random(number)
     transport = {"kind": "roce", "timeout_us": rng.choice([20.0, 100.0, 1000.0]), "extra": rng.choice([0, 1])}
-    return rebuilt(case, routes, transport, _lossless(rng), number)
+    return rebuilt(case, routes, transport, drawn_queues(rng), number)
 
 
-def _lossless(rng: Random) -> Lossless:
+def drawn_queues(rng: Random) -> Lossless:
+    """Lossless queues with any thresholds."""
     xoff = rng.choice([1, 2, 5, 15])
     return Lossless(xoff, rng.randint(1, xoff), rng.choice([0.1, 1.0]), rng.random() < 0.5)
 
