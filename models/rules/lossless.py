@@ -28,7 +28,8 @@ PORT = np.dtype(
         ("paused", np.int64),  # ticks of all pauses that have ended
         ("longest", np.int64),  # ticks of the longest of them
         ("peak", np.int64),  # largest charge, bytes
-        ("unused", np.int64, 6),
+        ("sent", np.int64),  # bytes that the server of the channel, an output of a switch, has sent
+        ("unused", np.int64, 5),
     ]
 )
 """A channel with its server and the input port at its end, two cache lines."""

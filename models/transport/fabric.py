@@ -13,7 +13,7 @@ from flitlab.models.arrays import Floats, Ints, to_integers
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import service_ticks
-from flitlab.models.rules.rdma.layout import Law
+from flitlab.models.rules.rdma.layout import Control, Law
 from flitlab.models.rules.spray.layout import Credit, Rules, Spread, Window
 from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
@@ -279,7 +279,9 @@ def _laws(sprayings: Sequence[Spraying], fabric: Fabric, rules: Rules, tick: Fra
             "an RDMA transport cannot use trimmed packets: it needs queue: {kind: lossless}, or trim: false",
             key="trim",
         )
-    return tuple(one.law(tick, rules.rate) for one in keys)
+    if fabric.lossless is None and any(one.control == Control.HPCC for one in keys):
+        raise SpecError("hpcc needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
+    return tuple(one.law(tick, rules.rate, fabric.payload, rules.rtt0) for one in keys)
 
 
 def _default_marks(lossless: Lossless, sprayings: Sequence[Spraying], settings: LinkSettings) -> Lossless:

@@ -34,19 +34,36 @@ class RdmaKeys:
     additive_mbps: float = 0.0
     hyper_mbps: float = 0.0
     least_mbps: float = 0.0
+    additive_packets: float = 0.0
+    init_window: float = 0.0
+    least_window: float = 0.0
+    most_window: float = 0.0
+    base_us: float = 0.0
+    link_us: float = 0.0
+    scaling_us: float = 0.0
+    scaling_least: float = 0.0
+    scaling_most: float = 0.0
+    decrease: float = 0.0
+    most_decrease: float = 0.0
+    eta: float = 0.0
+    round_trip_us: float | None = None
+    first_use: float = 0.0
+    expected_flows: int = 1
 
     @property
     def marked(self) -> bool:
         """Whether the congestion control reacts to ECN marks."""
         return self.control == Control.DCQCN
 
-    def law(self, tick: Fraction, line: float) -> Law:
-        """The parameters in ticks and bytes per tick.
+    def law(self, tick: Fraction, line: float, payload: int, round_trip: int) -> Law:
+        """The parameters in ticks, bytes and bytes per tick.
 
         Parameters
         ----------
         tick: seconds.
         line: rate of a host, bytes per tick.
+        payload: bytes of a full packet without its header.
+        round_trip: ticks of the longest round trip of the empty network.
         """
 
         def ticks(microseconds: float) -> int:
@@ -55,12 +72,31 @@ class RdmaKeys:
         def rate(mbps: float) -> float:
             return float(exact(mbps) * 10**6 / 8 * tick)
 
-        return Law(
+        law = Law(
             control=int(self.control), timeout=max(1, ticks(self.timeout_us)), extra=self.extra, line=float(line),
+            payload=float(payload),
             gain=float(self.gain), cnp_interval=ticks(self.cnp_us), alpha_period=max(1, ticks(self.alpha_us)),
             increase_period=max(1, ticks(self.increase_us)), stages=self.stages, byte_counter=self.byte_counter,
             additive=rate(self.additive_mbps), hyper=rate(self.hyper_mbps), least=rate(self.least_mbps),
         )  # fmt: skip
+        if self.control == Control.SWIFT:
+            return law._replace(
+                additive=float(self.additive_packets), least_window=float(self.least_window),
+                first_window=float(self.init_window), most_window=float(self.most_window),
+                base_delay=float(ticks(self.base_us)), link_delay=float(exact(self.link_us) / 10**6 / tick),
+                scaling_range=float(ticks(self.scaling_us)), scaling_least=float(self.scaling_least),
+                scaling_most=float(self.scaling_most), decrease=float(self.decrease),
+                most_decrease=float(self.most_decrease), round_trip=float(round_trip),
+            )  # fmt: skip
+        if self.control == Control.HPCC:
+            trip = float(round_trip if self.round_trip_us is None else ticks(self.round_trip_us))
+            window = line * trip
+            return law._replace(
+                eta=float(self.eta), round_trip=trip, first_use=float(self.first_use), first_window=window,
+                additive=window * (1.0 - self.eta) / self.expected_flows,
+                least_window=min(max(law.least * trip, 1.0), window),
+            )  # fmt: skip
+        return law
 
 
 class RdmaSpec(TransportSpec):
@@ -127,3 +163,67 @@ class Dcqcn(RdmaSpec):
     def keys(self) -> RdmaKeys:
         own = {name: getattr(self, name) for name in Dcqcn.model_fields if name in RdmaKeys.__dataclass_fields__}
         return RdmaKeys(control=Control.DCQCN, **own)
+
+
+@register("transport", "swift")
+class Swift(RdmaSpec):
+    """RoCE with Swift: a window that widens while packets come early, and narrows when they are late.
+
+    The target delay is base_us and link_us for each link of the path, and up to scaling_us more for windows below
+    scaling_most packets (all of it at scaling_least). additive: packets per round trip by which the window widens;
+    decrease: beta; most_decrease: largest part by which it narrows, at most once per round trip. init_window,
+    least_window, most_window: packets; below one, packets are paced. Defaults are those of htsim, where all paths count
+    as equally long. There is no window of the receiving host, and losses are repaired by go-back-N.
+
+    Example: ``transport: {kind: swift, base_us: 20}``
+
+    Source: Kumar et al., Swift: delay is simple and effective for congestion control in the datacenter, SIGCOMM 2020,
+    doi:10.1145/3387514.3406591.
+    """
+
+    base_us: float = Field(default=20.0, gt=0, le=1e6)
+    link_us: float = Field(default=20.0 / 6.55, ge=0, le=1e6)
+    scaling_us: float = Field(default=100.0, ge=0, le=1e6)
+    scaling_least: float = Field(default=0.1, gt=0, le=1e6)
+    scaling_most: float = Field(default=100.0, gt=0, le=1e6)
+    additive: float = Field(default=1.0, gt=0, le=1e3)
+    decrease: float = Field(default=0.8, gt=0, le=1)
+    most_decrease: float = Field(default=0.5, gt=0, lt=1)
+    init_window: float = Field(default=15.0, gt=0, le=1e6)
+    least_window: float = Field(default=0.0025, gt=0, le=1e6)
+    most_window: float = Field(default=1000.0, gt=0, le=1e6)
+
+    def keys(self) -> RdmaKeys:
+        if self.scaling_least >= self.scaling_most:
+            raise SpecError(f"scaling_least: {self.scaling_least:g} must be below scaling_most", key="transport")
+        if not self.least_window <= self.init_window <= self.most_window:
+            raise SpecError("init_window: must be between least_window and most_window", key="transport")
+        own = {name: getattr(self, name) for name in Swift.model_fields if name in RdmaKeys.__dataclass_fields__}
+        return RdmaKeys(control=Control.SWIFT, additive_packets=self.additive, **own)
+
+
+@register("transport", "hpcc")
+class Hpcc(RdmaSpec):
+    """RoCE with HPCC: a window that follows the utilisation of links, which switches report in each packet.
+
+    eta: utilisation aimed at; stages: additive increases in a row. round_trip_us: base round trip T, by default the
+    longest of the empty network; the first and largest window is what a host sends in T. expected_flows: n, for additive
+    increases of (1 - eta) / n of that. least_mbps: the lowest rate. first_use: utilisation assumed at first. Reports have
+    no size; those of the first five switches count. It needs lossless queues; ``queue.mark_own`` says whether the queue
+    reported includes the packet.
+
+    Example: ``transport: {kind: hpcc, expected_flows: 10}``
+
+    Source: Li et al., HPCC: high precision congestion control, SIGCOMM 2019, doi:10.1145/3341302.3342085.
+    """  # noqa: E501
+
+    eta: float = Field(default=0.95, gt=0, lt=1)
+    stages: int = Field(default=5, ge=0, le=1000)
+    round_trip_us: float | None = Field(default=None, gt=0, le=1e6)
+    expected_flows: int = Field(default=10, ge=1, le=10**6)
+    least_mbps: float = Field(default=100.0, ge=0, le=1e7)
+    first_use: float = Field(default=1.0, gt=0, le=10)
+
+    def keys(self) -> RdmaKeys:
+        own = {name: getattr(self, name) for name in Hpcc.model_fields if name in RdmaKeys.__dataclass_fields__}
+        return RdmaKeys(control=Control.HPCC, **own)

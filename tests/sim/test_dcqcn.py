@@ -29,11 +29,16 @@ HTSIM = {"kind": "dcqcn", "extra": 1, "additive_mbps": 5000.0, "hyper_mbps": 10_
 """The parameters of htsim, whose byte counter counts packets and never fires."""
 
 
-def flow(**keys):
-    """An RDMA flow with the law of DCQCN, and the law."""
-    law = make("transport", kind="dcqcn", **keys).spraying().rdma.law(TICK, 1.0)
+def flow_of(keys):
+    """An RDMA flow at 100 Gb/s, with a transport of these keys, and its law."""
+    law = make("transport", **keys).spraying().rdma.law(TICK, 1.0, 4000, 200_000)
     one = np.ones(1, np.int64)
     return make_rdma([law], np.zeros(1, np.int64), 1000 * one, 4064 * one, 4064), law
+
+
+def flow(**keys):
+    """An RDMA flow with the law of DCQCN, and the law."""
+    return flow_of({"kind": "dcqcn", **keys})
 
 
 def test_keys_are_those_of_the_paper_in_ticks_and_bytes_per_tick():

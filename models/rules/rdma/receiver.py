@@ -10,7 +10,9 @@ from flitlab.models.rules.spray.layout import Receivers
 
 
 @device_function
-def on_data(d: Rdma, g: Receivers, i: Int, number: Int, size: Int, marked: bool, now: Int) -> int:
+def on_data(
+    d: Rdma, g: Receivers, i: Int, number: Int, size: Int, marked: bool, hop: Int, now: Int
+) -> int:  # fmt: skip
     """Take in a data packet of flow i.
 
     A packet that arrived before is acknowledged again, so that a lost acknowledgement is repeated.
@@ -23,6 +25,7 @@ def on_data(d: Rdma, g: Receivers, i: Int, number: Int, size: Int, marked: bool,
     number: the packet.
     size: its bytes.
     marked: whether it has an ECN mark.
+    hop: channels between switches that it took.
     now: the present tick.
 
     Returns
@@ -31,6 +34,7 @@ def on_data(d: Rdma, g: Receivers, i: Int, number: Int, size: Int, marked: bool,
     """
     got, flow = g.got[i], d.flow[i]
     got.marks += np.int64(marked)
+    flow.links = hop + 2
     if number > got.expected:
         if flow.nacked != 0:
             return np.int64(Answer.NONE)

@@ -6,9 +6,9 @@ Source: InfiniBand Architecture Specification 1.2.1, annex A17 (RoCEv2); section
 
 import numpy as np
 
-from flitlab.models.arrays import Int
+from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma import dcqcn
+from flitlab.models.rules.rdma import dcqcn, hpcc, swift
 from flitlab.models.rules.rdma.layout import Control, Rdma
 from flitlab.models.rules.spray.layout import Senders
 
@@ -37,7 +37,19 @@ def is_ready(d: Rdma, s: Senders, i: Int, now: Int) -> bool:
     i: the flow.
     now: the present tick.
     """
-    return has_packet(d, s, i) and d.flow[i].next_at <= now
+    return has_packet(d, s, i) and d.flow[i].next_at <= now and _fits_window(d, s, i)
+
+
+@kernel
+def _fits_window(d: Rdma, s: Senders, i: Int) -> bool:
+    """Whether the window of sender i allows another packet. Below one packet its pace replaces the window of Swift."""
+    flow, law = d.flow[i], d.laws[d.kind[i]]
+    in_flight = float(flow.cursor - s.seq[i].una)
+    if law.control == Control.SWIFT:
+        return bool(flow.window < 1.0 or in_flight + 1.0 <= flow.window)
+    if law.control == Control.HPCC:
+        return bool(in_flight * law.payload < flow.window)
+    return True
 
 
 @kernel
@@ -95,12 +107,16 @@ def send_next(d: Rdma, s: Senders, i: Int, mtu: Int, now: Int) -> tuple[int, int
 def _pace(d: Rdma, i: Int) -> None:
     """Set the earliest tick of the next packet from the last one and the rate."""
     flow, law = d.flow[i], d.laws[d.kind[i]]
-    if flow.rate < law.line:
+    if law.control == Control.SWIFT:
+        if flow.window < 1.0:
+            trip = flow.round_trip if flow.round_trip > 0.0 else law.round_trip
+            flow.next_at = flow.sent_at + np.int64(np.ceil(trip / flow.window))
+    elif flow.rate < law.line:
         flow.next_at = flow.sent_at + np.int64(np.ceil(float(flow.sent_size) / flow.rate))
 
 
 @device_function
-def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
+def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, row: Ints, now: Int) -> None:
     """Take in a cumulative acknowledgement at sender i.
 
     Parameters
@@ -109,14 +125,28 @@ def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
     s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
     i: the flow.
     expected: first packet that is missing at the receiver.
+    stamp: tick at which the acknowledged packet began to be sent.
+    row: int64 [1 + FIELDS * HOPS], its telemetry (HPCC).
     now: the present tick.
     """
+    acked, law = expected - s.seq[i].una, d.laws[d.kind[i]]
+    _advance(d, s, i, expected, now)
+    if law.control == Control.SWIFT:
+        swift.on_ack(d, i, max(acked, np.int64(0)), now - stamp, now)
+    elif law.control == Control.HPCC:
+        hpcc.on_ack(d, i, row, expected, now)
+
+
+@device_function
+def _advance(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
+    """Advance sender i to the first packet that is missing at the receiver."""
     flow, seq = d.flow[i], s.seq[i]
     if expected <= seq.una:
         return
     seq.una = expected
     flow.cursor = max(flow.cursor, seq.una)
     flow.deadline = now + d.laws[d.kind[i]].timeout
+    flow.lost = 0
     if seq.una >= seq.packets and seq.finished < 0:
         seq.finished = now
     if seq.finished >= 0 or flow.cursor == seq.una:
@@ -137,8 +167,10 @@ def on_nack(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
     """
     if expected < s.seq[i].una:
         return
-    on_ack(d, s, i, expected, now)
+    _advance(d, s, i, expected, now)
     d.flow[i].cursor = expected
+    if d.laws[d.kind[i]].control == Control.SWIFT:
+        swift.on_loss(d, i, 0, now)
 
 
 @kernel
@@ -156,6 +188,9 @@ def on_timeout(d: Rdma, s: Senders, i: Int, now: Int) -> None:
     if flow.deadline < 0 or flow.deadline > now:
         return
     s.seq[i].timeouts += 1
+    flow.lost += 1
+    if d.laws[d.kind[i]].control == Control.SWIFT:
+        swift.on_loss(d, i, flow.lost, now)
     flow.cursor = s.seq[i].una
     flow.deadline = now + d.laws[d.kind[i]].timeout
 

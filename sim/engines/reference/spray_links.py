@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from simpy.events import EventPriority
 
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
@@ -50,7 +51,7 @@ class SprayPacket:
     key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
     requested credit. marked, trimmed, last_hop: what happened to it, and echoed. route: fixed at its first switch; hop:
     channels between switches taken. expected, received, start, bits: of an acknowledgement. granted: of a pull.
-    came_by: the link by which it came to its switch.
+    came_by: the link by which it came to its switch. telemetry: int64 [1, numbers], if it is collected, and echoed.
     """
 
     kind: Kind
@@ -74,6 +75,7 @@ class SprayPacket:
     bits: int = 0
     granted: int = 0
     came_by: int = -1
+    telemetry: Ints | None = None
 
     @property
     def is_data(self) -> bool:

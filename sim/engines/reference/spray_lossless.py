@@ -11,6 +11,7 @@ import numpy as np
 from simpy.events import EventPriority
 
 from flitlab.models.rules.lossless import charge, is_marked, make_ports, release, switch_pause
+from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.transport.lossless import PortSettings
 from flitlab.sim.engines.reference.clock import Alarm, Clock
@@ -71,13 +72,13 @@ class LosslessPorts:
 
 
 class LosslessQueue(SprayQueue):
-    """An output of a switch."""
+    """An output of a switch; sent: bytes."""
 
     def __init__(
         self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None], ports: LosslessPorts
     ):  # fmt: skip
         super().__init__(network, number, end)
-        self.ports = ports
+        self.ports, self.sent = ports, 0
         self.span, self.own = int(ports.settings.mark_span[number]), ports.settings.mark_own
 
     def accept(self, packet: SprayPacket) -> None:
@@ -92,11 +93,14 @@ class LosslessQueue(SprayQueue):
     def has_left(self, packet: SprayPacket) -> None:
         self._update_occupancy(-packet.size, 0)
         if packet.kind == Kind.DATA:
-            self._mark(packet)
+            queued = self.low + packet.size * self.own
+            self._mark(packet, queued)
+            if packet.telemetry is not None:
+                stamp(packet.telemetry, 0, self.number, self.ratio, self.sent, queued, self.clock.now)
+        self.sent += packet.size
         self.ports.release(packet.came_by, packet.size)
 
-    def _mark(self, packet: SprayPacket) -> None:
-        queued = self.low + packet.size * self.own
+    def _mark(self, packet: SprayPacket, queued: int) -> None:
         if queued <= self.low_mark:
             return
         seed = self.network.session.seed

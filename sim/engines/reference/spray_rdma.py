@@ -4,7 +4,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from flitlab.models.rules.rdma.layout import Answer, make_rdma
+import numpy as np
+
+from flitlab.models.rules.rdma.layout import Answer, Control, make_rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick, notifies, notifies_late, on_data
 from flitlab.models.rules.rdma.sender import (
     is_ready,
@@ -48,7 +50,10 @@ class RdmaNetwork(Protocol):
 
 
 class RdmaFlows:
-    """The RDMA flows of a run; timers: (kind, flow) that are set."""
+    """The RDMA flows of a run.
+
+    timers: (kind, flow) that are set. reports: whether packets collect telemetry.
+    """
 
     def __init__(self, network: RdmaNetwork, set_timer: Callable[[int, int, int, Callable[[int], None]], None]):
         self.network, self._set_timer, self.clock = network, set_timer, network.clock
@@ -57,17 +62,19 @@ class RdmaFlows:
         self.mtu = mtu
         self.state = make_rdma(session.laws, session.kind, flows.packets, flows.last_size, mtu)
         self.timers: set[tuple[int, int]] = set()
+        self.reports = any(law.control == Control.HPCC for law in session.laws)
+        self.no_telemetry = np.zeros(self.state.last.shape[1], np.int64)
         d = self.state
         self._ready = machine_code(is_ready, d, s, 0, 0)
         self._pacing = machine_code(pacing_tick, d, s, 0, 0)
         self._send = machine_code(send_next, d, s, 0, 0, 0)
-        self._ack = machine_code(on_ack, d, s, 0, 0, 0)
+        self._ack = machine_code(on_ack, d, s, 0, 0, 0, d.last[0], 0)
         self._nack = machine_code(on_nack, d, s, 0, 0, 0)
         self._timeout = machine_code(on_timeout, d, s, 0, 0)
         self._cnp = machine_code(on_cnp, d, 0, 0)
         self._law_tick = machine_code(law_tick, d, s, 0)
         self._law = machine_code(on_law_timer, d, 0, 0)
-        self._data = machine_code(on_data, d, g, 0, 0, 0, False, 0)
+        self._data = machine_code(on_data, d, g, 0, 0, 0, False, 0, 0)
         self._notifies = machine_code(notifies, d, 0, 0)
         self._cnp_tick = machine_code(cnp_tick, d, 0)
         self._notifies_late = machine_code(notifies_late, d, 0, 0)
@@ -91,6 +98,8 @@ class RdmaFlows:
         number, size, again = self._send(self.state, network.senders, flow, self.mtu, now)
         packet = network.packet(Kind.DATA, flow, 0, size)
         packet.number, packet.received = number, now
+        if self.reports:
+            packet.telemetry = np.zeros_like(self.no_telemetry)[None]
         self._start(_TIMEOUT, flow, int(self.state.flow.deadline[flow]), self._expire)
         if not again:
             network.first_sent(flow, number)
@@ -130,7 +139,8 @@ class RdmaFlows:
             self._receive_data(packet, host)
             return
         if packet.kind == Kind.ACK:
-            self._ack(d, s, flow, packet.expected, now)
+            row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
+            self._ack(d, s, flow, packet.expected, packet.received, row, now)
         elif packet.kind == Kind.NACK:
             self._nack(d, s, flow, packet.expected, now)
         else:
@@ -140,7 +150,7 @@ class RdmaFlows:
     def _receive_data(self, packet: SprayPacket, host: SprayHost) -> None:
         network, flow, now, g = self.network, packet.flow, self.clock.now, self.network.receivers
         network.trace_packet(flow, packet.number)
-        answer = self._data(self.state, g, flow, packet.number, packet.size, packet.marked, now)
+        answer = self._data(self.state, g, flow, packet.number, packet.size, packet.marked, packet.hop, now)
         network.received(flow, now)
         if packet.marked:
             if self._notifies(self.state, flow, now):
@@ -149,6 +159,7 @@ class RdmaFlows:
         if answer == Answer.NONE:
             return
         reply = network.packet(Kind.ACK if answer == Answer.ACK else Kind.NACK, flow, 0)
+        reply.telemetry = packet.telemetry
         reply.expected, reply.received, reply.marked = int(g.got[flow].expected), packet.received, packet.marked
         host.post(reply)
 

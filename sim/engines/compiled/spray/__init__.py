@@ -49,7 +49,7 @@ from flitlab.sim.engines.compiled.spray.lossless import (
 from flitlab.sim.engines.compiled.spray.lossless_queues import accept_lossless, end_lossless_service, switch_server
 from flitlab.sim.engines.compiled.spray.messages import flow_of, make_spray_program
 from flitlab.sim.engines.compiled.spray.prefetching import prefetch_arrival, prefetch_packet, prefetch_queues
-from flitlab.sim.engines.compiled.spray.rdma import cnps_of, make_compiled_rdma
+from flitlab.sim.engines.compiled.spray.rdma import cnps_of, with_more_records
 from flitlab.sim.engines.compiled.spray.rdma_hosts import deliver_rdma, expire_rdma
 from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Fifo, Timer, build
 from flitlab.sim.engines.compiled.timers import pop_timer
@@ -254,11 +254,13 @@ def advance(const, routing, state, tick, until):
 class CompiledSpray(CompiledTransport):
     """A compiled simulation of sprayed packets (see :class:`flitlab.sim.engines.transport.spray.SprayRun`)."""
 
-    grow: ClassVar = CompiledTransport.grow | {Growth.EVENTS: with_more_events}
+    grow: ClassVar = CompiledTransport.grow | {
+        Growth.POOL: with_more_records, Growth.EVENTS: with_more_events
+    }  # fmt: skip
 
     def __init__(self, session: SpraySession, trace: bool = False):
         program: Any = make_spray_program(session)
-        constants, state, self._routing = build(session, trace, program, make_compiled_rdma(session))
+        constants, state, self._routing = build(session, trace, program)
         super().__init__(session, program, constants, state)
         self.latest = constants.latest
 

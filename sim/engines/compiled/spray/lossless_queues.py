@@ -10,6 +10,7 @@ from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, end_service, start_service, take_first
 from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, add_event, is_paused, send_pause
+from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
 from flitlab.sim.engines.compiled.spray.state import Fifo, Flag
 
 
@@ -50,18 +51,18 @@ def _release(lossless, const, state, link, packet, now):
     size, came_by = np.int64(record.size), np.int64(record.previous)
     link_record.data_bytes -= size
     if record.kind & Flag.KIND_MASK == Kind.DATA:
-        _mark(lossless, const, state, link, record, size)
+        queued = link_record.data_bytes + (size if lossless.mark_own else np.int64(0))
+        _mark(lossless, const, state, link, record, queued)
+        stamp_telemetry(state.rdma, const, link, packet, lossless.ports[link].sent, queued, now)
+    lossless.ports[link].sent += size
     if release(lossless.ports, came_by, size):
         send_pause(lossless, const, state, came_by, now)
 
 
 @inline
-def _mark(lossless, const, state, link, record, size):
-    """Mark a data packet (ECN) that leaves a long queue; between the thresholds at random."""
+def _mark(lossless, const, state, link, record, queued):
+    """Mark a data packet (ECN) that leaves a queue of ``queued`` bytes; between the thresholds at random."""
     link_record, low, high = state.link[link], const.fixed[link].mark_low, const.fixed[link].mark_high
-    queued = link_record.data_bytes
-    if lossless.mark_own:
-        queued += size
     if queued <= low:
         return
     marked = is_marked(

@@ -4,15 +4,18 @@
 Decisions are in :mod:`flitlab.models.rules.rdma`.
 """
 
+from typing import Any
+
 import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
-from flitlab.models.rules.rdma.layout import Rdma, make_rdma
+from flitlab.models.rules.rdma.hpcc import stamp
+from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick
 from flitlab.models.rules.rdma.sender import law_tick, pacing_tick, send_next
 from flitlab.models.rules.spray.layout import Kind
-from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.spray.messages import record_first_send
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
 from flitlab.sim.engines.compiled.spray.state import Flag, Timer
@@ -21,17 +24,34 @@ TIMEOUT, PACE, LAW, CNP = np.uint8(1), np.uint8(2), np.uint8(4), np.uint8(8)
 """Bits of ``state.timers_set``."""
 
 
-def make_compiled_rdma(session: SpraySession) -> Rdma | None:
-    """Make the RDMA flows of a session at tick 0; None if it has other transports."""
-    flows = session.flows
-    if not session.laws:
-        return None
-    return make_rdma(session.laws, session.kind, flows.packets, flows.last_size, session.rules.mtu)
-
-
 def cnps_of(rdma: Rdma | None) -> Ints | None:
     """Return the CNPs that the receiver of each flow has sent, int64 [flows]; None without RDMA flows."""
     return None if rdma is None else rdma.flow.cnps.copy()
+
+
+@inline
+def telemetry_row(rdma, packet):
+    """Return the row of a packet in ``Rdma.telemetry``; all have the first, if none is collected."""
+    return packet if len(rdma.telemetry) > 1 else np.int64(0)
+
+
+@inline
+def stamp_telemetry(rdma, const, link, packet, sent, queued, now):
+    """Append the report of a switch's output to a data packet that leaves it, if telemetry is collected."""
+    if rdma is None:
+        return
+    if len(rdma.telemetry) > 1:
+        stamp(rdma.telemetry, packet, link, const.fixed[link].ratio, sent, queued, now)
+
+
+def with_more_records(state: Any) -> Any:
+    """Double the number of packets."""
+    larger = doubled(state)
+    rdma = state.rdma
+    if rdma is None or len(rdma.telemetry) <= 1:
+        return larger
+    telemetry = np.concatenate([rdma.telemetry, np.zeros_like(rdma.telemetry)])
+    return larger._replace(rdma=rdma._replace(telemetry=telemetry))
 
 
 @inline
@@ -45,6 +65,7 @@ def make_rdma_data(rdma, const, state, flow, now):
         record_first_send(state.program, state, flow, number, now)
     packet = make_packet(const, state, flow, kind, size, np.int64(0), number)
     state.packet[packet].received = now
+    rdma.telemetry[telemetry_row(rdma, packet), 0] = 0
     _set_once(const, state, rdma.flow[flow].deadline, Timer.TIMEOUT, flow, TIMEOUT)
     return packet
 

@@ -14,7 +14,7 @@ from flitlab.sim.engines.compiled.spray.hosts import request_turn, send_control,
 from flitlab.sim.engines.compiled.spray.links import is_response
 from flitlab.sim.engines.compiled.spray.messages import record_received
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
-from flitlab.sim.engines.compiled.spray.rdma import CNP, LAW, PACE, TIMEOUT, set_cnp_timer
+from flitlab.sim.engines.compiled.spray.rdma import CNP, LAW, PACE, TIMEOUT, set_cnp_timer, telemetry_row
 from flitlab.sim.engines.compiled.spray.state import Flag, Timer
 from flitlab.sim.engines.compiled.transport import trace_packet
 
@@ -40,7 +40,7 @@ def _receive(rdma, const, state, host, packet, now):
     record = state.packet[packet]
     flow, number, marked = np.int64(record.flow), np.int64(record.number), record.kind & Flag.ECN_MARK != 0
     trace_packet(state, flow, number, len(state.nic), now)
-    answer = on_data(rdma, state.receivers, flow, number, np.int64(record.size), marked, now)
+    answer = on_data(rdma, state.receivers, flow, number, np.int64(record.size), marked, np.int64(record.hop), now)
     record_received(state.program, state, flow, now)
     if marked:
         if notifies(rdma, flow, now):
@@ -69,7 +69,8 @@ def _process_response(rdma, const, state, host, packet, now):
     record = state.packet[packet]
     kind, flow, expected = record.kind & Flag.KIND_MASK, np.int64(record.flow), np.int64(record.value)
     if kind == Kind.ACK:
-        on_ack(rdma, state.senders, flow, expected, now)
+        row = rdma.telemetry[telemetry_row(rdma, packet)]
+        on_ack(rdma, state.senders, flow, expected, record.received, row, now)
     elif kind == Kind.NACK:
         on_nack(rdma, state.senders, flow, expected, now)
     else:

@@ -12,6 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Masks, Words
 from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.rules.rdma.layout import Rdma, make_rdma
 from flitlab.models.rules.spray.credit import Pacers, make_pacers
 from flitlab.models.rules.spray.layout import Credit, Receivers, Rules, Senders, make_receivers, make_senders
 from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
@@ -195,7 +196,7 @@ class SprayState(NamedTuple):
 
 
 def build(
-    session: SpraySession, traced: bool, program: Any = None, rdma: Any = None
+    session: SpraySession, traced: bool, program: Any = None
 ) -> tuple[SprayConstants, SprayState, SwitchRouting]:  # fmt: skip
     """Make the constants and the state of a run at tick 0, and the data by which switches route.
 
@@ -204,7 +205,6 @@ def build(
     session: flows, topology, queues and transports.
     traced: whether every untrimmed data packet is recorded.
     program: of a session with a program.
-    rdma: of a session with RDMA transports.
     """
     constants = _constants(session)
     flows, hosts = session.flows, session.topology.hosts
@@ -234,12 +234,20 @@ def build(
         cycle=np.zeros(links, np.uint8),
         dropped=np.zeros(links, DROPPED),
         lossless=make_lossless(session, ticks),
-        rdma=rdma,
+        rdma=_rdma(session, pool),
         trace=make_trace(hosts, traced),
         growth_needed=np.zeros(8, np.int64),
         program=program,
     )
     return constants, state, _switch_routing(session, link)
+
+
+def _rdma(session: SpraySession, packets: int) -> Rdma | None:
+    """Make the RDMA flows of a session; None if it has other transports. packets: records of packets."""
+    if not session.laws:
+        return None
+    flows, mtu = session.flows, session.rules.mtu
+    return make_rdma(session.laws, session.kind, flows.packets, flows.last_size, mtu, packets)
 
 
 def records(rules: Sequence[Rules]) -> np.ndarray:
