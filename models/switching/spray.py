@@ -102,7 +102,8 @@ class Spray(ByteSwitching):
         certificate = certify(topology, replace(routes, vc_policy=VcPolicy.ANY), 1, True)
         if not certificate.acyclic and not self.allow_deadlock:
             raise SpecError(
-                f"lossless queues, {certificate.note}; use routing updown, or switching.allow_deadlock: true",
+                f"lossless queues {certificate.note.partition(': ')[2]}; use routing updown, or "
+                "switching.allow_deadlock: true",
                 key="allow_deadlock",
             )
         return replace(self, may_deadlock=not certificate.acyclic), certificate.note

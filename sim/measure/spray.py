@@ -74,6 +74,8 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     end = last
     if run.ended():
         end = min(last, max(first, int(finished_at(session, after.flow).max())) + 1)
+    elif run.deadlock():
+        end = after.tick
     ticks, times = end - first, _times(session, after)
     moved = after.flow - before.flow
     throughput = _fractions(session, moved[:, FlowCount.RECEIVED], ticks)
