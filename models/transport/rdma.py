@@ -152,8 +152,8 @@ class Dcqcn(RdmaSpec):
 
     gain: float = Field(default=1.0 / 256.0, gt=0, le=1)
     cnp_us: float = Field(default=50.0, ge=0, le=1e6)
-    alpha_us: float = Field(default=55.0, gt=0, le=1e6)
-    increase_us: float = Field(default=55.0, gt=0, le=1e6)
+    alpha_us: float = Field(default=55.0, ge=0.1, le=1e6)
+    increase_us: float = Field(default=55.0, ge=0.1, le=1e6)
     byte_counter: int = Field(default=10_000_000, ge=0, le=10**12)
     stages: int = Field(default=5, ge=1, le=1000)
     additive_mbps: float = Field(default=40.0, ge=0, le=1e7)
@@ -189,8 +189,8 @@ class Swift(RdmaSpec):
     additive: float = Field(default=1.0, gt=0, le=1e3)
     decrease: float = Field(default=0.8, gt=0, le=1)
     most_decrease: float = Field(default=0.5, gt=0, lt=1)
-    init_window: float = Field(default=15.0, gt=0, le=1e6)
-    least_window: float = Field(default=0.0025, gt=0, le=1e6)
+    init_window: float = Field(default=15.0, ge=1e-6, le=1e6)
+    least_window: float = Field(default=0.0025, ge=1e-6, le=1e6)
     most_window: float = Field(default=1000.0, gt=0, le=1e6)
 
     def keys(self) -> RdmaKeys:
