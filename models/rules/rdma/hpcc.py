@@ -14,7 +14,9 @@ from flitlab.models.rules.rdma.layout import FIELDS, HOPS, Rdma
 
 @kernel
 def stamp(telemetry: Ints, packet: Int, link: Int, ratio: Int, sent: Int, queued: Int, now: Int) -> None:
-    """Append the report of an output to a packet that leaves it; beyond ``HOPS`` reports there is no space.
+    """Append the report of an output to a packet that it starts to send; beyond ``HOPS`` reports there is no space.
+
+    At the end of a service the queue would hold what came during it, more of it behind packets of slow flows.
 
     Parameters
     ----------

@@ -95,9 +95,6 @@ class LosslessQueue(SprayQueue):
         if packet.kind == Kind.DATA:
             queued = self.low + packet.size * self.own
             self._mark(packet, queued)
-            if packet.telemetry is not None:
-                stamp(packet.telemetry, 0, self.number, self.ratio, self.sent, queued, self.clock.now)
-        self.sent += packet.size
         self.ports.release(packet.came_by, packet.size)
 
     def _mark(self, packet: SprayPacket, queued: int) -> None:
@@ -109,6 +106,13 @@ class LosslessQueue(SprayQueue):
         if marked and not packet.marked:
             packet.marked = True
             self.counts[LinkCount.MARKED] += 1
+
+    def serve(self, packet: SprayPacket) -> None:
+        if packet.telemetry is not None and packet.kind == Kind.DATA:
+            queued = self.low - packet.size * (not self.own)
+            stamp(packet.telemetry, 0, self.number, self.ratio, self.sent, queued, self.clock.now)
+        self.sent += packet.size
+        super().serve(packet)
 
     def serve_next(self) -> None:
         if self.data and not self.ports.is_paused(self.number):

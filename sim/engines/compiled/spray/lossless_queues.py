@@ -40,8 +40,15 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
 def _start_next(lossless, const, state, link, now):
     """Let the idle server of a switch's output start the next packet, unless it is paused."""
     link_record = state.link[link]
-    if link_record.first[Fifo.DATA] != NONE and not is_paused(lossless, link):
-        start_service(const, state, link, take_first(state, link_record, Fifo.DATA), now)
+    if link_record.first[Fifo.DATA] == NONE or is_paused(lossless, link):
+        return
+    packet = take_first(state, link_record, Fifo.DATA)
+    size = np.int64(state.packet[packet].size)
+    if state.packet[packet].kind & Flag.KIND_MASK == Kind.DATA:
+        queued = link_record.data_bytes - (np.int64(0) if lossless.mark_own else size)
+        stamp_telemetry(state.rdma, const, link, packet, lossless.ports[link].sent, queued, now)
+    lossless.ports[link].sent += size
+    start_service(const, state, link, packet, now)
 
 
 @inline
@@ -53,8 +60,6 @@ def _release(lossless, const, state, link, packet, now):
     if record.kind & Flag.KIND_MASK == Kind.DATA:
         queued = link_record.data_bytes + (size if lossless.mark_own else np.int64(0))
         _mark(lossless, const, state, link, record, queued)
-        stamp_telemetry(state.rdma, const, link, packet, lossless.ports[link].sent, queued, now)
-    lossless.ports[link].sent += size
     if release(lossless.ports, came_by, size):
         send_pause(lossless, const, state, came_by, now)
 

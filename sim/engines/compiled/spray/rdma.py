@@ -37,7 +37,7 @@ def telemetry_row(rdma, packet):
 
 @inline
 def stamp_telemetry(rdma, const, link, packet, sent, queued, now):
-    """Append the report of a switch's output to a data packet that leaves it, if telemetry is collected."""
+    """Append the report of a switch's output to a data packet that it starts to send, if telemetry is collected."""
     if rdma is None:
         return
     if len(rdma.telemetry) > 1:
