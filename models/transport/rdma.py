@@ -25,6 +25,7 @@ class RdmaKeys:
     control: Control = Control.NONE
     timeout_us: float = 1000.0
     extra: int = 0
+    reorder: int = 0
     gain: float = 0.0
     cnp_us: float = 0.0
     alpha_us: float = 0.0
@@ -74,7 +75,7 @@ class RdmaKeys:
 
         law = Law(
             control=int(self.control), timeout=max(1, ticks(self.timeout_us)), extra=self.extra, line=float(line),
-            payload=float(payload),
+            payload=float(payload), reorder=self.reorder,
             gain=float(self.gain), cnp_interval=ticks(self.cnp_us), alpha_period=max(1, ticks(self.alpha_us)),
             increase_period=max(1, ticks(self.increase_us)), stages=self.stages, byte_counter=self.byte_counter,
             additive=rate(self.additive_mbps), hyper=rate(self.hyper_mbps), least=rate(self.least_mbps),
@@ -100,8 +101,10 @@ class RdmaKeys:
 
 
 class RdmaSpec(TransportSpec):
-    """Keys of RDMA transports: packets in order over one path, each acknowledged, repeated from the first missing one.
+    """Keys of RDMA transports: packets over one path, each acknowledged, repeated from the first missing one.
 
+    reorder: packets beyond the missing one that a receiver keeps, without answer, for switches that spray; others are
+    dropped, and the sender goes back.
     timeout_us: a sender goes back to the first unacknowledged packet after this time without progress. extra: 1 sends one
     packet more for messages of full packets only, as the htsim simulator does; a test option.
     """  # noqa: E501
@@ -110,13 +113,14 @@ class RdmaSpec(TransportSpec):
     start_ms: float = Field(default=0.0, ge=0, le=0)
     timeout_us: float = Field(default=1000.0, gt=0, le=1e9)
     extra: Literal[0, 1] = 0
+    reorder: int = Field(default=0, ge=0, le=64)
 
     def transport(self) -> Transport:
         raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
 
     def keys(self) -> RdmaKeys:
         """The keys, of every RDMA transport."""
-        return RdmaKeys(timeout_us=self.timeout_us, extra=self.extra)
+        return RdmaKeys(timeout_us=self.timeout_us, extra=self.extra, reorder=self.reorder)
 
     def spraying(self) -> Spraying:
         return Spraying(

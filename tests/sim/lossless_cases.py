@@ -105,7 +105,10 @@ def lossless_of_number(number: int) -> SpraySession:
     """A session with lossless queues and RDMA, on any topology, with links of any rate, that may deadlock."""
     case, _, routes = case_of_number(number)
     rng = Random(number)
-    transport = {"kind": "roce", "timeout_us": rng.choice([20.0, 100.0, 1000.0]), "extra": rng.choice([0, 1])}
+    transport = {
+        "kind": "roce", "timeout_us": rng.choice([20.0, 100.0, 1000.0]), "extra": rng.choice([0, 1]),
+        "reorder": rng.choice([0, 0, 3, 64]),
+    }  # fmt: skip
     return rebuilt(case, routes, transport, drawn_queues(rng), number)
 
 

@@ -23,6 +23,7 @@ from tests import long_after
 from tests.sim.lossless_cases import (
     ENGINES,
     EXTRA,
+    ROCE,
     TAU,
     TAU_ACK,
     clockwise,
@@ -198,6 +199,17 @@ def test_go_back_n_repairs_reordering(at_switch):
     assert nacks > 0 and resent >= nacks
 
 
+@both
+def test_a_receiver_that_keeps_packets_needs_no_repetition_of_reordered_ones(engine):
+    pairs = [(host, (host + 8) % 16) for host in range(16)]
+    queues = replace(fabric(), at_switch="adaptive")
+    found, counters = completed(session(TREE, pairs, 400_000, {**ROCE, "reorder": 64}, queues), engine)
+    assert not counters.flow[:, [FlowCount.NACKS, FlowCount.RESENT]].any()
+    in_order, _ = completed(session(TREE, pairs, 400_000, queues=queues), engine, 0.1)
+    fixed, _ = completed(session(TREE, pairs, 400_000), engine)
+    assert found.mean() < fixed.mean() < in_order.mean()
+
+
 def test_go_back_n_repairs_drops():
     queues = Fabric(mtu_bytes=4064, header_bytes=64, trim=False, queue_bytes=20 * 4064)
     pairs = [(sender, 0) for sender in range(1, 8)]
@@ -264,6 +276,13 @@ def test_keys_that_do_not_apply_are_rejected(keys, wrong):
     spec = make("switching", mode="spray", **{"queue": {"kind": "lossless"}, **keys})
     (error,) = spec.errors(TREE, None, None)
     assert wrong in str(error)
+
+
+def test_the_network_must_not_change():
+    built, _ = mode({"kind": "ecmp"}, TREE)
+    with pytest.raises(SpecError, match="does not change") as error:
+        built.check_timeline(None, make("routing", kind="ecmp").build(TREE))
+    assert error.value.key == "timeline"
 
 
 def test_rdma_needs_queues_that_do_not_trim():

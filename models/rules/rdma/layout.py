@@ -43,7 +43,7 @@ class Law(NamedTuple):
 
     control: :class:`Control`. timeout: ticks without progress after which a sender goes back. extra: 1 where a message
     of full packets only has one more. line: rate of a host. payload: bytes of a full packet
-    without its header.
+    without its header. reorder: packets beyond the expected one that a receiver keeps, at most 64.
     stages: F of DCQCN, increases of fast recovery; maxStage of HPCC, additive increases in a row. additive: increase of
     the rate (DCQCN), of the window in packets per round trip (Swift) or in bytes (HPCC). least_window, first_window,
     most_window: in packets (Swift) or bytes (HPCC).
@@ -60,6 +60,7 @@ class Law(NamedTuple):
     extra: int
     line: float
     payload: float
+    reorder: int = 0
     gain: float = 0.0
     cnp_interval: int = 0
     alpha_period: int = 0
@@ -113,7 +114,8 @@ FLOW = np.dtype(
         ("reference_end", np.int64),  # HPCC: packet beyond which an acknowledgement renews it
         ("utilisation", np.float64),  # HPCC: U
         ("stage", np.int64),  # HPCC: additive increases in a row
-        ("unused", np.int64, 5),
+        ("kept", np.uint64),  # receiver: packets beyond the expected one that it keeps, a bit each
+        ("unused", np.int64, 4),
     ]
 )
 """Both ends of an RDMA flow, four cache lines."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver of an RDMA flow: it accepts packets in order only, and notifies senders of marks."""
+"""The receiver of an RDMA flow: it accepts packets in order or nearly so, and notifies senders of marks."""
 
 import numpy as np
 
@@ -7,6 +7,8 @@ from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.rdma.layout import Answer, Control, Rdma
 from flitlab.models.rules.spray.layout import Receivers
+
+_ONE = np.uint64(1)
 
 
 @device_function
@@ -35,21 +37,47 @@ def on_data(
     got, flow = g.got[i], d.flow[i]
     got.marks += np.int64(marked)
     flow.links = hop + 2
-    if number > got.expected:
+    beyond = number - got.expected
+    if beyond > 0:
+        if beyond <= d.laws[d.kind[i]].reorder:
+            _keep(d, g, i, beyond, size if number < got.packets else np.int64(0))
+            return np.int64(Answer.NONE)
         if flow.nacked != 0:
             return np.int64(Answer.NONE)
         flow.nacked = 1
         got.nacks += 1
         return np.int64(Answer.NACK)
-    if number == got.expected:
-        got.expected += 1
+    if beyond == 0:
         flow.nacked = 0
         if number < got.packets:
             got.bytes += size
-        if got.expected == got.packets:
+        _advance(d, g, i)
+        if got.complete < 0 and got.expected >= got.packets:
             got.complete = now
     got.acks += 1
     return np.int64(Answer.ACK)
+
+
+@kernel
+def _keep(d: Rdma, g: Receivers, i: Int, beyond: Int, size: Int) -> None:
+    """Keep a packet whose number is ``beyond`` above that of the expected one."""
+    got, flow, bit = g.got[i], d.flow[i], _ONE << np.uint64(beyond - 1)
+    if flow.kept & bit == 0:
+        flow.kept |= bit
+        got.out_of_order += 1
+        got.bytes += size
+
+
+@kernel
+def _advance(d: Rdma, g: Receivers, i: Int) -> None:
+    """Expect the next packet that is missing."""
+    got, flow = g.got[i], d.flow[i]
+    got.expected += 1
+    while flow.kept & _ONE != 0:
+        flow.kept >>= _ONE
+        got.expected += 1
+        got.out_of_order -= 1
+    flow.kept >>= _ONE
 
 
 @kernel
