@@ -306,6 +306,17 @@ def _cycle(start: Ints, head: Ints) -> Ints:
     return stack[:0].copy()
 
 
+def describe_cycle(topology: Topology, channels: list[int]) -> str:
+    """A cycle of channels, each of which waits for the next, as text.
+
+    Parameters
+    ----------
+    topology: the network.
+    channels: in the order of the cycle.
+    """
+    return _describe(topology, channels, 1, VcPolicy.ANY)
+
+
 def _describe(topology: Topology, cycle: list[int], width: int, policy: int) -> str:
     names, steps = switch_names(topology), []
     for vertex in [*cycle[:6], cycle[0]]:

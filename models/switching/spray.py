@@ -2,35 +2,37 @@
 """Sprayed packets: a path per packet, two queues per output, and trimming."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
-from flitlab.models.routing.routes import Routes
+from flitlab.models.routing.certificate import certify
+from flitlab.models.routing.routes import Routes, VcPolicy
 from flitlab.models.switching.byte_switching import ByteSwitching, transport_of_flows
-from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
+from flitlab.models.switching.switching_mode import Certify, SwitchingContext, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Recorded, Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, in_bytes, together
+from flitlab.models.transport.lossless import Lossless
 from flitlab.models.transport.messages import message_flows
 from flitlab.models.transport.queues import tick_of
 from flitlab.models.transport.session import LATEST
 from flitlab.models.transport.sizes import SizesSpec
 
 KEY_PATHS = {
-    **{key: f"switching.{key}" for key in ("header_bytes", "at_switch", "queue_bytes", "ecn")},
+    **{key: f"switching.{key}" for key in ("header_bytes", "at_switch", "queue_bytes", "ecn", "trim")},
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
@@ -45,7 +47,8 @@ class Spray(ByteSwitching):
 
     A tick is the time of a byte on the fastest channel. poisson: flows arrive in Poisson processes at the load; else
     every pair of the pattern has one from tick 0. sizes: None to follow a trace given as traffic. seconds: how long
-    flows arrive, and the longest run.
+    flows arrive, and the longest run. allow_deadlock: whether lossless queues run without a certificate. may_deadlock:
+    whether they have none.
     """
 
     mode: ClassVar[str] = "spray"
@@ -55,6 +58,8 @@ class Spray(ByteSwitching):
     sizes: SizesSpec | None = None
     poisson: bool = True
     seconds: float = 2.0
+    allow_deadlock: bool = False
+    may_deadlock: bool = False
 
     @property
     def links(self) -> Fabric:
@@ -65,14 +70,43 @@ class Spray(ByteSwitching):
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
         sizes = self.sizes and [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
-        transport = self.transport.model_dump(mode="json")
-        return content_hash(transport, asdict(self.fabric), sizes, self.poisson, self.seconds)
+        transport, fabric = self.transport.model_dump(mode="json"), asdict(self.fabric)
+        if self.fabric.lossless is None:
+            del fabric["lossless"]
+        return content_hash(transport, fabric, sizes, self.poisson, self.seconds)
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
-        keys = asdict(self.fabric)
-        del keys["control_bytes"]
-        return {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
+        keys, lossless = asdict(self.fabric), self.fabric.lossless
+        del keys["control_bytes"], keys["lossless"]
+        plain = {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
+        if lossless is None:
+            return plain
+        return plain | {"queue": {"kind": "lossless", **asdict(lossless)}, "allow_deadlock": self.allow_deadlock}
+
+    def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
+        """The mode, and the certificate of lossless queues as text: a class is one VC, a queue the buffer of a channel.
+
+        Parameters
+        ----------
+        topology: the network.
+        routes: its routes.
+        certify: the function that certifies routes.
+
+        Raises
+        ------
+        SpecError: packets may deadlock, and ``allow_deadlock`` is not set.
+        """
+        if self.fabric.lossless is None:
+            return self, ""
+        certificate = certify(topology, replace(routes, vc_policy=VcPolicy.ANY), 1, True)
+        if not certificate.acyclic and not self.allow_deadlock:
+            raise SpecError(
+                f"lossless queues {certificate.note.partition(': ')[2]}; use routing updown, or "
+                "switching.allow_deadlock: true",
+                key="allow_deadlock",
+            )
+        return replace(self, may_deadlock=not certificate.acyclic), certificate.note
 
     def crossing(self, topology: Topology) -> tuple[float, float]:
         """Ticks of the shortest packet over a channel between switches, and over both host channels.
@@ -147,6 +181,8 @@ class Spray(ByteSwitching):
         timeline: events of the network during the run; None: it does not change.
         routes: its routes.
         """
+        if self.fabric.lossless is not None:
+            raise SpecError("lossless queues run on a network that does not change", key="timeline")
         check_changes(timeline, routes, self.fabric)
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:
@@ -184,6 +220,28 @@ def _ascending(marks: list[float]) -> list[float]:
     return marks
 
 
+class LosslessKeys(BaseModel):
+    """The keys of ``switching.queue``; see :class:`flitlab.models.transport.lossless.Lossless`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    kind: Literal["lossless"]
+    """lossless: pause the output before a full queue."""
+    xoff_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 15
+    """Payloads charged to an input port above which it sends PAUSE."""
+    xon_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 12
+    """Payloads charged to it below which it sends RESUME."""
+    mark_probability: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Probability of a mark at the upper threshold of ecn."""
+    mark_own: bool = False
+    """Whether a packet counts itself as part of the queue that it leaves."""
+
+    @property
+    def lossless(self) -> Lossless:
+        """The keys as the engines use them."""
+        return Lossless(**self.model_dump(exclude={"kind"}))
+
+
 @register("switching", "spray")
 class SpraySpec(SwitchingSpec):
     """Packets that take a path each, in queues that trim packets when full, as in Ultra Ethernet.
@@ -218,6 +276,10 @@ class SpraySpec(SwitchingSpec):
     """Trim packets in full queues; false: drop them."""
     at_switch: Literal["ecmp", "round_robin", "adaptive", "flowlet", "ecmp_adaptive"] = "ecmp"
     """How a switch chooses among next hops."""
+    queue: LosslessKeys | None = None
+    """Lossless queues; null: queues trim or drop."""
+    allow_deadlock: bool = False
+    """Run lossless queues without a certificate against deadlock."""
 
     @property
     def fabric(self) -> Fabric:
@@ -231,8 +293,9 @@ class SpraySpec(SwitchingSpec):
             switch_ns=self.switch_ns,
             queue_bytes=queue_bytes,
             ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
-            trim=self.trim,
+            trim=self.trim and self.queue is None,
             at_switch=self.at_switch,
+            lossless=None if self.queue is None else self.queue.lossless,
         )
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
@@ -253,8 +316,28 @@ class SpraySpec(SwitchingSpec):
             yield SpecError("give either queue_packets or queue_bytes", key="switching.queue_bytes")
         elif self.queue_bytes is not None and self.queue_bytes < self.mtu_bytes:
             yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key="switching.queue_bytes")
+        yield from self._lossless_errors()
+
+    def _lossless_errors(self) -> Iterator[SpecError]:
+        """Errors: keys that do not apply to lossless queues, or only to them."""
+        if self.queue is None:
+            if self.allow_deadlock:
+                yield SpecError("only lossless queues can deadlock", key="switching.allow_deadlock")
+            return
+        for key in ("queue_packets", "queue_bytes"):
+            if getattr(self, key) is not None:
+                yield SpecError("lossless queues have no capacity: they pause the output before them",
+                                key=f"switching.{key}")  # fmt: skip
+        if self.trim and "trim" in self.model_fields_set:
+            yield SpecError("lossless queues never trim", key="switching.trim")
+        if self.ecn is not None and self.ecn[1] <= 1:
+            yield SpecError("lossless queues have no capacity of which thresholds are shares: give packets",
+                            key="switching.ecn")  # fmt: skip
+        if self.queue.xon_packets > self.queue.xoff_packets:
+            yield SpecError(f"must be at most xoff_packets: {self.queue.xoff_packets}",
+                            key="switching.queue.xon_packets")  # fmt: skip
 
     def build(self, setting: SwitchingContext) -> Spray:
         """The mode with these links, and the transport and flows of the context."""
         transport = setting.transport or make("transport", kind=self.default_transport)
-        return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds)
+        return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds, self.allow_deadlock)

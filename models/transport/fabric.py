@@ -2,7 +2,7 @@
 """A run of sprayed packets, laid out for the engines: links, queues, flows, and the rules of hosts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
@@ -13,11 +13,13 @@ from flitlab.models.arrays import Floats, Ints, to_integers
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import service_ticks
-from flitlab.models.rules.spray.layout import Credit, Rules, Spread
+from flitlab.models.rules.rdma.layout import Control, Law
+from flitlab.models.rules.spray.layout import Credit, Rules, Spread, Window
 from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.lossless import Lossless, PortSettings, port_settings
 from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
@@ -45,6 +47,8 @@ _UNTRIMMED_QUEUES = 5
 _FREEZE_S, _LEVEL_AGE_S, _FLOWLET_GAP_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
 _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
+_DCQCN_MARKS, _DCQCN_PROBABILITY = (5_000, 200_000), 0.01
+_MARKED = (Window.NSCC, Window.DCTCP)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ class Fabric:
     queue of a channel as fast as a host, None: a bandwidth-delay product, without trimming five; other channels in
     proportion to their rate. ecn: packets at which marking begins and is certain or, if both are at most 1, fractions
     of the queue capacity; None: 0.2 and 0.8 bandwidth-delay products. trim: full queues trim; else they drop.
-    at_switch: name of an :class:`~flitlab.models.rules.spray.ports.AtSwitch`.
+    at_switch: name of an :class:`~flitlab.models.rules.spray.ports.AtSwitch`. lossless: queues pause the output before
+    them; ``queue_bytes`` is then the unit of fill levels only, and there are no marks unless ``ecn`` is set or a
+    transport reacts to them. None: queues trim or drop.
     """
 
     mtu_bytes: int = 4150
@@ -69,6 +75,7 @@ class Fabric:
     ecn: tuple[float, float] | None = None
     trim: bool = True
     at_switch: str = "ecmp"
+    lossless: Lossless | None = None
 
     @property
     def payload(self) -> int:
@@ -145,7 +152,8 @@ class SpraySession(TransportSession):
     :mod:`flitlab.models.rules.spray.ports`. rules: of the transport with receiver credit, else of the first.
     transports: the rules of each transport, and names, theirs; kind: int64 [flows], the transport of each flow.
     at_switch: AtSwitch; fresh, flowlet_gap: ticks, of sampled levels and of flowlets. program: whose messages the
-    flows are. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops` for the network as built.
+    flows are. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops` for the network as built. ports: of
+    lossless queues, else None. laws: of each transport if all are RDMA transports, else ().
     """
 
     fabric: Fabric
@@ -165,6 +173,8 @@ class SpraySession(TransportSession):
     program: MessageFlows | None = None
     changes: tuple[FabricChange, ...] = ()
     hops: np.ndarray | None = None
+    ports: PortSettings | None = None
+    laws: tuple[Law, ...] = ()
 
     @property
     def seed(self) -> int:
@@ -230,6 +240,9 @@ def make_spray_session(
     transports, queue_bytes = tuple(rules for rules, _ in rules_and_queues), rules_and_queues[0][1]
     rules = next((one for one in transports if one.credit in (Credit.NDP, Credit.RCCC)), transports[0])
     settings = _link_settings(topology, fabric, rules, queue_bytes, capacity)
+    lossless, laws = fabric.lossless, _laws(sprayings, fabric, rules, tick)
+    if lossless is not None and fabric.ecn is None:
+        lossless = _default_marks(lossless, sprayings, settings)
     to_hosts = slice(topology.channels + topology.hosts, None)
     if all(one.credit in (Credit.NDP, Credit.RCCC) for one in sprayings):
         settings.low[to_hosts], settings.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
@@ -239,8 +252,45 @@ def make_spray_session(
         at_switch=int(AtSwitch[fabric.at_switch.upper()]), fresh=ceil(_LEVEL_AGE_S / tick),
         flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
         transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
-        program=program, hops=hops,
+        program=program, hops=hops, laws=laws,
+        ports=None if lossless is None else port_settings(
+            lossless, fabric.payload, _control_delay(topology, fabric, delay), settings.low, settings.high
+        ),
     )  # fmt: skip
+
+
+def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:
+    """Ticks of a PAUSE or RESUME against the direction of each link: without the delay of its switch."""
+    of_switch = np.zeros(len(delay), np.int64)
+    of_switch[: topology.channels + topology.hosts] = fabric.switch_ticks(topology)
+    ticks: Ints = delay - of_switch
+    return ticks
+
+
+def _laws(sprayings: Sequence[Spraying], fabric: Fabric, rules: Rules, tick: Fraction) -> tuple[Law, ...]:
+    """The laws of RDMA transports, () if there are none. Raises ``SpecError`` for a mixture, and for trimming."""
+    keys = [one.rdma for one in sprayings if one.rdma is not None]
+    if not keys:
+        return ()
+    if len(keys) < len(sprayings):
+        raise SpecError("RDMA transports share a run with RDMA transports only", key="of")
+    if fabric.trim:
+        raise SpecError(
+            "an RDMA transport cannot use trimmed packets: it needs queue: {kind: lossless}, or trim: false",
+            key="trim",
+        )
+    if fabric.lossless is None and any(one.control == Control.HPCC for one in keys):
+        raise SpecError("hpcc needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
+    return tuple(one.law(tick, rules.rate, fabric.payload, rules.rtt0) for one in keys)
+
+
+def _default_marks(lossless: Lossless, sprayings: Sequence[Spraying], settings: LinkSettings) -> Lossless:
+    """Set the marks of DCQCN's paper if a transport reacts to marks, else none; the keys with their probability."""
+    if any(one.rdma.marked if one.rdma is not None else one.window in _MARKED for one in sprayings):
+        settings.low[:], settings.high[:] = _DCQCN_MARKS
+        return replace(lossless, mark_probability=_DCQCN_PROBABILITY)
+    settings.low[:], settings.high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
+    return replace(lossless, mark_probability=1.0)
 
 
 def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:

@@ -2,13 +2,13 @@
 """The parameters of a spraying transport."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from flitlab.models.rules.spray import layout
 
-SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none")
+SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none", "roce", "dcqcn", "swift", "hpcc")
 """The kinds that spray."""
 
 Spread = Literal["oblivious", "bitmap", "reps", "mixed", "reps_list"]
@@ -35,6 +35,8 @@ class Spraying:
     delay as a fraction of the longest round trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six
     full queues. oversubscription: of the network, None: computed, 1: receivers ignore it. rate: of ``Credit.PACED``, as
     a fraction of the network interface. sleek: senders detect losses. flows: of each pair of hosts.
+    rdma: :class:`~flitlab.models.transport.rdma.RdmaKeys` of an RDMA transport, which has one path and uses none of the
+    above but ``paths`` and ``flows``; else None.
     """
 
     window: layout.Window = layout.Window.NONE
@@ -49,3 +51,4 @@ class Spraying:
     rate: float = 1.0
     sleek: bool = False
     flows: int = 1
+    rdma: Any = None

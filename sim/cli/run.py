@@ -122,7 +122,7 @@ def finish(report: Report, as_json: bool) -> int:
 
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
-    "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", "classes.csv",
+    "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", "classes.csv", "pauses.csv",
     *(f"{name}.csv" for name in BUDGET_TABLES), "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """Files that determine figures and page."""

@@ -16,6 +16,7 @@ from flitlab.models.transport.queues import fastest_capacity
 from flitlab.models.transport.uncontended_spray import uncontended_ticks
 from flitlab.sim.engines.transport.spray import Counters, FlowCount, LinkCount, SprayRun, finished_at
 from flitlab.sim.measure.completion import completion
+from flitlab.sim.measure.pauses import pause_columns, pause_rows
 from flitlab.sim.measure.result import FlowsResult
 from flitlab.sim.measure.throughput_time import interval
 from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
@@ -53,9 +54,11 @@ class Times:
 def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
     """Measure a run of sprayed packets, from the start of a window to its end or that of the last flow.
 
-    Of detail, ``flows`` has the rows of flows.csv; ``channel_use`` the utilisation of each channel between switches;
-    with several transports, ``transports`` the rows of transports.csv; with a timeline, ``throughput_time`` those of
-    throughput_time.csv.
+    Raises :class:`~flitlab.sim.measure.stall.StallError` for a deadlock that a certificate excludes.
+
+    Of detail, ``flows`` has the rows of flows.csv; with lossless queues ``pauses`` those of pauses.csv;
+    ``channel_use`` the utilisation of each channel between switches; with several transports, ``transports`` the rows
+    of transports.csv; with a timeline, ``throughput_time`` those of throughput_time.csv.
     """
     session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
@@ -71,6 +74,8 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     end = last
     if run.ended():
         end = min(last, max(first, int(finished_at(session, after.flow).max())) + 1)
+    elif run.deadlock():
+        end = after.tick
     ticks, times = end - first, _times(session, after)
     moved = after.flow - before.flow
     throughput = _fractions(session, moved[:, FlowCount.RECEIVED], ticks)
@@ -78,8 +83,13 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     milliseconds = float(session.tick_s) * 1e3
     row |= completion(session.flows.bytes, times.sender * milliseconds, times.slowdown)
     row |= _ends(times, milliseconds)
+    row |= pause_columns(run, before, after, ticks, scenario is None or scenario.switching.may_deadlock)
+    if before.cnps is not None and after.cnps is not None:
+        row["cnps"] = int((after.cnps - before.cnps).sum())
     use = (after.link - before.link)[: session.topology.channels, LinkCount.BUSY] / ticks * session.topology.capacity
     detail = {"flows": _flow_rows(session, after, times), "channel_use": np.round(use, 4).tolist()}
+    if after.pause is not None:
+        detail["pauses"] = pause_rows(session.topology, after.pause, session.tick_s * 10**6)
     if len(session.transports) > 1:
         counted = {name: moved[:, column] for name, column in _LOSSES.items()}
         received = moved[:, FlowCount.RECEIVED]
@@ -102,9 +112,9 @@ def _between(before: Counters, after: Counters) -> tuple[Ints, Ints]:
 
 
 def _advance_to_end(run: SprayRun, tick: int, last: int) -> None:
-    """Advance a run to tick ``last``, or slightly beyond the end of its last flow."""
+    """Advance a run to tick ``last``, or slightly beyond the end of its last flow, or a deadlock."""
     step = float(_FIRST_STEP * run.session.rules.rtt0)
-    while tick < last and not run.ended():
+    while tick < last and not run.ended() and not run.deadlock():
         tick = min(last, tick + int(step))
         run.advance(tick)
         step *= _GROWTH

@@ -8,6 +8,7 @@ import numpy as np
 from flitlab.models.application.goal import label_of
 from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
+from flitlab.models.routing.certificate import describe_cycle
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ApplicationRun, Execution, ProgramStatus
 from flitlab.sim.measure.stall import deadlock_timeout
@@ -30,6 +31,8 @@ class StallDetector:
 
     def check(self, tick: int) -> None:
         """Check the run, which has been advanced to a tick without completing its program."""
+        if (deadlock := getattr(self.run, "deadlock", None)) is not None and (links := deadlock()):  # not in all runs
+            self.fail(f"the network is deadlocked: {describe_cycle(self.scenario.topology, list(links))}")
         status = self.run.program_status()
         if status.stalled and not status.event_pending:
             some = f"{status.stalled:,} message{'s are' if status.stalled > 1 else ' is'}"

@@ -23,6 +23,7 @@ class Kind(IntEnum):
     NACK = 2
     PULL = 3
     REQUEST = 4
+    CNP = 5  # of RDMA
 
 
 class Window(IntEnum):

@@ -25,6 +25,7 @@ class Growth(IntEnum):
     TRACE = 1
     WINDOW = 2  # packets that a receiver of mode datagram may have to store
     TRACED = 3  # no flag: entries of the trace
+    EVENTS = 4  # of lossless queues
 
 
 def make_trace(hosts: int, traced: bool) -> Ints:

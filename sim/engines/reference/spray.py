@@ -47,8 +47,17 @@ from flitlab.sim.engines.reference.clock import Alarm
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.reference.spray_links import ARRIVALS, CHANGES, SprayHost, SprayLink, SprayPacket, SprayQueue
+from flitlab.sim.engines.reference.spray_lossless import LosslessPorts, LosslessQueue
+from flitlab.sim.engines.reference.spray_rdma import RdmaFlows
 from flitlab.sim.engines.reference.transport import ReferenceTransport
-from flitlab.sim.engines.transport.spray import Counters, LinkCount, are_finished, flow_table, program_status
+from flitlab.sim.engines.transport.spray import (
+    Counters,
+    LinkCount,
+    are_finished,
+    flow_table,
+    pause_table,
+    program_status,
+)
 
 _START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
 """Priorities in a tick; above these comes the index of a flow or host."""
@@ -88,9 +97,13 @@ class ReferenceSpray(ReferenceTransport):
         self._compile()
         channels, hosts = topology.channels, topology.hosts
         self.hosts = [SprayHost(self, h) for h in range(hosts)]
-        self.queues = [SprayQueue(self, c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
-        self.last = [SprayQueue(self, channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
+        self.ports = None if session.ports is None else LosslessPorts(self.clock, session.ports)
+        self.queues = [self._queue(c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
+        self.last = [self._queue(channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
         self.links: list[SprayLink] = [*self.queues, *self.hosts, *self.last]
+        if self.ports is not None:
+            self.ports.links = self.links
+        self.rdma = RdmaFlows(self, self._set_rdma_timer) if session.laws else None
         self.source, self.destination = flows.source.tolist(), flows.destination.tolist()
         self.timers: set[int] = set()
         self.probe_timers: set[int] = set()
@@ -132,6 +145,13 @@ class ReferenceSpray(ReferenceTransport):
         self._spray_port = machine_code(spray_port, t, t, False, salts, 0, 0, 0, 0, 0, 0)
         self._chosen_port = machine_code(chosen_port, t, t, False, salts, w, out, 0, 0, 0, 0, 0, 0, 0)
 
+    def _queue(self, number: int, end: Callable[[SprayPacket], None]) -> SprayQueue:
+        return SprayQueue(self, number, end) if self.ports is None else LosslessQueue(self, number, end, self.ports)
+
+    def is_paused(self, number: int) -> bool:
+        """Whether the server of a link is paused."""
+        return self.ports is not None and self.ports.is_paused(number)
+
     def _switch_entry(self, switch: int) -> Callable[[SprayPacket], None]:
         def come(packet: SprayPacket) -> None:
             packet.hop += 1
@@ -144,6 +164,9 @@ class ReferenceSpray(ReferenceTransport):
 
     def _set_timer(self, tick: int, kind: int, index: int, action: Callable[[int], None]) -> None:
         Alarm(self.clock, tick, EventPriority(kind + index), lambda alarm: action(alarm.value), index)
+
+    def _set_rdma_timer(self, tick: int, kind: int, flow: int, action: Callable[[int], None]) -> None:
+        self._set_timer(tick, _START + (kind << 32), flow, action)
 
     # the network
 
@@ -196,23 +219,33 @@ class ReferenceSpray(ReferenceTransport):
 
     def may_send(self, flow: int) -> bool:
         """Whether a connection may send."""
+        if self.rdma is not None:
+            return self.rdma.may_send(flow)
         return bool(self._can_send(self.transports[flow], self.senders, flow))
 
     def next_packet(self, flow: int, waiting: int) -> SprayPacket:
         """The next packet of a connection that may send; waiting: connections queued at its host, itself included."""
+        if self.rdma is not None:
+            return self.rdma.next_packet(flow)
         number, size, flags, entropy, claimed = self._send(
             self.transports[flow], self.senders, flow, waiting, self.clock.now
         )
-        packet = self._packet(Kind.DATA, flow, entropy, size)
+        packet = self.packet(Kind.DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, claimed
         self._watch(flow)
-        if flow in self.messages and number == self.session.flows.packets[flow] - 1 and not flags & IS_AGAIN:
-            assert self.ranks is not None
-            self.ranks.tail_sent(self.messages[flow], self.clock.now + 1)
+        if not flags & IS_AGAIN:
+            self.first_sent(flow, number)
         return packet
 
-    def _packet(self, kind: Kind, flow: int, entropy: int, size: int = 0) -> SprayPacket:
-        backwards = kind in (Kind.ACK, Kind.NACK, Kind.PULL)
+    def first_sent(self, flow: int, number: int) -> None:
+        """Tell the program of the first transmission of the last packet of a message."""
+        if flow in self.messages and number == self.session.flows.packets[flow] - 1:
+            assert self.ranks is not None
+            self.ranks.tail_sent(self.messages[flow], self.clock.now + 1)
+
+    def packet(self, kind: Kind, flow: int, entropy: int, size: int = 0) -> SprayPacket:
+        """A packet of a flow; size: 0: of a control packet."""
+        backwards = kind in (Kind.ACK, Kind.NACK, Kind.PULL, Kind.CNP)
         to = self.source[flow] if backwards else self.destination[flow]
         return SprayPacket(kind, flow, size or self.rules.control, entropy, 2 * flow + backwards, self.hosts[to])
 
@@ -254,7 +287,7 @@ class ReferenceSpray(ReferenceTransport):
         if 0 <= tick <= now:
             if self._on_timeout(r, s, flow, now):
                 entropy, claimed = self._request(r, s, flow, len(host.waiting), now)
-                packet = self._packet(Kind.REQUEST, flow, entropy)
+                packet = self.packet(Kind.REQUEST, flow, entropy)
                 packet.claim = claimed
                 host.post(packet)
             host.enqueue_flow(flow)
@@ -277,7 +310,7 @@ class ReferenceSpray(ReferenceTransport):
         self.probe_timers.remove(flow)
         entropy = self._probe(self.transports[flow], self.senders, flow, self.clock.now)
         if entropy >= 0:
-            packet = self._packet(Kind.REQUEST, flow, entropy)
+            packet = self.packet(Kind.REQUEST, flow, entropy)
             packet.number = int(PROBE)
             self.hosts[self.source[flow]].post(packet)
         self._await_probe(flow)
@@ -286,6 +319,9 @@ class ReferenceSpray(ReferenceTransport):
 
     def receive(self, packet: SprayPacket, host: SprayHost) -> None:
         """Receive a packet at its host."""
+        if self.rdma is not None:
+            self.rdma.receive(packet, host)
+            return
         self._handlers[packet.kind](self, packet, host)
 
     def _handle_data(self, packet: SprayPacket, host: SprayHost) -> None:
@@ -297,11 +333,9 @@ class ReferenceSpray(ReferenceTransport):
             answer = Kind.NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else Kind.ACK
         else:
             self.trace_packet(flow, packet.number)
-            before = g.got[flow].complete
             acks = self._on_data(r, g, flow, packet.number, packet.size, packet.marked, asks, now)
             answer = Kind.ACK if acks else None
-            if self.ranks is not None and before != g.got[flow].complete:
-                self.ranks.receive(self.messages[flow])
+            self.received(flow, now)
         reply = None if answer is None else self._acknowledge(answer, packet, packet.marked or asks)
         self._claim_credit(packet, host, packet.trimmed)
         if throttles(r):
@@ -312,10 +346,15 @@ class ReferenceSpray(ReferenceTransport):
         if reply is not None:
             host.post(reply)
 
+    def received(self, flow: int, now: int) -> None:
+        """Tell the program of a message that is complete since this tick: its host receives one packet per tick."""
+        if self.ranks is not None and self.receivers.got[flow].complete == now:
+            self.ranks.receive(self.messages[flow])
+
     def _acknowledge(self, kind: Kind, packet: SprayPacket, exact: bool) -> SprayPacket:
         """An ACK or NACK with the state of the receiver."""
         g, flow = self.receivers, packet.flow
-        reply = self._packet(kind, flow, packet.entropy)
+        reply = self.packet(kind, flow, packet.entropy)
         reply.number, reply.flags, reply.marked, reply.last_hop = (
             packet.number, packet.flags, packet.marked, packet.last_hop,
         )  # fmt: skip
@@ -381,7 +420,7 @@ class ReferenceSpray(ReferenceTransport):
         self._await_pull(host)
         if flow >= 0:
             got = self.receivers.got[flow]
-            packet = self._packet(Kind.PULL, flow, (int(got.pulls) - 1) % PULL_ENTROPIES)
+            packet = self.packet(Kind.PULL, flow, (int(got.pulls) - 1) % PULL_ENTROPIES)
             packet.granted = int(got.credit_granted)
             host.post(packet)
 
@@ -392,7 +431,13 @@ class ReferenceSpray(ReferenceTransport):
 
     def counters(self) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
-        return Counters(self.clock.now, flow_table(self.session, self.senders, self.receivers), links)
+        pause = None if self.ports is None else pause_table(self.ports.ports, self.clock.now)
+        cnps = None if self.rdma is None else self.rdma.state.flow.cnps.copy()
+        flow = flow_table(self.session, self.senders, self.receivers)
+        return Counters(self.clock.now, flow, links, pause, cnps)
+
+    def deadlock(self) -> tuple[int, ...]:
+        return () if self.ports is None else self.ports.deadlock()
 
     def ended(self) -> bool:
         return are_finished(self.session, self.senders, self.receivers)

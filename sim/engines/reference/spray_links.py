@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from simpy.events import EventPriority
 
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
@@ -18,7 +19,9 @@ from flitlab.sim.engines.transport.spray import LinkCount
 
 CHANGES, DEPARTURES = EventPriority(2), EventPriority(3)
 ARRIVALS = 4
-"""Priorities in a tick; above ARRIVALS comes the precedence of the link."""
+"""Priorities in a tick; above ARRIVALS comes the precedence of the link. With lossless queues all events of links have
+``ARRIVALS``, so that they come in the order in which they were scheduled.
+"""
 
 
 class SprayNetwork(Protocol):
@@ -36,6 +39,8 @@ class SprayNetwork(Protocol):
 
     def next_packet(self, flow: int, waiting: int) -> "SprayPacket": ...
 
+    def is_paused(self, number: int) -> bool: ...
+
     def post(self, message: Message) -> None: ...
 
 
@@ -46,6 +51,7 @@ class SprayPacket:
     key: input of hashes. target: destination host. number, flags: of data, and echoed; claim: the
     requested credit. marked, trimmed, last_hop: what happened to it, and echoed. route: fixed at its first switch; hop:
     channels between switches taken. expected, received, start, bits: of an acknowledgement. granted: of a pull.
+    came_by: the link by which it came to its switch. telemetry: int64 [1, numbers], if it is collected, and echoed.
     """
 
     kind: Kind
@@ -68,6 +74,8 @@ class SprayPacket:
     start: int = 0
     bits: int = 0
     granted: int = 0
+    came_by: int = -1
+    telemetry: Ints | None = None
 
     @property
     def is_data(self) -> bool:
@@ -79,7 +87,7 @@ class SprayLink:
     """A server and the link behind it.
 
     end: receives packets at the end of the link. service_end: tick at which the current service ends. in_flight:
-    packets on the link.
+    packets on the link. in_order: whether events of a tick come in the order in which they were scheduled.
     """
 
     def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None]):
@@ -90,6 +98,7 @@ class SprayLink:
         self.serving: SprayPacket | None = None
         self.service_end = 0
         self.in_flight: deque[SprayPacket] = deque()
+        self.in_order = network.session.ports is not None
 
     def serve(self, packet: SprayPacket) -> None:
         """Start to send a packet."""
@@ -100,7 +109,7 @@ class SprayLink:
 
     def _leave_at(self, tick: int) -> None:
         self.service_end = tick
-        Alarm(self.clock, tick, DEPARTURES, self._leave)
+        Alarm(self.clock, tick, EventPriority(ARRIVALS) if self.in_order else DEPARTURES, self._leave)
 
     def _leave(self, alarm: Any) -> None:
         packet = self.serving
@@ -110,13 +119,14 @@ class SprayLink:
         self.has_left(packet)
         self.in_flight.append(packet)
         arrives = self.clock.now + self.delay
-        turn = EventPriority(ARRIVALS + self.network.precedence(self.network.session.seed, arrives, self.number))
-        Alarm(self.clock, arrives, turn, self._arrive, packet)
+        turn = 0 if self.in_order else self.network.precedence(self.network.session.seed, arrives, self.number)
+        Alarm(self.clock, arrives, EventPriority(ARRIVALS + turn), self._arrive, packet)
         self.serve_next()
 
     def _arrive(self, alarm: Any) -> None:
         if not alarm.value.dropped:
             self.in_flight.popleft()
+            alarm.value.came_by = self.number
             self.end(alarm.value)
 
     def has_left(self, packet: SprayPacket) -> None:
@@ -273,8 +283,10 @@ class SprayHost(SprayLink):
             self.serve_next()
 
     def serve_next(self) -> None:
+        if self.network.is_paused(self.number):
+            return
         data_first = not self.control
-        if self.control and self.waiting:
+        if self.control and self.waiting and not self.network.session.laws:
             data_first = self.round_robin == 0
             self.round_robin = next_turn(self.round_robin)
         if data_first and self._send_data():

@@ -75,6 +75,12 @@ class Lockstep:
     def ended(self) -> bool:
         return bool(self._compiled.ended())
 
+    def deadlock(self) -> tuple[int, ...]:
+        ours: tuple[int, ...] = self._compiled.deadlock()
+        if ours != (theirs := self._reference.deadlock()):
+            raise EngineMismatch(f"engines differ in a deadlock: compiled {ours}, reference {theirs}")
+        return ours
+
     def done(self) -> bool:
         return bool(self._compiled.done())
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.rules.lossless import Ports
 from flitlab.models.rules.spray.layout import Receivers, Senders
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.base import ProgramStatus
@@ -42,16 +43,53 @@ class LinkCount(IntEnum):
     BUSY = 5  # ticks for which the link was sending, services that go on counted whole
 
 
+class PauseCount(IntEnum):
+    """Columns of :attr:`Counters.pause`."""
+
+    FRAMES = 0  # PAUSE frames that the input port at the end of the channel sent
+    PAUSED = 1  # ticks for which the server of the channel was paused
+    LONGEST = 2  # ticks of its longest pause
+    PEAK = 3  # largest charge of the input port, bytes
+
+
 @dataclass(frozen=True)
 class Counters:
     """The counters of a run up to, not including, ``tick``.
 
-    flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount].
+    flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount]. pause: int64 [links, PauseCount], None without
+    lossless queues. cnps: int64 [flows], None without RDMA transports.
     """
 
     tick: int
     flow: Ints
     link: Ints
+    pause: Ints | None = None
+    cnps: Ints | None = None
+
+
+def pause_table(ports: "Ports | None", tick: int) -> Ints | None:
+    """Return ``Counters.pause`` from the state of lossless ports, None without them; pauses may not have ended."""
+    if ports is None:
+        return None
+    lasting = np.where(ports.paused_at >= 0, tick - ports.paused_at, 0)
+    table: Ints = np.stack(
+        [ports.frames, ports.paused + lasting, np.maximum(ports.longest, lasting), ports.peak], axis=1
+    )
+    return table
+
+
+def deadlock_cycle(waits: dict[int, set[int]]) -> tuple[int, ...]:
+    """Return the links of a cycle of paused servers, in order; () if nothing keeps them from going on.
+
+    waits: link whose server is paused -> the links in whose queues the packets charged to its end wait. It is called
+    when no packet moves, so that every queue that is not empty is paused.
+    """
+    seen: dict[int, int] = {}
+    link = min(waits, default=-1)
+    while link >= 0 and link not in seen:
+        seen[link] = len(seen)
+        link = min((other for other in waits.get(link, ()) if other in waits), default=-1)
+    return tuple(seen)[seen[link] :] if link >= 0 else ()
 
 
 class SprayRun(TransportRun, Protocol):
@@ -64,6 +102,9 @@ class SprayRun(TransportRun, Protocol):
 
     def ended(self) -> bool:
         """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""
+
+    def deadlock(self) -> tuple[int, ...]:
+        """The links of a cycle of paused servers if no packet can move any more, in order; else ()."""
 
 
 def finished_at(session: SpraySession, flow: Ints) -> Ints:

@@ -41,7 +41,8 @@ declare(
     Column("flows", "marks", "Packets that queues marked, each counted once, in the window."),
     Column("flows", "trims", "Packets that a queue trimmed, in the window (spray)."),
     Column("flows", "acks", "Acknowledgements that receivers sent, in the window (spray)."),
-    Column("flows", "nacks", "NACKs that receivers sent for trimmed packets, in the window (spray)."),
+    Column("flows", "nacks", "NACKs that receivers sent for trimmed packets, RDMA: for packets out of order, in the "
+           "window (spray)."),
     Column("flows", "pulls", "Pulls that receivers sent, also beyond the target of a sender, in the window (spray)."),
     Column("flows", "rtt_ms_mean", "Round trip time that senders saw, on average.", "ms", "mean round trip time"),
     Column("flows", "queue_mean", "Packets in a queue, on average over queues and time.", "packets", "mean queue"),
@@ -93,7 +94,19 @@ def fct_ms_bound(point: MeasuredPoint) -> float | None:
     return time
 
 
+LOSSLESS = "([lossless queues](lossless.md))"
 declare(
+    Column("flows", "pause_frames", f"PAUSE frames that input ports sent, in the window {LOSSLESS}.",
+           report="pause_frames", summary="pauses"),
+    Column("flows", "paused_share", f"Part of the window for which a channel or host is paused, on average {LOSSLESS}.",
+           label="paused share"),
+    Column("flows", "longest_pause_us", f"The longest pause of a channel or host {LOSSLESS}.", "us", "longest pause"),
+    Column("flows", "peak_ingress_bytes", f"The most bytes that were charged to an input port {LOSSLESS}.", "bytes",
+           "peak of an input port"),
+    Column("flows", "deadlocked", f"Whether the run ended because packets waited for each other in a cycle {LOSSLESS}.",
+           report="deadlocked"),
+    Column("flows", "deadlock_cycle", f"The cycle of channels, each of which waited for the next {LOSSLESS}."),
+    Column("flows", "cnps", "Congestion notification packets that receivers sent, in the window (RDMA)."),
     Column("flows", "fct_receiver_ms_mean", "Mean time until the receiver of a flow had all of it (spray).", "ms",
            "mean completion time at the receiver"),
     Column("flows", "mcf_paths_drawn", "Maximum concurrent flow over the paths that the subflows drew.", NIC),

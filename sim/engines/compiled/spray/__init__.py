@@ -5,7 +5,7 @@ Order within a tick: ends of service; arrivals from links, in an order drawn for
 Decisions of hosts and switches are in :mod:`flitlab.models.rules.spray`.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,14 +34,34 @@ from flitlab.sim.engines.compiled.spray.links import (
     is_response,
     is_untrimmed,
     settle,
+    take_first,
     take_first_in_flight,
 )
+from flitlab.sim.engines.compiled.spray.lossless import (
+    ARRIVAL,
+    SERVICE_END,
+    check_event_space,
+    has_no_events,
+    release_event,
+    take_events,
+    with_more_events,
+)
+from flitlab.sim.engines.compiled.spray.lossless_queues import accept_lossless, end_lossless_service, switch_server
 from flitlab.sim.engines.compiled.spray.messages import flow_of, make_spray_program
 from flitlab.sim.engines.compiled.spray.prefetching import prefetch_arrival, prefetch_packet, prefetch_queues
-from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Timer, build
+from flitlab.sim.engines.compiled.spray.rdma import cnps_of, with_more_records
+from flitlab.sim.engines.compiled.spray.rdma_hosts import deliver_rdma, expire_rdma
+from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Fifo, Timer, build
 from flitlab.sim.engines.compiled.timers import pop_timer
 from flitlab.sim.engines.compiled.transport import NEAR_PREFETCH_DISTANCE, PREFETCH_DISTANCE, CompiledTransport, Growth
-from flitlab.sim.engines.transport.spray import Counters, are_finished, flow_table, program_status
+from flitlab.sim.engines.transport.spray import (
+    Counters,
+    are_finished,
+    deadlock_cycle,
+    flow_table,
+    pause_table,
+    program_status,
+)
 
 _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 
@@ -80,7 +100,7 @@ def _arrive(const, routing, state, i, now):
     packet = take_first_in_flight(const, state, link, now)
     if link >= const.eject:
         settle_nic(const, state, end, now)
-        deliver(const, state, end, packet, now)
+        _deliver(state.rdma, const, state, end, packet, now)
         return
     next_link = state.out_link[i]
     if next_link == NONE:
@@ -88,12 +108,80 @@ def _arrive(const, routing, state, i, now):
     accept(const, state, next_link, packet, now)
 
 
+@inline
+def _arrive_lossless(lossless, const, routing, state, link, now):
+    """Process the arrival of a link's first packet in flight."""
+    state.members[0] = link
+    prefetch_arrival(const, routing, state, 0)  # chooses the next link
+    end, packet = const.fixed[link].end_node, take_first(state, state.link[link], Fifo.IN_FLIGHT)
+    if link >= const.eject:
+        _deliver(state.rdma, const, state, end, packet, now)
+        return
+    next_link = state.out_link[0]
+    if next_link == NONE:
+        next_link = _choose_link(const, routing, state, end, packet, now)
+    accept_lossless(lossless, const, state, next_link, packet, link, now)
+
+
+@device_function
+def _process_event(lossless, const, routing, state, link, kind, now):
+    """Process an event of lossless queues."""
+    if kind == ARRIVAL:
+        _arrive_lossless(lossless, const, routing, state, link, now)
+    elif kind == SERVICE_END:
+        end_lossless_service(lossless, const, state, link, now)
+    else:
+        switch_server(lossless, const, state, link, now)
+
+
+@inline
+def _process_arrivals(lossless, const, routing, state, tick):
+    """Process the arrivals of a tick, and all other events of lossless queues."""
+    if lossless is not None:
+        entry = take_events(const, state, tick)
+        while entry != NONE:
+            link, kind, entry = release_event(lossless, entry)
+            _process_event(lossless, const, routing, state, link, kind, tick)
+        return
+    count = take_due_links(const, state, tick)
+    sort_by_precedence(state.members, state.scratch, count, const.rules.seed, tick)
+    for i in range(count):
+        prefetch_packet(state, i)
+    for i in range(min(count, PREFETCH_DISTANCE)):
+        prefetch_arrival(const, routing, state, i)
+    for i in range(count):
+        if i + PREFETCH_DISTANCE < count:
+            prefetch_arrival(const, routing, state, i + PREFETCH_DISTANCE)
+        if i + NEAR_PREFETCH_DISTANCE < count:
+            prefetch_queues(const, state, i + NEAR_PREFETCH_DISTANCE)
+        _arrive(const, routing, state, i, tick)
+
+
+@inline
+def _deliver(rdma, const, state, host, packet, now):
+    """Deliver a packet to a host."""
+    if rdma is not None:
+        deliver_rdma(rdma, const, state, host, packet, now)
+    else:
+        deliver(const, state, host, packet, now)
+
+
 @device_function
 def _expire_timer(const, state, key, now):
     """Process an expired timer."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
-    host = index if kind >= Timer.PULL and kind != Timer.PROBE else const.hosts_of_flow[index, 0]
+    host = index if kind == Timer.PULL or kind == Timer.SETTLE else const.hosts_of_flow[index, 0]
     settle_nic(const, state, host, now)
+    _expire(state.rdma, const, state, kind, host, index, now)
+
+
+@inline
+def _expire(rdma, const, state, kind, host, index, now):
+    """Process an expired timer of a flow or host; the interface of the host is settled."""
+    if rdma is not None:
+        if kind != Timer.SETTLE:
+            expire_rdma(rdma, const, state, kind, index, now)
+        return
     if kind == Timer.TIMEOUT:
         check_timeout(const, state, host, index, now)
     elif kind == Timer.PULL:
@@ -147,25 +235,15 @@ def advance(const, routing, state, tick, until):
         if tick >= until:
             break
         if has_arrivals(const, state, tick):
-            count = take_due_links(const, state, tick)
-            sort_by_precedence(state.members, state.scratch, count, const.rules.seed, tick)
-            for i in range(count):
-                prefetch_packet(state, i)
-            for i in range(min(count, PREFETCH_DISTANCE)):
-                prefetch_arrival(const, routing, state, i)
-            for i in range(count):
-                if i + PREFETCH_DISTANCE < count:
-                    prefetch_arrival(const, routing, state, i + PREFETCH_DISTANCE)
-                if i + NEAR_PREFETCH_DISTANCE < count:
-                    prefetch_queues(const, state, i + NEAR_PREFETCH_DISTANCE)
-                _arrive(const, routing, state, i, tick)
+            _process_arrivals(state.lossless, const, routing, state, tick)
         while state.timers[count_at] > 0 and state.timers[0] >> shift == tick:
             if state.free[len(state.free) - 1] < const.reserve:
                 break
             _expire_timer(const, state, pop_timer(state.timers), tick)
         if state.free[len(state.free) - 1] < const.reserve:
             state.growth_needed[Growth.POOL] = 1
-        if state.growth_needed[Growth.POOL] | state.growth_needed[Growth.TRACE]:
+        check_event_space(state.lossless, state)
+        if state.growth_needed[Growth.POOL] | state.growth_needed[Growth.TRACE] | state.growth_needed[Growth.EVENTS]:
             return tick
         _run_program(state.program, const, state, tick)
         tick += 1
@@ -175,6 +253,10 @@ def advance(const, routing, state, tick, until):
 
 class CompiledSpray(CompiledTransport):
     """A compiled simulation of sprayed packets (see :class:`flitlab.sim.engines.transport.spray.SprayRun`)."""
+
+    grow: ClassVar = CompiledTransport.grow | {
+        Growth.POOL: with_more_records, Growth.EVENTS: with_more_events
+    }  # fmt: skip
 
     def __init__(self, session: SpraySession, trace: bool = False):
         program: Any = make_spray_program(session)
@@ -205,7 +287,8 @@ class CompiledSpray(CompiledTransport):
         link = state.link
         links = [link[name] for name in ("accepted", "marked", "max_data_bytes", "busy_ticks")]
         links[1:1] = self._drops_and_trims()
-        return Counters(self._tick, flows, np.stack(links, axis=1))
+        ports = None if state.lossless is None else state.lossless.ports
+        return Counters(self._tick, flows, np.stack(links, axis=1), pause_table(ports, self._tick), cnps_of(state.rdma))
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""
@@ -214,6 +297,18 @@ class CompiledSpray(CompiledTransport):
     def ended(self) -> bool:
         state = self._state
         return are_finished(self.session, state.senders, state.receivers)
+
+    def deadlock(self) -> tuple[int, ...]:
+        state = self._state
+        if state.lossless is None or not has_no_events(state.lossless):
+            return ()
+        paused = np.flatnonzero(state.lossless.ports.paused_at >= 0).tolist()
+        waits: dict[int, set[int]] = {link: set() for link in paused}
+        for link, first in enumerate(state.link["first"][:, Fifo.DATA].tolist()):
+            while first != NONE:
+                waits.get(int(state.packet[first]["previous"]), set()).add(link)
+                first = int(state.packet[first]["next"])
+        return deadlock_cycle(waits)
 
     def program_status(self) -> ProgramStatus:
         state = self._state

@@ -4,6 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.rdma.sender import is_ready
 from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
     claim,
@@ -31,7 +32,7 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.sim.engines.compiled.flow_rules import rules_of
-from flitlab.sim.engines.compiled.pool import NONE, allocate_record, free_record
+from flitlab.sim.engines.compiled.pool import NONE, free_record
 from flitlab.sim.engines.compiled.spray.links import (
     append,
     end_service,
@@ -39,15 +40,16 @@ from flitlab.sim.engines.compiled.spray.links import (
     start_service,
     take_first,
 )
+from flitlab.sim.engines.compiled.spray.lossless import is_paused
 from flitlab.sim.engines.compiled.spray.messages import record_first_send, record_received
+from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
+from flitlab.sim.engines.compiled.spray.rdma import make_rdma_data, set_sender_timers
 from flitlab.sim.engines.compiled.spray.state import (
-    KIND_BITS,
     NOT_LISTED,
     Fifo,
     Flag,
     Timer,
 )
-from flitlab.sim.engines.compiled.timers import push_timer
 from flitlab.sim.engines.compiled.transport import trace_packet
 
 _LOW, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(-1)
@@ -55,38 +57,34 @@ _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.timers_set``
 
 
 @inline
-def set_timer(const, state, tick, kind, index):
-    """Set a timer of a flow or a host; timers of a tick expire by kind and then index.
-
-    Parameters
-    ----------
-    tick: int64; at most ``const.latest`` is set.
-    kind: Timer.
-    index: int64, flow or host.
-    """
-    push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
+def settle_nic(const, state, host, now):
+    """Settle a network interface: account for what it has done up to and in this tick."""
+    _settle_nic(state.lossless, const, state, host, now)
 
 
 @inline
-def settle_nic(const, state, host, now):
-    """Settle a network interface: account for what it has done up to and in this tick."""
+def _settle_nic(lossless, const, state, host, now):
+    """Settle an interface; before lossless queues it need not be: its services end by events."""
+    if lossless is not None:
+        return
     link_record = state.link[const.inject + host]
     while link_record.serving != NONE and link_record.service_end <= now:
         ended = link_record.service_end
         end_service(state, link_record)
-        _serve(const, state, host, ended)
+        serve_nic(const, state, host, ended)
 
 
 @inline
-def _serve(const, state, host, tick):
-    """Let an idle network interface start a packet; of ten control packets, each lets data go first."""
+def serve_nic(const, state, host, tick):
+    """Let an idle network interface start a packet, unless it is paused."""
     link = const.inject + host
+    if is_paused(state.lossless, link):
+        return
     link_record, nic = state.link[link], state.nic[host]
     control, packet = link_record.first[Fifo.CONTROL] != NONE, NONE
     data = nic.waiting > 0
     if control and data:
-        data = nic.cycle == 0
-        nic.cycle = next_turn(nic.cycle)
+        data = _serves_data(state.rdma, nic)
     if data:
         packet = _next_data(const, state, host, tick)
     if packet == NONE and control:
@@ -99,6 +97,24 @@ def _serve(const, state, host, tick):
 
 
 @inline
+def _serves_data(rdma, nic):
+    """Tell whether an interface with control and data serves data: after ten control packets; RDMA: never."""
+    if rdma is not None:
+        return False
+    data = nic.cycle == 0
+    nic.cycle = next_turn(nic.cycle)
+    return data
+
+
+@inline
+def _may_send(rdma, const, state, flow, now):
+    """Tell whether a flow may send a packet."""
+    if rdma is not None:
+        return is_ready(rdma, state.senders, flow, now)
+    return may_send(rules_of(const, flow), state.senders, flow)
+
+
+@inline
 def _next_data(const, state, host, tick):
     """Let the next flow in turn send, if one may; returns its packet, or NONE."""
     nic = state.nic[host]
@@ -107,28 +123,37 @@ def _next_data(const, state, host, tick):
         nic.first_turn = state.next_in_turn[flow]
         nic.waiting -= 1
         state.next_in_turn[flow] = NOT_LISTED
-        rules = rules_of(const, flow)
-        if may_send(rules, state.senders, flow):
-            number, size, flags, entropy, pull_target = send(rules, state.senders, flow, nic.waiting + 1, tick)
-            kind = Kind.DATA
-            if flags & ASKS != 0:
-                kind |= Flag.ACK_REQUESTED
-            if flags & IS_AGAIN != 0:
-                kind |= Flag.RETRANSMISSION
-            else:
-                record_first_send(state.program, state, flow, number, tick)
-            packet = _make_packet(const, state, flow, kind, size, entropy, number)
-            state.packet[packet].value = pull_target
-            _start_timeout(const, state, flow, tick)
-            _join_turns(const, state, host, flow)
+        if _may_send(state.rdma, const, state, flow, tick):
+            packet = _make_data(state.rdma, const, state, flow, nic.waiting + 1, tick)
+            _join_turns(const, state, host, flow, tick)
             return packet
     return NONE
 
 
 @inline
-def _join_turns(const, state, host, flow):
+def _make_data(rdma, const, state, flow, waiting, tick):
+    """Let a flow send its next packet, and return it; waiting: flows of the host that wait, this one included."""
+    if rdma is not None:
+        return make_rdma_data(rdma, const, state, flow, tick)
+    number, size, flags, entropy, pull_target = send(rules_of(const, flow), state.senders, flow, waiting, tick)
+    kind = Kind.DATA
+    if flags & ASKS != 0:
+        kind |= Flag.ACK_REQUESTED
+    if flags & IS_AGAIN != 0:
+        kind |= Flag.RETRANSMISSION
+    else:
+        record_first_send(state.program, state, flow, number, tick)
+    packet = make_packet(const, state, flow, kind, size, entropy, number)
+    state.packet[packet].value = pull_target
+    _start_timeout(const, state, flow, tick)
+    return packet
+
+
+@inline
+def _join_turns(const, state, host, flow, now):
     """Append a flow to the round robin of its host if it may send and is not in it."""
-    if state.next_in_turn[flow] == NOT_LISTED and may_send(rules_of(const, flow), state.senders, flow):
+    set_sender_timers(state.rdma, const, state, flow, now)
+    if state.next_in_turn[flow] == NOT_LISTED and _may_send(state.rdma, const, state, flow, now):
         nic = state.nic[host]
         state.next_in_turn[flow] = -1
         if nic.waiting == 0:
@@ -140,31 +165,20 @@ def _join_turns(const, state, host, flow):
 
 
 @inline
-def _request_turn(const, state, host, flow, now):
+def request_turn(const, state, host, flow, now):
     """Let a flow send, at its turn, what it may."""
-    _join_turns(const, state, host, flow)
+    _join_turns(const, state, host, flow, now)
     if state.link[const.inject + host].serving == NONE:
-        _serve(const, state, host, now)
+        serve_nic(const, state, host, now)
 
 
 @inline
-def _send_control(const, state, host, packet, now):
+def send_control(const, state, host, packet, now):
     """Let a host send a control packet."""
     link_record = state.link[const.inject + host]
     append(state, link_record, Fifo.CONTROL, packet)
     if link_record.serving == NONE:
-        _serve(const, state, host, now)
-
-
-@inline
-def _make_packet(const, state, flow, kind, size, entropy, number):
-    """Create a packet of a flow."""
-    packet = allocate_record(state)
-    record = state.packet[packet]
-    record.kind, record.flow, record.size, record.entropy = kind, flow, size, entropy
-    record.host = const.hosts_of_flow[flow, 0 if is_response(kind) else 1]
-    record.hop, record.number = 0, number
-    return packet
+        serve_nic(const, state, host, now)
 
 
 @inline
@@ -240,7 +254,7 @@ def _receive(const, state, host, packet, now):
             what = np.int64(Feedback.TIMED_OUT if kind & Flag.LAST_HOP != 0 else Feedback.TRIMMED)
         count_arrival(const.rules, state.pacers, host, what, now)
     if responds:
-        _send_control(const, state, host, packet, now)
+        send_control(const, state, host, packet, now)
 
 
 @inline
@@ -261,10 +275,10 @@ def _process_response(const, state, host, packet, now):
     elif kind & Flag.KIND_MASK == Kind.PULL:
         on_pull(rules, senders, flow, value)
     elif on_nack(rules, senders, flow, number, again, last_hop, now):
-        _request_turn(const, state, host, flow, now)
+        request_turn(const, state, host, flow, now)
         on_nack_entropy(rules, senders, flow, entropy, marked, last_hop, now)
     free_record(state, packet)
-    _request_turn(const, state, host, flow, now)
+    request_turn(const, state, host, flow, now)
 
 
 @inline
@@ -281,10 +295,10 @@ def check_timeout(const, state, host, flow, now):
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
             entropy, pull_target = request(rules, senders, flow, state.nic[host].waiting, now)
-            packet = _make_packet(const, state, flow, Kind.REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
+            packet = make_packet(const, state, flow, Kind.REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
             state.packet[packet].value = pull_target
-            _send_control(const, state, host, packet, now)
-        _request_turn(const, state, host, flow, now)
+            send_control(const, state, host, packet, now)
+        request_turn(const, state, host, flow, now)
         tick = deadline(rules, senders, flow)
     if tick < 0:
         state.timers_set[flow] &= ~_TIMEOUT
@@ -314,9 +328,9 @@ def check_probe(const, state, host, flow, now):
     state.timers_set[flow] &= ~_PROBE
     entropy = probe(rules_of(const, flow), state.senders, flow, now)
     if entropy >= 0:
-        packet = _make_packet(const, state, flow, Kind.REQUEST, const.rules.control, entropy, PROBE & _LOW)
+        packet = make_packet(const, state, flow, Kind.REQUEST, const.rules.control, entropy, PROBE & _LOW)
         state.packet[packet].value = 0
-        _send_control(const, state, host, packet, now)
+        send_control(const, state, host, packet, now)
     _await_probe(const, state, flow, now)
 
 
@@ -333,7 +347,7 @@ def begin_flow(const, state, host, flow, paced, now):
     begin_sending(state.senders, flow, now)
     rules = rules_of(const, flow)
     continues = paced and pace(rules, state.senders, flow)
-    _request_turn(const, state, host, flow, now)
+    request_turn(const, state, host, flow, now)
     if continues:
         set_timer(const, state, now + rules.gap, Timer.PACE, flow)
 
@@ -347,6 +361,6 @@ def pull(const, state, host, now):
     if flow >= 0:
         got = state.receivers.got[flow]
         entropy = (got.pulls - 1) % PULL_ENTROPIES
-        packet = _make_packet(const, state, flow, Kind.PULL, const.rules.control, entropy, np.int64(0))
+        packet = make_packet(const, state, flow, Kind.PULL, const.rules.control, entropy, np.int64(0))
         state.packet[packet].value = got.credit_granted
-        _send_control(const, state, host, packet, now)
+        send_control(const, state, host, packet, now)

@@ -13,6 +13,7 @@ from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
 from flitlab.sim.engines.compiled.pool import NONE, free_record
+from flitlab.sim.engines.compiled.spray.lossless import SERVICE_END, add_event
 from flitlab.sim.engines.compiled.spray.state import (
     NO_CAPACITY,
     Fifo,
@@ -93,8 +94,16 @@ def start_service(const, state, link, packet, tick):
         service = service_ticks(fixed.ratio, size)
     link_record.serving, link_record.service_end = packet, tick + service
     link_record.busy_ticks += service
-    if link_record.first[Fifo.IN_FLIGHT] == NONE:
-        schedule_arrival(const, state, link, tick + service + fixed.delay)
+    _schedule_service(state.lossless, const, state, link, tick + service)
+
+
+@inline
+def _schedule_service(lossless, const, state, link, ends):
+    """Schedule the end of a service or, where it needs no event, the arrival of the packet if it is the link's next."""
+    if lossless is not None:
+        add_event(lossless, const, state, ends, link, SERVICE_END)
+    elif state.link[link].first[Fifo.IN_FLIGHT] == NONE:
+        schedule_arrival(const, state, link, ends + const.fixed[link].delay)
 
 
 @inline
@@ -110,6 +119,14 @@ def end_service(state, link_record):
 @inline
 def settle(const, state, link, now):
     """Settle the server of a switch's output: account for what it has done up to and in this tick."""
+    _settle(state.lossless, const, state, link, now)
+
+
+@inline
+def _settle(lossless, const, state, link, now):
+    """Settle a server; those of lossless queues need not be: their services end by events."""
+    if lossless is not None:
+        return
     link_record = state.link[link]
     while link_record.serving != NONE and link_record.service_end <= now:
         ended, packet = link_record.service_end, end_service(state, link_record)

@@ -12,6 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Masks, Words
 from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.rules.rdma.layout import Rdma, make_rdma
 from flitlab.models.rules.spray.credit import Pacers, make_pacers
 from flitlab.models.rules.spray.layout import Credit, Receivers, Rules, Senders, make_receivers, make_senders
 from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
@@ -20,13 +21,14 @@ from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.memory import aligned_records, copy_aligned
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
+from flitlab.sim.engines.compiled.spray.lossless import make_lossless
 from flitlab.sim.engines.compiled.transport import make_trace
 
 # A packet, one cache line. It is in one list of one link.
 PACKET = np.dtype(
     [
         ("next", np.uint32),  # next packet in that list
-        ("previous", np.uint32),  # previous packet in the data FIFO
+        ("previous", np.uint32),  # previous packet in the data FIFO; in a lossless queue the link by which it came
         ("ended", np.uint32),  # in flight: low 32 bits of the tick at which its service ended
         ("kind", np.uint32),  # Kind, and flags
         ("flow", np.uint32),
@@ -39,7 +41,7 @@ PACKET = np.dtype(
         ("value", np.uint32),  # of data and requests the pull target, of a pull the credit granted, of an ACK the
         # first missing packet
         ("start", np.uint32),  # of an ACK: the first packet that ``bits`` is about
-        ("received", np.int64),  # of an ACK: distinct bytes received
+        ("received", np.int64),  # of an ACK: distinct bytes received; of RDMA data: tick at which it was sent
         ("bits", np.int64),  # of an ACK: packets received from ``start`` on, a bit each
     ]
 )
@@ -124,6 +126,8 @@ class Timer(IntEnum):
     PULL = 3
     SETTLE = 4  # of a watched interface
     PROBE = 5  # of a sender that detects losses itself
+    LAW = 6  # of the congestion control of an RDMA sender; its rate has PACE
+    CNP = 7  # of an RDMA receiver
 
 
 KIND_BITS = 3
@@ -184,12 +188,16 @@ class SprayState(NamedTuple):
     pacers: Pacers
     cycle: Bytes  # uint8 [links]: position in the weighted round robin of switch outputs (``Rules.weighted``)
     dropped: np.ndarray  # DROPPED [links]
+    lossless: Any  # :class:`~flitlab.sim.engines.compiled.spray.lossless.Lossless`, or None
+    rdma: Any  # :class:`~flitlab.models.rules.rdma.layout.Rdma`, or None
     trace: Ints  # int64 [entries, 3]: (tick, flow, number) of every untrimmed data packet
     growth_needed: Ints  # int64: arrays to enlarge before the next tick
     program: Any  # :class:`~flitlab.sim.engines.compiled.spray.messages.SprayProgram`, or None
 
 
-def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[SprayConstants, SprayState, SwitchRouting]:
+def build(
+    session: SpraySession, traced: bool, program: Any = None
+) -> tuple[SprayConstants, SprayState, SwitchRouting]:  # fmt: skip
     """Make the constants and the state of a run at tick 0, and the data by which switches route.
 
     Parameters
@@ -225,11 +233,21 @@ def build(session: SpraySession, traced: bool, program: Any = None) -> tuple[Spr
         pacers=make_pacers(hosts, count, session.idle_entries),
         cycle=np.zeros(links, np.uint8),
         dropped=np.zeros(links, DROPPED),
+        lossless=make_lossless(session, ticks),
+        rdma=_rdma(session, pool),
         trace=make_trace(hosts, traced),
         growth_needed=np.zeros(8, np.int64),
         program=program,
     )
     return constants, state, _switch_routing(session, link)
+
+
+def _rdma(session: SpraySession, packets: int) -> Rdma | None:
+    """Make the RDMA flows of a session; None if it has other transports. packets: records of packets."""
+    if not session.laws:
+        return None
+    flows, mtu = session.flows, session.rules.mtu
+    return make_rdma(session.laws, session.kind, flows.packets, flows.last_size, mtu, packets)
 
 
 def records(rules: Sequence[Rules]) -> np.ndarray:
@@ -281,10 +299,11 @@ def _constants(session: SpraySession) -> SprayConstants:
         eject=eject,
         links=links,
         mask=max(64, 1 << int(longest.max() + 1).bit_length()) - 1,
-        reserve=at_once + (2 if session.program is None else 3) * hosts,
+        reserve=at_once + (2 if session.program is None else 3) * hosts + (hosts if session.laws else 0),
         index_bits=index_bits,
         latest=min(LATEST, (1 << (63 - KIND_BITS - index_bits)) - 1),
-        watched=session.program is not None or bool(shortest <= session.delay[inject:eject].max()),
+        watched=session.ports is None
+        and (session.program is not None or bool(session.laws) or bool(shortest <= session.delay[inject:eject].max())),
         rules=rules if others is None else records([rules])[0],
         transport_rules=others,
         kind=None if others is None else session.kind,
@@ -299,7 +318,7 @@ def _ticks(ratio: Ints, size: int) -> Ints:
 
 
 def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
-    """Make the heap of timers, with the starts of flows; it has room for two timers per flow and per host.
+    """Make the heap of timers, with the starts of flows; it has room for two timers, RDMA four, per flow and per host.
 
     Flows of a program start when it posts them.
     """
@@ -307,7 +326,7 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     paced = np.array([each.credit == Credit.PACED for each in session.transports])[session.kind]
     kind = np.where(paced, Timer.PACE, Timer.START)
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
-    timers = np.zeros(2 * (flows + session.topology.hosts) + 1, np.int64)
+    timers = np.zeros((4 if session.laws else 2) * (flows + session.topology.hosts) + 1, np.int64)
     if session.program is None:
         timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Priority flow control: charges of input ports, and the pauses of the outputs before them.
+
+An input port of a switch is the end of one channel. Packets are charged to it from their arrival until the end of their
+service at an output. Above XOFF it sends a PAUSE to the server of its channel, below XON a RESUME.
+
+Source: IEEE 802.1Q-2018, clause 36 (priority-based flow control).
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from flitlab.models.arrays import Int, Ints
+from flitlab.models.jit import kernel
+from flitlab.models.rules.draw import below_wide, draw
+from flitlab.models.rules.spray.streams import ECN
+
+PORT = np.dtype(
+    [
+        ("charged", np.int64),  # bytes charged to the input port at the end of the channel
+        ("is_pausing", np.int64),  # 1 from its PAUSE to its RESUME
+        ("xoff", np.int64),  # bytes above which it sends PAUSE
+        ("xon", np.int64),  # bytes below which it sends RESUME
+        ("delay", np.int64),  # ticks of a PAUSE or RESUME
+        ("paused_at", np.int64),  # tick since which the server of the channel is paused, -1: it is not
+        ("frames", np.int64),  # PAUSE frames sent
+        ("paused", np.int64),  # ticks of all pauses that have ended
+        ("longest", np.int64),  # ticks of the longest of them
+        ("peak", np.int64),  # largest charge, bytes
+        ("sent", np.int64),  # bytes that the server of the channel, an output of a switch, has sent
+        ("unused", np.int64, 5),
+    ]
+)
+"""A channel with its server and the input port at its end, two cache lines."""
+
+Ports: TypeAlias = "np.recarray[Any, Any]"
+"""PORT [links]."""
+
+
+def make_ports(xoff: Ints, xon: Ints, delay: Ints) -> Ports:
+    """The ports of empty switches.
+
+    Parameters
+    ----------
+    xoff, xon: int64 [links], thresholds in bytes.
+    delay: int64 [links], ticks of a PAUSE or RESUME.
+    """
+    ports = np.zeros(len(xoff), PORT).view(np.recarray)
+    ports.xoff, ports.xon, ports.delay, ports.paused_at = xoff, xon, delay, -1
+    return ports
+
+
+@kernel
+def charge(ports: Ports, link: Int, size: Int) -> bool:
+    """Charge a packet to the input port at the end of a channel.
+
+    Parameters
+    ----------
+    ports: PORT [links], changed in place.
+    link: the channel.
+    size: bytes of the packet.
+
+    Returns
+    -------
+    Whether the port sends PAUSE.
+    """
+    port = ports[link]
+    port.charged += size
+    port.peak = max(port.peak, port.charged)
+    if port.charged <= port.xoff or port.is_pausing != 0:
+        return False
+    port.is_pausing = 1
+    port.frames += 1
+    return True
+
+
+@kernel
+def release(ports: Ports, link: Int, size: Int) -> bool:
+    """Release a packet from the charge of an input port.
+
+    Parameters
+    ----------
+    ports: PORT [links], changed in place.
+    link: the channel that ends at the port.
+    size: bytes of the packet.
+
+    Returns
+    -------
+    Whether the port sends RESUME.
+    """
+    port = ports[link]
+    port.charged -= size
+    if port.charged >= port.xon or port.is_pausing == 0:
+        return False
+    port.is_pausing = 0
+    return True
+
+
+@kernel
+def switch_pause(ports: Ports, link: Int, now: Int) -> bool:
+    """Pause or resume the server of a channel; PAUSE and RESUME alternate.
+
+    Parameters
+    ----------
+    ports: PORT [links], changed in place.
+    link: the channel.
+    now: the present tick.
+
+    Returns
+    -------
+    Whether it is paused now.
+    """
+    port = ports[link]
+    if port.paused_at < 0:
+        port.paused_at = now
+        return True
+    ticks = now - port.paused_at
+    port.paused += ticks
+    port.longest = max(port.longest, ticks)
+    port.paused_at = -1
+    return False
+
+
+@kernel
+def is_marked(seed: Int, link: Int, times: Int, queued: Int, low: Int, high: Int, span: Int) -> bool:
+    """Whether a data packet gets an ECN mark.
+
+    Parameters
+    ----------
+    seed: of draws.
+    link: the link of the queue.
+    times: earlier draws of this link.
+    queued: bytes in the queue, more than ``low``.
+    low: bytes up to which no packet is marked.
+    high: bytes above which all packets are marked.
+    span: bytes beyond ``low`` over which the probability would rise to 1.
+    """
+    return bool(queued > high or below_wide(draw(seed, ECN, link, times), span) < queued - low)

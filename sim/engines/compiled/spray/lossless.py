@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""State and events of lossless queues: pauses of servers, ends of service, and arrivals.
+
+Events of a tick come in the order in which they were scheduled. Hence each is an entry of a calendar, and servers are
+not settled later, as those of other queues are (:mod:`flitlab.sim.engines.compiled.spray.links`).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Ints, Words
+from flitlab.models.jit import inline
+from flitlab.models.rules.lossless import Ports, make_ports
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.sim.engines.compiled.pool import NONE, full_stack
+from flitlab.sim.engines.compiled.transport import Growth
+
+PAUSE, SERVICE_END, ARRIVAL = np.int64(0), np.int64(1), np.int64(2)
+"""Kinds of events of a link. PAUSE also stands for RESUME: they alternate."""
+
+_KIND_BITS, _KIND_MASK = np.int64(2), np.int64(3)
+_ONE, _BIT_MASK, _WORD_SHIFT = np.uint64(1), np.uint64(63), np.uint64(6)
+
+_EVENTS_PER_LINK = 8
+"""Unused entries per link: more than the events that a tick adds."""
+
+
+class Lossless(NamedTuple):
+    """State of lossless queues.
+
+    ports: PORT [links] (:mod:`flitlab.models.rules.lossless`). mark_span: int64 [links]; mark_own: whether a packet
+    counts itself in the queue (:class:`~flitlab.models.transport.lossless.PortSettings`). The calendar of events has
+    the buckets of the state: ``bucket`` is the first entry of a tick, last: uint32 [ticks] its last one. event: int64
+    [entries], link and kind; next_event: uint32 [entries], the next entry of the tick; free: uint32 [entries + 1],
+    unused entries as in a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
+    """
+
+    ports: Ports
+    mark_span: Ints
+    mark_own: bool
+    last: Words
+    event: Ints
+    next_event: Words
+    free: Words
+
+
+def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
+    """Make the state of the lossless queues of a session at tick 0; None if it has none.
+
+    ticks: horizon of the calendar.
+    """
+    if session.ports is None:
+        return None
+    settings, entries = session.ports, 2 * _EVENTS_PER_LINK * len(session.delay)
+    return Lossless(
+        ports=make_ports(settings.xoff, settings.xon, settings.delay), mark_span=settings.mark_span,
+        mark_own=settings.mark_own, last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
+        next_event=np.zeros(entries, np.uint32), free=full_stack(entries),
+    )  # fmt: skip
+
+
+def with_more_events(state: Any) -> Any:
+    """Double the capacity of the calendar."""
+    lossless = state.lossless
+    entries, unused = len(lossless.event), lossless.free[: lossless.free[-1]]
+    free = np.zeros(2 * entries + 1, np.uint32)
+    free[: len(unused)] = unused
+    free[len(unused) : len(unused) + entries] = np.arange(entries, 2 * entries)
+    free[-1] = len(unused) + entries
+    longer = {name: np.concatenate([part, np.zeros_like(part)]) for name, part in lossless._asdict().items()
+              if name in ("event", "next_event")}  # fmt: skip
+    return state._replace(lossless=lossless._replace(free=free, **longer))
+
+
+def has_no_events(lossless: Lossless) -> bool:
+    """Tell whether nothing is scheduled."""
+    return int(lossless.free[-1]) == len(lossless.event)
+
+
+@inline
+def add_event(lossless, const, state, tick, link, kind):
+    """Schedule an event of a link.
+
+    Parameters
+    ----------
+    tick: int64, later than now, within the horizon of the calendar.
+    link: int64.
+    kind: PAUSE, SERVICE_END or ARRIVAL.
+    """
+    top = len(lossless.free) - 1
+    lossless.free[top] -= np.uint32(1)
+    entry = np.int64(lossless.free[lossless.free[top]])
+    lossless.event[entry] = link << _KIND_BITS | kind
+    lossless.next_event[entry] = NONE
+    bucket = np.uint64(tick & const.mask)
+    if state.bucket[bucket] == NONE:
+        state.bucket[bucket] = entry
+        state.occupied[bucket >> _WORD_SHIFT] |= _ONE << (bucket & _BIT_MASK)
+    else:
+        lossless.next_event[lossless.last[bucket]] = entry
+    lossless.last[bucket] = entry
+
+
+@inline
+def send_pause(lossless, const, state, link, now):
+    """Send a PAUSE or RESUME from the input port at the end of a link to its server."""
+    add_event(lossless, const, state, now + lossless.ports[link].delay, link, PAUSE)
+
+
+@inline
+def take_events(const, state, tick):
+    """Empty the bucket of a tick, and return its first event."""
+    bucket = np.uint64(tick & const.mask)
+    first = np.int64(state.bucket[bucket])
+    state.bucket[bucket] = NONE
+    state.occupied[bucket >> _WORD_SHIFT] &= ~(_ONE << (bucket & _BIT_MASK))
+    return first
+
+
+@inline
+def release_event(lossless, entry):
+    """Free an entry; returns its link, its kind and the next entry of its tick."""
+    event, following = lossless.event[entry], np.int64(lossless.next_event[entry])
+    top = len(lossless.free) - 1
+    lossless.free[lossless.free[top]] = entry
+    lossless.free[top] += np.uint32(1)
+    return event >> _KIND_BITS, event & _KIND_MASK, following
+
+
+@inline
+def is_paused(lossless, link):
+    """Tell whether the server of a link is paused; never where queues are not lossless."""
+    if lossless is None:
+        return False
+    return lossless.ports[link].paused_at >= 0
+
+
+@inline
+def check_event_space(lossless, state):
+    """Ask for a larger calendar if the next tick might fill it."""
+    if lossless is None:
+        return
+    if lossless.free[len(lossless.free) - 1] < _EVENTS_PER_LINK * len(lossless.ports):
+        state.growth_needed[Growth.EVENTS] = 1
