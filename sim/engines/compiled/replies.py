@@ -47,9 +47,11 @@ def make_replies(classes: ClassTables | None) -> Replies | None:
         return None
     sources, entries = classes.class_count * classes.hosts, 4 * classes.hosts + 1024
     return Replies(
-        np.zeros((entries, 5), np.int64), full_stack(entries), np.full((sources, 2), -1, np.int64),
-        np.zeros((sources, 2), np.int64),
-    )  # fmt: skip
+        entry=np.zeros((entries, 5), np.int64),
+        free=full_stack(entries),
+        queue=np.full((sources, 2), -1, np.int64),
+        made=np.zeros((sources, 2), np.int64),
+    )
 
 
 def doubled_replies(replies: Replies) -> Replies:

@@ -44,8 +44,13 @@ def make_urgency(model: Wormhole, ports: Ports, hosts: int) -> Urgency | None:
     if model.priority == "none":
         return None
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
-    sizes = inputs, inputs + hosts * model.vcs, outputs, inputs // (model.vcs if model.shared_input else 1)
-    return Urgency(model.priority == "class", *(np.zeros(size, np.int64) for size in sizes))
+    return Urgency(
+        by_class=model.priority == "class",
+        of_vc=np.zeros(inputs, np.int64),
+        of_next_vc=np.zeros(inputs + hosts * model.vcs, np.int64),
+        of_output=np.zeros(outputs, np.int64),
+        of_input=np.zeros(inputs // (model.vcs if model.shared_input else 1), np.int64),
+    )
 
 
 @inline
