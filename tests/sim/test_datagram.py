@@ -419,7 +419,8 @@ def test_unknown_laws_are_refused_with_the_choices():
     with pytest.raises(SpecError) as error:
         make("transport", kind="tpc")
     sprayed = {"constant", "ndp", "nscc", "nscc_rccc", "rccc", "several"}
-    assert list(error.value.choices) == sorted({"dctcp", "mptcp", "none", "tcp"} | sprayed)
+    rdma = {"dcqcn", "hpcc", "roce", "swift"}
+    assert list(error.value.choices) == sorted({"dctcp", "mptcp", "none", "tcp"} | sprayed | rdma)
 
 
 def test_flow_rows_name_paths():

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from flitlab.models.registry import SpecError, make, names, spec_class
+from flitlab.models.transport.rdma import RdmaSpec
 from flitlab.models.transport.several import Several
 from flitlab.models.transport.sizes import SizesSpec, read_table
 from flitlab.models.transport.sprayed import SprayedSpec
@@ -39,6 +40,9 @@ def test_documented_examples_build(kind):
     assert lines and "Source: " in documented
     for line in lines:
         spec = make("transport", **yaml.safe_load(line)["transport"])
+        if isinstance(spec, RdmaSpec):
+            assert spec.spraying().rdma == spec.keys()
+            continue
         if isinstance(spec, SprayedSpec | Several):
             assert all(spraying.paths >= 1 for spraying in spec.sprayings().values())
             continue
@@ -64,7 +68,7 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
     [
         (
             "transport.kind=tpc",
-            "transport.kind = tpc: unknown transport; choices: constant, dctcp, mptcp, ndp, none, nscc.*, tcp; did",
+            "transport.kind = tpc: unknown transport; choices: constant, dcqcn, dctcp, hpcc, mptcp, .*, tcp; did",
         ),
         ("transport.subflow=2", "transport.subflow = 2: unknown key; choices: .*did you mean 'subflows'"),
         ("transport.subflows=64", "transport.subflows = 64: 64 subflows of a pair of hosts, but no pair has more"),
