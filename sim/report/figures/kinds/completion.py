@@ -63,7 +63,8 @@ def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Seq
         x = middle + (i - (len(series) - 1) / 2) * WIDTH / len(series)
         style = marks.symbol(i)
         mean, most = fmean(point.values("fct_ms_mean")), max(point.values("fct_ms_max"))
-        ax.plot([x, x], [mean, fmean(point.values("fct_ms_p99"))], color=style["color"], linewidth=3, alpha=0.4)
+        span = [mean, fmean(point.values("fct_ms_p99"))]
+        ax.plot([x, x], span, color=style["color"], linewidth=3, alpha=0.4, solid_capstyle="butt")
         ax.plot([x, x], [mean, most], color=style["color"], linewidth=0.6, marker="_", markersize=4, gid="longest")
         ax.plot([x], [mean], linestyle="none", gid="curve", **style)
         for bound in {value for row in point.rows if math.isfinite(value := number(row, "fct_ms_bound"))}:

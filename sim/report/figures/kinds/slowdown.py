@@ -20,9 +20,10 @@ SLOWDOWNS = {"slowdown_mean": ("mean", "-"), "slowdown_p99": ("99 %", marks.DASH
 def slowdown(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
     """Slowdown of finite flows over the load: completion time over that of the flow alone, mean and 99th percentile.
 
-    1 is an uncontended flow. The mean is over flows, short and long alike; results.csv has them by size, too.
+    1 is an uncontended flow. The mean is over flows, short and long alike; results.csv has them by size, too. Of two
+    loads or more: one load is in the figure ``completion``.
     """
-    if not any(row.get("slowdown_mean") for row in run.rows):
+    if len({row.get("load") for row in run.rows if row.get("slowdown_mean")}) < 2:
         return []
     for name, (_, dashes) in SLOWDOWNS.items():
         style = {"linestyle": dashes} | ({} if name == "slowdown_mean" else {"label": "_"})
