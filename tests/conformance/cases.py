@@ -173,7 +173,8 @@ def changing(case: Scenario, routing: dict, number: int) -> Scenario:
     last = horizon(case)
     links = sorted({(int(min(e)), int(max(e))) for e in zip(topology.src, topology.dst, strict=True)})
     cores = np.flatnonzero(topology.host_count == 0).tolist()
-    for tick in sorted(rng.sample(range(last // 8, last // 3), 5)):
+    ticks = range(last // 8, last // 3)
+    for tick in sorted(rng.sample(ticks, min(5, len(ticks)))):
         some = [list(link) for link in rng.sample(links, min(len(links), rng.randint(1, 3)))]
         kind = rng.choice(["fail", "restore", "slow"]) if events else "fail"
         parts: dict[str, Any] = {"links": some if kind != "restore" else rng.choice([1, 0.5])}
