@@ -141,7 +141,7 @@ def _program(
 
 
 def _with_window(program: TraceProgram, outstanding: int) -> TraceProgram:
-    """The program with at most so many packets of a host outstanding: the others wait for the end of earlier sends."""
+    """The program with a limit of outstanding packets per host: the others wait for the end of earlier sends."""
     source = program.rank[: program.rows].astype(np.int64)
     order = np.argsort(source, kind="stable")
     first = np.searchsorted(source[order], np.arange(program.ranks))

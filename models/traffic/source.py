@@ -22,7 +22,7 @@ class BurstRates(NamedTuple):
     rate: float | None = None
 
     def complete(self, packets: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-        """Return (start, end, rate) of a host that creates so many packets per tick on average.
+        """Return (start, end, rate) of a host from its mean packets per tick.
 
         Raises
         ------

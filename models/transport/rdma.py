@@ -145,7 +145,7 @@ class Dcqcn(RdmaSpec):
     """RoCE with DCQCN: a receiver notifies the sender of ECN marks, and the sender lowers its rate.
 
     gain: g. cnp_us: least time between notifications (CNPs) of a flow. alpha_us: alpha decays after this time without
-    CNP, and again each time. increase_us, byte_counter: the rate rises after this time, and after so many bytes; 0: it
+    CNP, and again each time. increase_us, byte_counter: the rate rises after this time, and after these bytes; 0: it
     has no byte counter. stages: increases of fast recovery. additive_mbps, hyper_mbps: steps of the target rate after
     it. least_mbps: lowest rate. Defaults are those of the paper (hyper_mbps: ten times additive_mbps, as in ns-3).
 
