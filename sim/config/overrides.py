@@ -136,7 +136,10 @@ def apply_set(root: Node, text: str, diagnostics: Diagnostics) -> Node:
         diagnostics.reject("--set", text, "must have the form key.path=value")
         return root
     try:
-        node, path = load_text(value, "--set", diagnostics, lines=False), _place(key.strip())
+        path, errors = _place(key.strip()), diagnostics.new_errors()
+        node = load_text(value, "--set", diagnostics, lines=False, path=path)
+        if errors:
+            return root
         section = root.get(*path[:-1])
         if path[-2:] == ("switching", "mode") and section is not None and section.is_map:
             return put(root, path[:-1], merge(section, section.with_value({"mode": node}), "switching"))

@@ -277,7 +277,7 @@ def read_text(path: str | Path) -> str:
         raise _unreadable(path, error.strerror or str(error)) from None
 
 
-def load_text(text: str, file: str, diagnostics: Diagnostics, lines: bool = True) -> Node:
+def load_text(text: str, file: str, diagnostics: Diagnostics, lines: bool = True, path: KeyPath = ()) -> Node:
     """One YAML document as a Node; a Node of None if it is empty.
 
     Parameters
@@ -286,6 +286,7 @@ def load_text(text: str, file: str, diagnostics: Diagnostics, lines: bool = True
     file: name in messages.
     diagnostics: as for :func:`load_file`.
     lines: whether messages give line numbers.
+    path: of the key that has the document as its value.
 
     Raises
     ------
@@ -294,7 +295,7 @@ def load_text(text: str, file: str, diagnostics: Diagnostics, lines: bool = True
     reader = _Reader(file, lines, diagnostics)
     with gc_disabled():
         root = reader.composed(text)
-        node = None if root is None else reader.convert(root, root, (), ())
+        node = None if root is None else reader.convert(root, root, path, ())
     return Node(None, file) if node is None or node.value is None else node
 
 

@@ -217,17 +217,26 @@ def _numbers(value: Any, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
+SHARE = 10
+"""A key of a section that a base lacks is tried with one in so many bases: what rejects it is the same in all."""
+
+
 def places(base: str) -> list[Path]:
     """The numeric keys of a base, each once; of one for a component those of its section, and the numbers of a claim.
 
-    They are those that the schema knows, and numbers that the base has (of jobs the schema knows no keys).
+    They are those that the schema knows, of sections that the base lacks a :data:`SHARE`, and numbers that the base has
+    (of jobs the schema knows no keys).
     """
     if base in CLAIMS:
         return list(_numbers(read_yaml(CLAIMS[base])))
     section, _, kind = base.partition(".")
     root = read_yaml(BASES[base])
-    found = dict.fromkeys([*numeric_keys(root), *_numbers(root)])
-    return [path for path in found if not kind or path[0] == section]
+    if kind:
+        return [path for path in dict.fromkeys([*numeric_keys(root), *_numbers(root)]) if path[0] == section]
+    turn = list(BASES).index(base)
+    missing = [path for path in numeric_keys(root) if path[0] not in root]
+    left = {path for i, path in enumerate(missing) if (i + turn) % SHARE}
+    return [path for path in dict.fromkeys([*numeric_keys(root), *_numbers(root)]) if path not in left]
 
 
 def values(path: Path, further: bool = False) -> list[str]:

@@ -355,6 +355,8 @@ def test_keys_and_texts_that_nobody_would_choose(mistakes, text, start):
         (f"loads.{'9' * 5000}=3", "--set: loads."),
         (".".join("a" * 2000) + "=3", "--set: a.a."),
         ("..=3", "--set: ..=3: must have the form key.path=value"),
+        ("seeds=[1, 1e308]", "--set: seeds[1] = 1e308: must be 0 or have a magnitude"),
+        ("measure.ticks=1e-320", "--set: measure.ticks = 1e-320: must be 0 or have a magnitude"),
     ],
 )
 def test_strange_changes(mistakes, change, start):
