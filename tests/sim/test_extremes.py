@@ -100,10 +100,10 @@ def test_all_are_rejected_with_their_place_or_accepted(base):
 @pytest.mark.parametrize("base", OF_ENGINES)
 def test_what_check_accepts_runs(base, tmp_path, capsys):
     for i, (path, value) in enumerate(pairs(base)):
+        if errors(base, path, value) is not None:
+            continue
         (tmp_path / "c.yaml").write_text(mutant(base, path, value))
-        code = main(["check", "c.yaml"])
-        assert code in (0, 2), described(base, path, value)
-        if code == 0:
-            code = main(["c.yaml", "--out", f"o{i}", "--jobs", "1"])
-            assert code == 0, described(base, path, value) + capsys.readouterr().err
-        assert not UNEXPECTED.search(capsys.readouterr().err), described(base, path, value)
+        for command in (["check", "c.yaml"], ["c.yaml", "--out", f"o{i}", "--jobs", "1"]):
+            code = main(command)
+            printed = capsys.readouterr().err
+            assert code == 0 and not UNEXPECTED.search(printed), described(base, path, value) + printed
