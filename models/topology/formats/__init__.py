@@ -45,11 +45,11 @@ DEFAULT = "edgelist"
 
 def suffixes(names: tuple[str, ...] = tuple(FORMATS)) -> dict[str, str]:
     """Return the format of each suffix among formats of these names."""
-    found: dict[str, str] = {}
+    formats: dict[str, str] = {}
     for name in names:
         for suffix in FORMATS[name].suffixes:
-            found.setdefault(suffix, name)
-    return found
+            formats.setdefault(suffix, name)
+    return formats
 
 
 def format_of(path: FilePath) -> str:

@@ -75,8 +75,8 @@ def read_ns3(
                 number, f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read"
             )
         host_links[host] = number, switch, rate
-    if alone := sorted(set(range(nodes)) - is_switch - host_links.keys()):
-        network.fail(1, f"node {alone[0]} is no switch and has no link")
+    if unlinked := sorted(set(range(nodes)) - is_switch - host_links.keys()):
+        network.fail(1, f"node {unlinked[0]} is no switch and has no link")
     rates = sorted({rate for _, _, rate in host_links.values()})
     if len(rates) > 1:
         network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read")

@@ -122,21 +122,21 @@ class _NativeReader:
 
     def _group(self, tokens: Iterator[tuple[int, str]], opened: tuple[int, ...] = ()) -> Group:
         """Return the items up to the end of a group. opened: lines of the parentheses that are open."""
-        found: Group = []
+        items: Group = []
         for line, token in tokens:
             if token == "(":
                 if len(opened) == DEPTH:
                     raise FormatError(self.path, line, f"more than {DEPTH} parentheses are open")
-                found.append(self._group(tokens, (*opened, line)))
+                items.append(self._group(tokens, (*opened, line)))
             elif token == ")":
                 if not opened:
                     raise FormatError(self.path, line, ") without (")
-                return found
+                return items
             else:
-                found.append((line, token))
+                items.append((line, token))
         if opened:
             raise FormatError(self.path, opened[-1], "( is never closed")
-        return found
+        return items
 
     def _section(self, name: str, body: Group) -> None:
         if name == "NODES":
