@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import and export of schedules as JSON."""
+"""Import of schedules from JSON and MSCCL's XML, and export as JSON."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from flitlab.models.collective.msccl import parse_msccl
 from flitlab.models.collective.schedule import CollectiveName, Schedule, ScheduleError, check
 from flitlab.models.files import replace_file
 
@@ -58,15 +59,20 @@ def _rows(name: str, rows: list[list[int]]) -> str:
 
 
 def read_schedule(path: Path) -> Schedule:
-    """Read and check a schedule.
+    """Read and check a schedule: JSON of :func:`write_schedule`, or XML of MSCCL.
 
     Raises
     ------
     OSError: the file cannot be read.
     ScheduleError: it is no schedule, or does not implement its collective.
     """
+    text = path.read_bytes()
+    if text.lstrip().startswith(b"<"):
+        schedule = parse_msccl(text)
+        check(schedule)
+        return schedule
     try:
-        file = _File.model_validate_json(path.read_bytes())
+        file = _File.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

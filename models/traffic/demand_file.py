@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demand from files: lists of pairs, square tables with or without names, NumPy arrays, traces."""
+"""Demand from files: lists of pairs, square tables with or without names, NumPy arrays, files of other programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from flitlab.models.delimited import rows_of
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.names import Names, plural
+from flitlab.models.traffic.demand_formats import known_entries
 
 Layout = Literal["dense", "triples"]
 """Layout of a table of demands: rows of a matrix, or lines ``src,dst,demand``."""
@@ -112,9 +113,9 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
 def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layout | None) -> sparse.csr_array:
     """Read a demand matrix from a table, float64 [size, size].
 
-    Lines are ``src,dst,demand``, where repeated pairs add up, or the rows of a square matrix, with or without a header
-    row and a header column of names. A header distinguishes the two, and so does any number of columns other than
-    three.
+    Files of REPETITA, SNDlib, htsim and Noxim are recognised by their content. Other lines are ``src,dst,demand``,
+    where repeated pairs add up, or the rows of a square matrix, with or without a header row and a header column of
+    names. A header distinguishes the two, and so does any number of columns other than three.
 
     Parameters
     ----------
@@ -127,6 +128,8 @@ def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layou
     ------
     SpecError: a line is invalid, or the layout is ambiguous.
     """
+    if layout is None and (entries := known_entries(path)) is not None:
+        return _sum_pairs(((where, [source, target, amount]) for where, source, target, amount in entries), names, size)
     rows = open_rows(path)
     probed = list(islice(rows, PROBED_LINES))
     if not probed:
@@ -134,7 +137,7 @@ def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layou
     table = chain(probed, rows)
     if (layout or _layout(path, probed, names, size)) == "dense":
         return _read_dense(path, list(table), names, size)
-    return _read_pairs(path, table, names, size)
+    return _sum_pairs(read_lines(path, PAIRS, table), names, size)
 
 
 PROBED_LINES = 5
@@ -283,11 +286,14 @@ def _may_be_end(text: str, names: Names) -> bool:
     return names.is_name(text) or text.isdecimal()
 
 
-def _read_pairs(path: Path | Text, rows: Iterable[Row], names: Names, size: int | None) -> sparse.csr_array:
-    """Sum demands by pair, float64 [size, size]. Raises ``SpecError``."""
+def _sum_pairs(entries: Iterable[tuple[str, list[str]]], names: Names, size: int | None) -> sparse.csr_array:
+    """Sum demands by pair, float64 [size, size]. Raises ``SpecError``.
+
+    entries: place for messages, and source, target and demand.
+    """
     source, target, demand = [], [], []
     known = names if size is not None else Names(names.what, MAX_ENDS)
-    for where, (src, dst, amount) in read_lines(path, PAIRS, rows):
+    for where, (src, dst, amount) in entries:
         demand.append(_demand(where, amount))
         source.append(known.number(src, "path", where))
         target.append(known.number(dst, "path", where))

@@ -27,6 +27,10 @@ class Matrix(TrafficSpec):
     its ends, in any order. ``layout`` resolves an ambiguous table: ``triples`` or ``dense``; a table of 3 x 3
     numbers may be either, and is rejected without the key.
 
+    Files of other programs are recognised by their content: REPETITA's ``.demands`` and SNDlib's networks (native or
+    XML) with ``level: switch``, htsim's ``.cm``, of which sizes are read, and Noxim's traffic tables, of which
+    injection rates are read.
+
     ``level: host`` means hosts; ``level: switch`` switches and ``level: rack`` the switches that have
     hosts, and both split every entry equally over the hosts at its ends. All go by their numbers or by the labels that
     the topology has; ``names: labels`` or ``numbers`` says which count, where a label is the number of another.

@@ -12,7 +12,7 @@ from typing import Any
 from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.metrics.spec import MetricSpec, measure_all
 from flitlab.models.registry import make, names, spec_class
-from flitlab.models.topology.formats import SUFFIXES
+from flitlab.models.topology.formats import suffixes
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, shown_label, study_of
 from flitlab.sim.cli.components import example
@@ -30,7 +30,7 @@ TopologyAndMetrics = tuple[Topology, list[MetricSpec]]
 Writer = Callable[[Topology, list[MetricSpec], Path], Iterable[str]]
 """Writes a topology, measured by metrics, into a file, and returns what the file does not hold."""
 
-GRAPHS = {*SUFFIXES, ".txt", ".csv"} - {"", ".json"}
+GRAPHS = {*suffixes(), ".txt", ".csv"} - {"", ".json"}
 """Suffixes of graph files."""
 
 

@@ -14,19 +14,11 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.distances import distances
-from flitlab.models.topology.formats import (
-    CannotWriteError,
-    FormatError,
-    format_of,
-    read,
-    read_edgelist,
-    read_graphml,
-    read_json,
-    write,
-    write_graphml,
-    write_json,
-)
+from flitlab.models.topology.formats import CannotWriteError, FormatError, format_of, read, write
 from flitlab.models.topology.formats.common import PAIRS
+from flitlab.models.topology.formats.edgelist import read_edgelist
+from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
+from flitlab.models.topology.formats.own_json import read_json, write_json
 from flitlab.models.topology.graph import Topology
 
 
@@ -419,7 +411,7 @@ def test_suffixes_choose_the_format():
 def test_other_suffixes_are_read_as_edge_lists_and_not_written(tmp_path):
     ring = make("topology", kind="torus", dims=[5], hosts_per_switch=2).build()
     for name in ("q.pdf", "q.csv"):
-        with pytest.raises(CannotWriteError, match=r"q\.\w+: unknown suffix; choices: \.json, .*\.edgelist or none"):
+        with pytest.raises(CannotWriteError, match=r"q\.\w+: unknown suffix; choices: \.anynet, .*\.json, .* or none"):
             write(ring, tmp_path / name)
         assert not (tmp_path / name).exists()
     (tmp_path / "q.dat").write_text("0 1\n1 0\n")

@@ -15,9 +15,9 @@ from flitlab.models.registry import SpecError, register
 
 @register("algorithm", "file")
 class File(AlgorithmSpec):
-    """The schedule of a JSON file, verified chunk by chunk before it runs.
+    """The schedule of a file, JSON or MSCCL's XML, verified chunk by chunk before it runs.
 
-    path: of the file, see docs/collectives.md for its format. window: as for ``trees``.
+    path: of the file, see docs/collectives.md for its formats. window: as for ``trees``.
 
     Example: ``algorithm: {kind: file, path: mine.schedule.json}``
     """

@@ -23,8 +23,8 @@ from flitlab.models.topology.spec import TopologySpec
 class File(TopologySpec):
     """The topology in a file, ``path``, or in a ``text`` that stands in the configuration itself.
 
-    ``format`` (default: by suffix, .json, .graphml, .anynet, .topobench, .topobench_servers and
-    .topobench_capacities, an edge list otherwise; a text of JSON, XML or GML is recognised by its beginning):
+    ``format`` (default: by the content, or else by the suffix, .json, .graphml, .gml, .anynet, .topobench,
+    .topobench_servers and .topobench_capacities; an edge list otherwise):
 
     * edgelist: lines ``u v [capacity] [delay]``, with tabs, semicolons, commas or blanks between them and quotes around
       names that contain some; ``#`` and ``%`` start comments; ``directed`` tells whether a line is a uni-directional
@@ -39,7 +39,13 @@ class File(TopologySpec):
       its injection and ejection channel; delay = latency - 1, and ``minimal`` uses latencies without a ``weight``;
     * topobench: lines ``switch neighbour neighbour ...``, every link bi-directional, named once or more;
       topobench_servers: ``switch servers neighbour ...``;
-      topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``.
+      topobench_capacities: ``switch servers neighbour capacity neighbour capacity ...``;
+    * repetita: ``.graph`` files; channels of capacity ``bw``, IGP weights in the column ``weight``;
+    * sndlib: the native format and XML; links of their pre-installed capacity, else of that of their first module;
+    * ns3: topology files of HPCC, ASTRA-sim and SimAI; htsim: ``.topo`` files; astra_sim: network files of the
+      analytical backend. Their capacities are relative to the rate of hosts (astra_sim: of the first dimension),
+      which is the note ``link_gbps``, and ``delay_ns`` is a column;
+    * interconnect: the links of Cray Gemini and Aries networks.
 
     ``pair_directions: true`` pairs opposite channels to links, for files that list both directions of every link; equal
     channels are paired first, and capacities and delays of a pair may differ. Without the key, such a file gives
@@ -70,7 +76,8 @@ class File(TopologySpec):
     Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 
     Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html; the readers of BookSim 2
-    (github.com/booksim/booksim2) and topobench (github.com/ankitsingla/topobench).
+    (github.com/booksim/booksim2) and topobench (github.com/ankitsingla/topobench); arXiv:1710.08665 (REPETITA);
+    doi:10.1002/net.20371 (SNDlib).
     """
 
     path: str | None = None

@@ -1,70 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File formats of topologies, by name and by suffix.
+"""File formats of topologies: one module each, which lists what it reads and writes in ``FORMATS``.
 
 Readers raise ``OSError`` or :class:`FormatError`, whose message begins with ``path:line:``. Writers return the features
 that the file does not keep and raise ``OSError`` or :class:`CannotWriteError`.
 """
 
-import re
+import pkgutil
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from flitlab.models.readable import FilePath, Readable, Text
-from flitlab.models.topology.formats.anynet import read_anynet, write_anynet
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import CannotWriteError, FormatError
-from flitlab.models.topology.formats.dot import write_dot
-from flitlab.models.topology.formats.edgelist import read_edgelist, write_edgelist
-from flitlab.models.topology.formats.gml import read_gml, write_gml
-from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
-from flitlab.models.topology.formats.own_json import read_json, write_json
-from flitlab.models.topology.formats.simgrid import write_simgrid
-from flitlab.models.topology.formats.topobench import read_topobench, write_topobench
+from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 
-ReadFormat = Literal[
-    "edgelist", "graphml", "gml", "json", "anynet", "topobench", "topobench_servers", "topobench_capacities"
-]  # fmt: skip
-"""File formats that can be read; they can be written too."""
 
-Format = ReadFormat | Literal["simgrid", "dot"]
-"""File formats that can be written."""
-
-SUFFIXES: dict[str, Format] = {
-    ".json": "json",
-    ".graphml": "graphml",
-    ".gml": "gml",
-    ".anynet": "anynet",
-    ".topobench": "topobench",
-    ".topobench_servers": "topobench_servers",
-    ".topobench_capacities": "topobench_capacities",
-    ".xml": "simgrid",
-    ".dot": "dot",
-    ".gv": "dot",
-    ".txt": "edgelist",
-    ".edges": "edgelist",
-    ".edgelist": "edgelist",
-    "": "edgelist",
-}
-"""Formats by suffix. Files with other suffixes are read as edge lists, and not written."""
-
-ATTRIBUTED = ("graphml", "gml", "edgelist")
-"""Formats with named attributes of edges; of edge lists only those of networkx have them."""
-
-BEGINS: dict[str, Format] = {"{": "json", "<": "graphml"}
-"""Formats by the first character of a text; all others are edge lists."""
+def _listed() -> dict[str, FileFormat]:
+    modules = (import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__))
+    return {one.name: one for module in modules for one in getattr(module, "FORMATS", ())}
 
 
-def format_of(path: FilePath) -> Format:
-    """Return the format of a file name. Raises :class:`CannotWriteError` for an unknown suffix."""
+FORMATS = _listed()
+"""Name -> format."""
+
+READ = tuple(name for name, one in FORMATS.items() if one.read is not None)
+"""Names of the formats that are read."""
+
+WRITTEN = tuple(name for name, one in FORMATS.items() if one.write is not None)
+"""Names of the formats that are written."""
+
+if TYPE_CHECKING:
+    ReadFormat = str
+else:
+    ReadFormat = Literal[READ]
+
+HEAD = 10_000
+"""Characters of a file in which the sign of its format is looked for."""
+
+DEFAULT = "edgelist"
+"""The format of files without a known suffix or sign."""
+
+
+def suffixes(names: tuple[str, ...] = tuple(FORMATS)) -> dict[str, str]:
+    """Return the format of each suffix among formats of these names."""
+    formats: dict[str, str] = {}
+    for name in names:
+        for suffix in FORMATS[name].suffixes:
+            formats.setdefault(suffix, name)
+    return formats
+
+
+def format_of(path: FilePath) -> str:
+    """Return the format in which a file is written. Raises :class:`CannotWriteError` for an unknown suffix."""
+    known = suffixes(WRITTEN)
     try:
-        return SUFFIXES[Path(path).suffix.lower()]
+        return known[Path(path).suffix.lower()]
     except KeyError:
-        choices = ", ".join(filter(None, SUFFIXES))
+        choices = ", ".join(filter(None, known))
         raise CannotWriteError(f"{path}: unknown suffix; choices: {choices} or none") from None
 
 
-def write(topology: Topology, path: FilePath, format: Format | None = None) -> list[str]:
+def write(topology: Topology, path: FilePath, format: str | None = None) -> list[str]:
     """Write a topology.
 
     Parameters
@@ -82,28 +80,15 @@ def write(topology: Topology, path: FilePath, format: Format | None = None) -> l
     OSError: the file cannot be written.
     CannotWriteError: the file would describe another network, or the suffix is unknown.
     """
-    match format or format_of(path):
-        case "json":
-            return write_json(topology, path)
-        case "graphml":
-            return write_graphml(topology, path)
-        case "gml":
-            return write_gml(topology, path)
-        case "anynet":
-            return write_anynet(topology, path)
-        case "simgrid":
-            return write_simgrid(topology, path)
-        case "dot":
-            return write_dot(topology, path)
-        case "topobench" | "topobench_servers" | "topobench_capacities" as layout:
-            return write_topobench(topology, path, layout)
-        case _:
-            return write_edgelist(topology, path)
+    writer = FORMATS[format or format_of(path)].write
+    if writer is None:
+        raise CannotWriteError(f"{format} files are read, not written; formats are {', '.join(WRITTEN)}")
+    return writer(topology, path)
 
 
 def read(
     path: Readable,
-    format: ReadFormat | None = None,
+    format: str | None = None,
     directed: bool | None = None,
     attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
 ) -> Topology:
@@ -112,80 +97,64 @@ def read(
     Parameters
     ----------
     path: file or text.
-    format: by default, determined by the suffix; of a text, and of a file *.xml, by its beginning.
+    format: by default, determined by the content, or else by the suffix.
     directed: whether edges are channels, in formats where edges have a direction; overrides the file.
     attributes: names of the attributes to read, in formats with attributes.
 
     Raises
     ------
     OSError: the file cannot be read.
-    FormatError: it contains no topology in this format.
+    FormatError: it contains no topology in this format, or may be of several.
     """
-    chosen = format or _begins_as(path)
-    if attributes.has_custom_names and chosen not in ATTRIBUTED:
-        raise FormatError(path, 1, f"{chosen} files have no attributes; those of {', '.join(ATTRIBUTED)} have some")
-    match chosen:
-        case "json":
-            return read_json(path)
-        case "graphml":
-            return read_graphml(path, attributes, directed)
-        case "gml":
-            return read_gml(path, attributes, directed)
-        case "anynet":
-            return read_anynet(path)
-        case "topobench" | "topobench_servers" | "topobench_capacities" as layout:
-            return read_topobench(path, layout)
-        case "simgrid" | "dot" as unread:
-            choices = ", ".join(get_args(ReadFormat))
-            advice = "; networkx reads them and writes GraphML" if unread == "dot" else ""
-            problem = f"{unread} files are written, not read{advice}; format is one of {choices}"
-            raise FormatError(path, 1, _SNDLIB if _begins(path, "<network") else problem)
-        case _:
-            return read_edgelist(path, directed, attributes)
+    chosen = FORMATS[format or detected(path)]
+    if attributes.has_custom_names and not chosen.has_attributes:
+        some = ", ".join(name for name in READ if FORMATS[name].has_attributes)
+        raise FormatError(path, 1, f"{chosen.name} files have no attributes; those of {some} have some")
+    if chosen.read is None:
+        advice = "; networkx reads them and writes GraphML" if chosen.name == "dot" else ""
+        problem = f"{chosen.name} files are written, not read{advice}; format is one of {', '.join(READ)}"
+        raise FormatError(path, 1, problem)
+    return chosen.read(path, attributes, directed)
 
 
-_SNDLIB = "SNDlib's XML is not read; its GML is, or an edge list of the source and target of its links"
+def detected(path: Readable) -> str:
+    """Return the format of a file by its content, or else by its suffix.
 
-
-def _begins_as(path: Readable) -> Format:
-    """Detect the format of a file from its name, or of a text from its beginning."""
+    Raises ``OSError``, or :class:`FormatError` if the content may be of several formats.
+    """
+    head = _head(path)
+    signed = [name for name, one in FORMATS.items() if one.sign is not None and one.sign.search(head)]
+    if len(signed) > 1:
+        raise FormatError(path, 1, f"may be {' or '.join(signed)}; format says which")
+    if signed:
+        return signed[0]
     if isinstance(path, Text):
-        is_gml = re.search(r"^\s*graph\s*\[", path.content, re.MULTILINE)
-        return BEGINS.get(path.content.lstrip()[:1], "gml" if is_gml else "edgelist")
-    by_suffix = SUFFIXES.get(Path(path).suffix.lower(), "edgelist")
-    return "graphml" if by_suffix == "simgrid" and _begins(path, "<graphml") else by_suffix
+        return {"{": "json", "<": "graphml"}.get(head.lstrip()[:1], DEFAULT)
+    return suffixes().get(Path(path).suffix.lower(), DEFAULT)
 
 
-def _begins(path: Readable, element: str) -> bool:
-    """Whether an XML file has an element near its beginning. Raises ``OSError``."""
+def _head(path: Readable) -> str:
+    """Return the first :data:`HEAD` characters; '' of what is not a regular file. Raises ``OSError``."""
     if isinstance(path, Text):
-        return element in path.content[:2000]
+        return path.content[:HEAD]
+    if not Path(path).is_file():
+        return ""
     with open(path, "rb") as file:
-        return element.encode() in file.read(2000)
+        return file.read(HEAD).decode("utf-8-sig", errors="replace")
 
 
 __all__ = [
-    "SUFFIXES",
+    "FORMATS",
+    "READ",
+    "WRITTEN",
     "Attributes",
     "CannotWriteError",
-    "Format",
+    "FileFormat",
     "FormatError",
     "ReadFormat",
+    "detected",
     "format_of",
     "read",
-    "read_anynet",
-    "read_edgelist",
-    "read_gml",
-    "read_graphml",
-    "read_json",
-    "read_topobench",
+    "suffixes",
     "write",
-    "write_anynet",
-    "write_dot",
-    "write_edgelist",
-    "write_gml",
-    "write_graphml",
-    "write_json",
-    "write_simgrid",
-    "write_topobench",
 ]

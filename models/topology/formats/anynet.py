@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """BookSim 2 network files (``topology = anynet``)."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from flitlab.models.topology.formats.common import (
     text_of,
     write_lines,
 )
+from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import DELAY, HOPS, Topology
 
 
@@ -153,3 +155,14 @@ class _AnynetReader:
         delay = [self.router_of[node][1] - 1 for node in nodes]
         weight = DELAY if len(np.unique(topology.delay)) > 1 else HOPS
         return replace(topology.with_hosts(topology.host_count, topology.host_capacity, delay), default_weight=weight)
+
+
+FORMATS = (
+    FileFormat(
+        "anynet",
+        (".anynet",),
+        re.compile(r"^\s*(router\s+\d+\s+(node|router)|node\s+\d+\s+router)\s+\d", re.MULTILINE | re.IGNORECASE),
+        without_attributes(read_anynet),
+        write_anynet,
+    ),
+)

@@ -2,7 +2,7 @@
 """Conversion of graphs with node and edge attributes, as in GraphML and GML, to topologies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
 from flitlab.models.topology.formats.common import GraphBuilder
@@ -28,6 +28,11 @@ class Attributes:
     def has_custom_names(self) -> bool:
         """Whether names differ from the defaults, or edges may lack a capacity."""
         return (self.capacity, self.delay, self.hosts, self.missing) != ("capacity", "delay", "hosts", None)
+
+    def by_default(self, **names: str) -> "Attributes":
+        """Return these names, with others where the user has chosen none: a format's own."""
+        free = {key: name for key, name in names.items() if key not in self.chosen}
+        return replace(self, chosen=self.chosen | free.keys(), **free)  # type: ignore[arg-type] # names of fields
 
     def capacity_of(self, network: GraphBuilder, line: int, edge: str, data: Mapping[str, str]) -> str:
         """Return the capacity of an edge as text. Fails if a required attribute is missing.

@@ -2,9 +2,11 @@
 """Writer of Graphviz files."""
 
 import json
+import re
 
 from flitlab.models.readable import FilePath
 from flitlab.models.topology.formats.common import HOST_DELAYS, PAIRS, omitted_features, write_lines
+from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -50,3 +52,6 @@ def _label(text: str) -> str:
 
 def _attributes(values: list[str]) -> str:
     return f" [{', '.join(values)}]" if values else ""
+
+
+FORMATS = (FileFormat("dot", (".dot", ".gv"), re.compile(r"\A\s*(strict\s+)?(di)?graph\b[^\[{]*\{"), write=write_dot),)

@@ -21,6 +21,7 @@ from flitlab.models.topology.formats.common import (
     text_of,
     write_lines,
 )
+from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -123,10 +124,6 @@ def read_edgelist(
 def _reject_other_formats(network: GraphBuilder, text: str) -> None:
     """Reject files of other formats, with advice."""
     begin = text.lstrip()[:200]
-    if begin.startswith("?SNDlib"):
-        network.fail(1, "SNDlib's native format is not read; its GML is, or an edge list of the ends in its LINKS")
-    if re.search(r"^\s*graph\s*\[", begin, re.MULTILINE):
-        network.fail(1, "this is GML, which format: gml reads")
     if re.match(r"\*vertices", begin, re.IGNORECASE):
         network.fail(1, "Pajek's format is not read; networkx.write_graphml writes one that is")
     if re.match(r"(strict\s+)?(di)?graph\b[^\n]*\{", begin):
@@ -292,3 +289,14 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+FORMATS = (
+    FileFormat(
+        "edgelist",
+        (".txt", ".edges", ".edgelist", ""),
+        read=lambda path, attributes, directed: read_edgelist(path, directed, attributes),
+        write=write_edgelist,
+        has_attributes=True,
+    ),
+)

@@ -9,6 +9,7 @@ from typing import Any
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import COLUMNS, PAIRS, GraphBuilder, omitted_features, text_of, write_lines
+from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -139,3 +140,8 @@ def _pairs(network: GraphBuilder, tokens: Iterator[tuple[int, str, bool]], line:
     if opened is not None:
         network.fail(opened, "[ is never closed")
     return pairs
+
+
+FORMATS = (
+    FileFormat("gml", (".gml",), re.compile(r"^\s*graph\s*\[", re.MULTILINE), read_gml, write_gml, has_attributes=True),
+)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GraphML, the XML format that networkx, Gephi, yEd and igraph share."""
 
+import re
 import xml.sax
 from dataclasses import replace
 from xml.sax.xmlreader import AttributesImpl
@@ -9,6 +10,7 @@ from flitlab.models.files import replacing
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import COLUMNS, PAIRS, FormatError, GraphBuilder, omitted_features, text_of
+from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 
 
@@ -129,3 +131,8 @@ class _GraphmlReader(xml.sax.ContentHandler):
                 data |= values | data
         self.graph.directed = bool(self.directed)
         return self.graph.topology("graphml", attributes, directed)
+
+
+FORMATS = (
+    FileFormat("graphml", (".graphml",), re.compile("<graphml"), read_graphml, write_graphml, has_attributes=True),
+)

@@ -3,6 +3,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
+from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import HOPS, Grid, Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
@@ -172,3 +174,6 @@ def _line_of(text: str, location: Sequence[int | str]) -> int:
         node = values[0]
     line: int = node.start_mark.line + 1
     return line
+
+
+FORMATS = (FileFormat("json", (".json",), re.compile(r'"switches"\s*:'), without_attributes(read_json), write_json),)

@@ -2,9 +2,11 @@
 """SimGrid platform files."""
 
 import math
+import re
 
 from flitlab.models.readable import FilePath
 from flitlab.models.topology.formats.common import HOST_DELAYS, omitted_features, write_lines
+from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 
 UNLIMITED_BANDWIDTH = 1e6
@@ -87,3 +89,6 @@ def _merged(topology: Topology) -> dict[tuple[int, int], tuple[float, int]]:
 def _safe(text: str) -> str:
     """Make a text valid in an XML comment."""
     return text.replace("--", "- -")
+
+
+FORMATS = (FileFormat("simgrid", (".xml",), re.compile("<platform"), write=write_simgrid),)

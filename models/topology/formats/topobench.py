@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import (
@@ -14,6 +14,7 @@ from flitlab.models.topology.formats.common import (
     text_of,
     write_lines,
 )
+from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import Topology
 
 K = TypeVar("K", bound=Hashable)
@@ -123,3 +124,15 @@ def _agree(network: GraphBuilder, number: int, known: dict[K, tuple[str, int]], 
     first, line = known.setdefault(key, (value, number))
     if first != value:
         network.fail(number, f"{what}: {value} contradicts {first} on line {line}")
+
+
+def _format(layout: Layout) -> FileFormat:
+    return FileFormat(
+        layout,
+        (f".{layout}",),
+        read=without_attributes(lambda path: read_topobench(path, layout)),
+        write=lambda topology, path: write_topobench(topology, path, layout),
+    )
+
+
+FORMATS = tuple(_format(layout) for layout in get_args(Layout))

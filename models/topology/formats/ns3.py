@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topology files of the RDMA simulators on ns-3: HPCC, ASTRA-sim and SimAI."""
+
+import re
+
+from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.formats.attributed import Attributes
+from flitlab.models.topology.formats.common import (
+    PAIRS,
+    GraphBuilder,
+    need_links,
+    omitted_features,
+    text_of,
+    write_lines,
+)
+from flitlab.models.topology.formats.format import FileFormat
+from flitlab.models.topology.formats.quantities import RATE, TIME, gbps, nanoseconds
+from flitlab.models.topology.graph import Topology
+
+LINK_NS = 1000.0
+"""Delay of a written link without a column ``delay_ns``."""
+
+
+def read_ns3(
+    path: Readable,
+    attributes: Attributes = Attributes(),  # noqa: B008 it is frozen
+    directed: bool | None = None,
+) -> Topology:
+    """Read links ``node node rate delay error_rate`` between switches, and between a host and its switch.
+
+    The first line is ``nodes switches links`` (SimAI: ``nodes gpus_per_server nvswitches switches links gpu``), the
+    second names the switches; all other nodes are hosts. Capacities are relative to the rate of hosts, which is the
+    note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns.
+
+    Parameters
+    ----------
+    path: file or text.
+    attributes: not used: capacities have a unit.
+    directed: not used: all links are bi-directional.
+
+    Raises
+    ------
+    OSError, FormatError: as all readers; also for hosts with several links, or with links of different rates.
+
+    Source: simulation/README.md of github.com/alibaba-edu/High-Precision-Congestion-Control.
+    """
+    network = GraphBuilder(path)
+    lines = [(number, line.split()) for number, line in enumerate(text_of(path).splitlines(), 1) if line.strip()]
+    if len(lines) < 2:
+        network.fail(1, "expected nodes, switches and links on the first line, and the switches on the second")
+    nodes, switches, links = _counts(network, *lines[0])
+    (number, named), body = lines[1], lines[2:]
+    is_switch = {network.whole(number, "switch", word) for word in named}
+    if len(is_switch) != switches or max(is_switch, default=0) >= nodes:
+        network.fail(number, f"{len(is_switch)} switches below {nodes} are expected to be {switches}")
+    if len(body) < links:
+        network.fail(lines[0][0], f"{links} links are announced, {len(body)} follow")
+    if len(body) > links:
+        network.warn(f"{links} links are announced: what follows them is not read", body[links][0])
+        del body[links:]
+    for switch in sorted(is_switch):
+        network.node(str(switch))
+    host_links: dict[int, tuple[int, int, float]] = {}  # host -> line, switch, Gbit/s
+    between = []
+    for number, words in body:
+        u, v, rate, delay = _link(network, number, words, nodes)
+        if u in is_switch and v in is_switch:
+            between.append((number, u, v, rate, delay))
+            continue
+        host, switch = (v, u) if u in is_switch else (u, v)
+        if switch not in is_switch:
+            network.fail(number, f"nodes {u} and {v} are both hosts: links of hosts lead to switches")
+        if host in host_links:
+            network.fail(
+                number, f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read"
+            )
+        host_links[host] = number, switch, rate
+    if unlinked := sorted(set(range(nodes)) - is_switch - host_links.keys()):
+        network.fail(1, f"node {unlinked[0]} is no switch and has no link")
+    rates = sorted({rate for _, _, rate in host_links.values()})
+    if len(rates) > 1:
+        network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read")
+    unit = rates[0] if rates else 1.0
+    for number, u, v, rate, delay in between:
+        data = {"rate_gbps": repr(rate), "delay_ns": repr(delay)}
+        network.link(number, str(u), str(v), repr(rate / unit), attributes=data)
+    network.parallel = True
+    hosts = dict.fromkeys(network.nodes, 0)
+    for _, switch, _ in host_links.values():
+        hosts[str(switch)] += 1
+    topology = network.topology("ns3", hosts, link_gbps=unit)
+    at = {int(label): i for i, label in enumerate(topology.notes.get("labels", range(topology.switches)))}
+    order = sorted(host_links, key=lambda host: (at[host_links[host][1]], host))
+    if order != list(range(len(order))):
+        topology.notes["nodes"] = order
+    return topology
+
+
+def _counts(network: GraphBuilder, number: int, words: list[str]) -> tuple[int, int, int]:
+    """Return how many nodes, switches and links the first line announces."""
+    if len(words) not in (3, 6):
+        network.fail(number, "expected: nodes switches links, or nodes gpus_per_server nvswitches switches links gpu")
+    counts = [network.whole(number, "count", word) for word in words[:5]]
+    if len(words) == 3:
+        return counts[0], counts[1], counts[2]
+    return counts[0], counts[2] + counts[3], counts[4]
+
+
+def _link(network: GraphBuilder, number: int, words: list[str], nodes: int) -> tuple[int, int, float, float]:
+    """Return both ends, Gbit/s and ns of a link."""
+    if len(words) not in (4, 5):
+        network.fail(number, f"{len(words)} fields where node node rate delay error_rate are expected")
+    u, v = (network.whole(number, "node", word) for word in words[:2])
+    if max(u, v) >= nodes:
+        network.fail(number, f"node {max(u, v)} where nodes are 0 .. {nodes - 1}")
+    try:
+        rate, delay = gbps(words[2]), nanoseconds(words[3])
+    except ValueError as error:
+        network.fail(number, str(error))
+    if rate <= 0:
+        network.fail(number, f"rate {words[2]} must be positive")
+    return u, v, rate, delay
+
+
+def write_ns3(topology: Topology, path: FilePath) -> list[str]:
+    """Write hosts as nodes 0 .. H - 1, then switches, with the rate of the note ``link_gbps`` (100) for capacity 1.
+
+    A link has the delay of the column ``delay_ns``, else 1000 ns. Returns what the file does not keep. Raises
+    :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    """
+    need_links(topology, "ns3")
+    unit, first = float(topology.notes.get("link_gbps", 100.0)), topology.hosts
+    once = [c for c in range(topology.channels) if c < topology.reverse[c]]
+    lines = [f"{first + topology.switches} {topology.switches} {first + len(once)}"]
+    lines.append(" ".join(str(first + v) for v in range(topology.switches)))
+    rate = min(topology.host_capacity, float(topology.capacity.sum()))  # which no host without limit exceeds
+    lines += [f"{h} {first + v} {unit * rate:.15g}Gbps {LINK_NS:g}ns 0" for h, v in enumerate(topology.host_switch)]
+    delay = topology.columns.get("delay_ns", [LINK_NS] * topology.channels)
+    for c in once:
+        ends = f"{first + topology.src[c]} {first + topology.dst[c]}"
+        lines.append(f"{ends} {unit * topology.capacity[c]:.15g}Gbps {delay[c]:.15g}ns 0")
+    write_lines(path, lines)
+    return omitted_features(topology, "hosts", "capacities", "parallel channels", PAIRS)
+
+
+FORMATS = (
+    FileFormat(
+        "ns3",
+        sign=re.compile(rf"\A\s*\d+[^\n]*\n[\d \t\r]*\n\s*\d+\s+\d+\s+{RATE}\s+{TIME}\s"),
+        suffixes=(".ns3",),
+        read=read_ns3,
+        write=write_ns3,
+    ),
+)

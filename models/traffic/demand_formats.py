@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Demands in the files of other programs: REPETITA, SNDlib, htsim and Noxim.
+
+A format is a sign, which is found near the beginning of its files and of no others, and a reader. Readers yield (place
+for messages, source, target, demand) and raise ``SpecError`` with file and line.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from flitlab.models.readable import Text
+from flitlab.models.registry import SpecError, warn
+from flitlab.models.topology.formats import FormatError, sndlib
+
+Entry = tuple[str, str, str, str]
+"""Place for messages, source, target and demand."""
+
+HEAD = 10_000
+"""Characters in which the sign of a format is looked for."""
+
+
+def known_entries(path: Path | Text) -> Iterator[Entry] | None:
+    """Return the demands of a file of another program; None for tables. Raises ``OSError`` or ``SpecError``."""
+    if isinstance(path, Path) and not path.is_file():
+        return None
+    content = path.content if isinstance(path, Text) else path.read_text("utf-8-sig", errors="replace")
+    for sign, read in FORMATS:
+        if sign.search(content[:HEAD]):
+            return read(path, content)
+    return None
+
+
+def _fail(path: Path | Text, line: int, problem: str) -> NoReturn:
+    raise SpecError(f"{path}:{line}: {problem}", key="path")
+
+
+def _lines(content: str, comment: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(content.splitlines(), 1):
+        if words := line.partition(comment)[0].split():
+            yield number, words
+
+
+def _repetita(path: Path | Text, content: str) -> Iterator[Entry]:
+    """``DEMANDS n``, names of columns, then n lines ``label source target bw``; ends by number."""
+    lines = _lines(content, "#")
+    number, (_, count) = next(lines)
+    next(lines, None)
+    place = 0
+    for place, (number, words) in enumerate(lines, 1):  # noqa: B007
+        if len(words) != 4:
+            _fail(path, number, f"{len(words)} fields where label, source, target and demand are expected")
+        yield f"{path}:{number}", words[1], words[2], words[3]
+    if place != int(count):
+        _fail(path, number, f"{place} demands where {count} are announced")
+
+
+def _sndlib(path: Path | Text, content: str) -> Iterator[Entry]:
+    try:
+        for line, source, target, value in sndlib.parsed(path).demands:
+            yield f"{path}:{line}", source, target, value
+    except FormatError as error:
+        raise SpecError(str(error), key="path") from None
+
+
+_CONNECTION = re.compile(r"(\d+)->(\d+)\s+(.*)")
+
+
+def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
+    """``source->target [id n] [start ps] size bytes ...``: the demand of a connection is its size."""
+    timed = 0
+    for number, words in _lines(content, "#"):
+        match = _CONNECTION.fullmatch(" ".join(words))
+        if match is None:
+            if words[0].lower() not in ("nodes", "connections", "triggers", "trigger", "failures", "failure"):
+                _fail(path, number, f"{' '.join(words)[:40]!r} where source->target is expected")
+            continue
+        rest = match[3].split()
+        options = dict(zip(rest[::2], rest[1::2], strict=False))
+        if "size" not in options:
+            _fail(path, number, "a connection without size has no demand")
+        timed += options.get("start", "0") not in ("0", "0.0") or any("trigger" in name for name in options)
+        yield f"{path}:{number}", match[1], match[2], options["size"]
+    if timed:
+        warn(f"{path}: sizes are read; starts and triggers of {timed} connections are not", "path")
+
+
+def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
+    """``source target pir [por t_on t_off t_period]``: the demand is the packet injection rate."""
+    more = 0
+    for number, words in _lines(content, "%"):
+        if not 3 <= len(words) <= 7:
+            _fail(path, number, f"{len(words)} fields where source, target, pir and up to four more are expected")
+        more += len(words) > 3
+        yield f"{path}:{number}", words[0], words[1], words[2]
+    if more:
+        warn(f"{path}: injection rates are read; por, t_on, t_off and t_period of {more} lines are not", "path")
+
+
+FORMATS: tuple[tuple[re.Pattern[str], Callable[[Path | Text, str], Iterator[Entry]]], ...] = (
+    (re.compile(r"\A\s*DEMANDS\s+\d+\s*\n"), _repetita),
+    (sndlib.SIGN, _sndlib),
+    (re.compile(r"^\s*Connections\s+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
+    (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[\d.]"), _noxim),
+)
+"""Signs and readers."""

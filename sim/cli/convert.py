@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``simrun convert``: write a topology or a table of demands in another format."""
+
+import argparse
+from pathlib import Path
+
+from flitlab.models.files import replace_file
+from flitlab.models.registry import SpecError, recorded_warnings
+from flitlab.models.topology.formats import FORMATS, READ, WRITTEN, detected, read, write
+from flitlab.models.topology.names import Names
+from flitlab.models.traffic.demand_file import read_demand
+from flitlab.models.traffic.demand_formats import known_entries
+from flitlab.sim.cli.common import complain, is_input, say
+from flitlab.sim.exit import ExitCode
+
+DEMANDS = "demands"
+"""The kind of a table ``src,dst,demand``."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="a topology, or a table of demands")
+    parser.add_argument("--to", metavar="KIND", required=True, choices=(*WRITTEN, DEMANDS),
+                        help=f"the format: {', '.join(WRITTEN)}, or {DEMANDS} (CSV: src,dst,demand)")  # fmt: skip
+    parser.add_argument("--from", metavar="KIND", dest="source", choices=READ, help="the format of a topology, where "
+                        "its content does not tell")  # fmt: skip
+    parser.add_argument("--pair-directions", action="store_true", help="opposite channels of a topology are links")
+    parser.add_argument("--out", metavar="PATH", type=Path, help="the file (default: FILE with the suffix of KIND)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Convert a file. Returns the exit code."""
+    suffix = ".csv" if options.to == DEMANDS else next(iter(FORMATS[options.to].suffixes), f".{options.to}")
+    out = options.out or options.file.with_suffix(suffix or ".txt")
+    if is_input(out, options.file):
+        return ExitCode.BAD
+    try:
+        with recorded_warnings() as warnings:
+            omitted = _demands(options.file, out) if options.to == DEMANDS else _topology(options, out)
+    except OSError as error:
+        complain(f"simrun convert: {error.filename or options.file}: {error.strerror}")
+        return ExitCode.BAD
+    except (SpecError, ValueError) as error:
+        complain(f"simrun convert: {error}")
+        return ExitCode.BAD
+    finally:
+        for one in warnings:
+            complain(f"simrun convert: {one}")
+    if omitted:
+        complain(f"simrun convert: {options.to} does not hold {', '.join(omitted)}")
+    say(f"{out}: written")
+    return 0
+
+
+def _topology(options: argparse.Namespace, out: Path) -> list[str]:
+    file = options.file
+    source = options.source or detected(file)
+    if source == "edgelist" and options.source is None and known_entries(file) is not None:
+        raise SpecError(f"{file}: a table of demands, which --to {DEMANDS} converts")
+    topology = read(file, source)
+    if options.pair_directions:
+        topology = topology.pair_directions()
+    say(f"{file}: {source}, {topology.switches} switches, {topology.channels} channels, {topology.hosts} hosts")
+    return write(topology, out, options.to)
+
+
+def _demands(file: Path, out: Path) -> list[str]:
+    entries = known_entries(file)
+    if entries is None:
+        if not file.is_file():
+            raise SpecError(f"{file}: no such file")
+        matrix = read_demand(file, Names("end", 0), None, None).tocoo()
+        lines = [
+            f"{u},{v},{amount!r}"
+            for u, v, amount in zip(*map(list, (matrix.row, matrix.col, matrix.data)), strict=True)
+        ]
+    else:
+        lines = [f"{source},{target},{amount}" for _, source, target, amount in entries]
+    replace_file(out, "\n".join(["src,dst,demand", *lines]) + "\n")
+    say(f"{file}: {len(lines)} demands")
+    return []

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of other programs: what each means, checked by hand or by a program of its own; errors by line; conversion."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import flitlab
+from flitlab.models.readable import Text
+from flitlab.models.registry import SpecError, SpecWarning, make
+from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, write
+from flitlab.models.topology.formats.quantities import gbps, nanoseconds
+from flitlab.sim.cli import main
+
+REPETITA = """NODES 4
+label x y
+0_Paris 2.3 48.8
+1_Berlin 13.4 52.5
+2_Rome 12.4 41.9
+3_Oslo 10.7 59.9
+
+EDGES 10
+label src dest weight bw delay
+edge_0 0 1 3 1000 5
+edge_1 1 0 3 1000 5
+edge_2 0 2 1 2000 7
+edge_3 2 0 1 2000 7
+edge_4 1 2 2 4000 1
+edge_5 2 1 2 4000 1
+edge_6 1 3 1 1000 2
+edge_7 3 1 1 1000 2
+edge_8 2 3 9 1000 2
+edge_9 3 2 9 1000 2
+"""
+DEMANDS = "DEMANDS 3\nlabel src dest bw\nd_0 0 1 600\nd_1 0 3 200\nd_2 3 2 100\n"
+NATIVE = """?SNDlib native format; type: network; version: 1.0
+# network of three
+META ( granularity = static )
+NODES (
+  Ulm ( 9.9 48.4 )
+  Bonn (7.1 50.7)
+  Kiel
+)
+LINKS (
+  L1 ( Ulm Bonn ) 10.00 0.00 0.50 0.00 ( 40.00 1.00 160.00 3.00 )
+  L2 ( Bonn Kiel ) 20.00 0.00 0.25 0.00 ( )
+)
+DEMANDS (
+  D1 ( Ulm Kiel ) 1 12.50 UNLIMITED
+  D2 ( Kiel Bonn ) 1 2.00 3
+)
+"""
+XML = """<?xml version="1.0"?>
+<network xmlns="http://sndlib.zib.de/network" version="1.0"><networkStructure>
+<nodes coordinatesType="geographical"><node id="Ulm"/><node id="Bonn"/><node id="Kiel"/></nodes>
+<links>
+<link id="L1"><source>Ulm</source><target>Bonn</target>
+ <preInstalledModule><capacity>10.0</capacity><cost>0</cost></preInstalledModule><routingCost>0.5</routingCost>
+ <additionalModules><addModule><capacity>40</capacity><cost>1</cost></addModule>
+ <addModule><capacity>160</capacity><cost>3</cost></addModule></additionalModules></link>
+<link id="L2"><source>Bonn</source><target>Kiel</target>
+ <preInstalledModule><capacity>20.0</capacity><cost>0</cost></preInstalledModule><routingCost>0.25</routingCost></link>
+</links></networkStructure>
+<demands><demand id="D1"><source>Ulm</source><target>Kiel</target><routingUnit>1</routingUnit>
+<demandValue>12.5</demandValue></demand>
+<demand id="D2"><source>Kiel</source><target>Bonn</target><demandValue>2</demandValue></demand></demands></network>
+"""
+NS3 = """7 3 6
+4 5 6
+0 4 100Gbps 0.001ms 0
+1 4 100Gbps 0.001ms 0
+5 2 100Gbps 1us 0.0
+3 5 100Gbps 1000ns 0
+4 6 400Gbps 2us 0
+6 5 50Gbps 2us 0
+"""
+LEAF_SPINE = """# two tiers
+Nodes 8
+Tiers 2
+Podsize 8
+
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 4
+Radix_Up 4
+Oversubscribed 0.5
+Downlink_Latency_ns 1000
+
+Tier 1
+Downlink_speed_Gbps 200
+Radix_Down 4
+Bundle 2
+Downlink_Latency_ns 500
+"""
+THREE_TIERS = """Nodes 16
+Tiers 3
+Podsize 4
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 2
+Radix_Up 2
+Tier 1
+Downlink_speed_Gbps 100
+Radix_Down 2
+Radix_Up 2
+Tier 2
+Downlink_speed_Gbps 100
+Radix_Down 4
+"""
+ASTRA = (
+    "topology: [ Switch, Ring ]\nnpus_count: [ 4, 3 ]  # NPUs\nbandwidth: [ 400.0, 50.0 ]\nlatency: [ 936.25, 500 ]\n"
+)
+MESH = '{"topology": ["FullyConnected"], "npus_count": [4], "bandwidth": [1.0], "latency": [1]}'
+ARIES = """c0-0c0s0a0l00(0:0:0) green -> c0-0c0s1a0l15(0:0:1)
+c0-0c0s1a0l15(0:0:1) green -> c0-0c0s0a0l00(0:0:0)
+c0-0c0s0a0l01(0:0:0) green -> c0-0c0s1a0l16(0:0:1)
+c0-0c0s1a0l16(0:0:1) green -> c0-0c0s0a0l01(0:0:0)
+c0-0c0s1a0l02(0:0:1) blue -> c1-0c0s0a0l02(0:1:0)
+c1-0c0s0a0l02(0:1:0) blue -> c0-0c0s1a0l02(0:0:1)
+"""
+GEMINI = """c0-0c0s0g0l00[(0,0,0)]\tZ+\t->\tc0-0c0s1g0l32[(0,0,1)]\tLinkType: backplane
+c0-0c0s1g0l32[(0,0,1)]\tZ-\t->\tc0-0c0s0g0l00[(0,0,0)]\tLinkType: backplane
+"""
+
+pytestmark = pytest.mark.filterwarnings("ignore::flitlab.models.registry.SpecWarning")
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "switches", "channels", "hosts"),
+    [
+        (REPETITA, "repetita", 4, 10, 0),
+        (NATIVE, "sndlib", 3, 4, 0),
+        (XML, "sndlib", 3, 4, 0),
+        (NS3, "ns3", 3, 4, 4),
+        (LEAF_SPINE, "htsim", 4, 16, 8),
+        (THREE_TIERS, "htsim", 8 + 8 + 4, 64, 16),
+        (ASTRA, "astra_sim", 15, 2 * (12 + 12), 12),
+        (MESH, "astra_sim", 4, 12, 4),
+        (ARIES, "interconnect", 3, 6, 0),
+        (GEMINI, "interconnect", 2, 2, 0),
+    ],
+)  # fmt: skip
+def test_the_content_tells_the_format(tmp_path, text, format, switches, channels, hosts):
+    assert detected(Text(text)) == format
+    for path in (Text(text), tmp_path / "net.txt", tmp_path / "net"):
+        if not isinstance(path, Text):
+            path.write_text(text)
+        topology = read(path)
+        assert (topology.kind, topology.switches, topology.channels, topology.hosts) == (
+            format, switches, channels, hosts,
+        )  # fmt: skip
+
+
+def between(topology, u, v, column=None):
+    """Capacities, or values of a column, of the channels from one switch to another, by label."""
+    labels = topology.notes.get("labels", [str(i) for i in range(topology.switches)])
+    chosen = (topology.src == labels.index(u)) & (topology.dst == labels.index(v))
+    return (topology.capacity if column is None else topology.columns[column])[chosen].tolist()
+
+
+def test_repetita_has_weights_capacities_and_labels():
+    topology = read(Text(REPETITA))
+    assert topology.notes["labels"] == ["0_Paris", "1_Berlin", "2_Rome", "3_Oslo"]
+    assert between(topology, "0_Paris", "2_Rome") == [2000] and topology.host_capacity == np.inf
+    assert between(topology, "1_Berlin", "2_Rome", "weight") == [2]
+    assert between(topology, "2_Rome", "0_Paris", "delay_us") == [7]
+
+
+def ecmp(text, demands):
+    """Largest load over capacity of equal splits over shortest paths by weight, of a program of its own."""
+    edges = [line.split() for line in text.split("EDGES")[1].splitlines()[2:] if line]
+    graph = nx.DiGraph()
+    for _, u, v, weight, bw, _ in edges:
+        graph.add_edge(int(u), int(v), weight=int(weight), bw=float(bw), load=0.0)
+    for _, s, t, amount in (line.split() for line in demands.splitlines()[2:]):
+        left = nx.single_source_dijkstra_path_length(graph.reverse(), int(t))
+        flow = {int(s): float(amount)}
+        for u in sorted(graph, key=left.__getitem__, reverse=True):
+            hops = [v for v in graph[u] if left[v] + graph[u][v]["weight"] == left[u] and u != int(t)]
+            for v in hops:
+                graph[u][v]["load"] += flow.get(u, 0.0) / len(hops)
+                flow[v] = flow.get(v, 0.0) + flow.get(u, 0.0) / len(hops)
+    return max(edge["load"] / edge["bw"] for _, _, edge in graph.edges(data=True))
+
+
+@pytest.mark.parametrize("weight", ["weight", "hops"])
+def test_equal_splits_over_the_weights_of_a_file(weight):
+    """0 -> 1 has two paths of weight 3; by hops it is one."""
+    found = flitlab.ceiling(
+        {"kind": "file", "text": REPETITA, "hosts_per_switch": 1},
+        {"kind": "matrix", "text": DEMANDS, "level": "switch", "normalise": "none"},
+        routing={"kind": "ecmp", "weight": weight},
+        kind="split",
+    )
+    text = REPETITA
+    if weight == "hops":
+        text = "".join(
+            " ".join([*line.split()[:3], "1", *line.split()[4:]]) + "\n" if line.startswith("edge_") else line + "\n"
+            for line in REPETITA.splitlines()
+        )
+    assert found.lower == pytest.approx(1 / ecmp(text, DEMANDS), rel=1e-9)
+
+
+@pytest.mark.parametrize("text", [NATIVE, XML])
+def test_sndlib_has_links_of_pre_installed_capacity_and_demands_by_name(text):
+    topology = make("topology", kind="file", text=text).build()
+    assert not topology.directed and topology.host_capacity == np.inf
+    assert between(topology, "Ulm", "Bonn") == [10] and between(topology, "Kiel", "Bonn") == [20]
+    assert between(topology, "Bonn", "Kiel", "routing_cost") == [0.25]
+    traffic = make("traffic", kind="matrix", text=text, level="switch", normalise="none").build(topology)
+    assert traffic.rate.tolist() == [12.5, 0, 2] and traffic.received(1.0).tolist() == [0, 2, 12.5]
+
+
+def test_sndlib_says_which_capacity_it_takes():
+    text = NATIVE.replace("10.00 0.00 0.50", "0.00 0.00 0.50").replace("( )", "( 155.00 2.00 )")
+    with pytest.warns(SpecWarning, match="links without pre-installed capacity; those of one module are taken"):
+        topology = read(Text(text))
+    assert sorted(set(topology.capacity.tolist())) == [40, 155]
+    with pytest.warns(SpecWarning, match="no modules: all capacities are 1"):
+        topology = read(Text(NATIVE.replace("10.00 0.00 0.50", "0.00 0.00 0.50")))
+    assert set(topology.capacity.tolist()) == {1}
+
+
+def test_capacities_of_ns3_are_relative_to_the_rate_of_hosts():
+    topology = read(Text(NS3))
+    assert topology.notes["link_gbps"] == 100 and topology.host_count.tolist() == [2, 2, 0]
+    assert between(topology, "4", "6") == [4] and between(topology, "5", "6") == [0.5]
+    assert between(topology, "5", "6", "delay_ns") == [2000]
+    assert "nodes" not in topology.notes  # hosts 0 .. 3 stand in the order of their switches
+
+
+def test_simai_announces_nvswitches_and_switches():
+    text = NS3.replace("7 3 6\n", "7 2 1 2 6 H100\n")
+    assert read(Text(text)).capacity.tolist() == read(Text(NS3)).capacity.tolist()
+
+
+def test_what_follows_the_announced_links_is_not_read():
+    with pytest.warns(SpecWarning, match=":9: 6 links are announced: what follows them is not read"):
+        assert read(Text(NS3 + "4 5 100Gbps 1us 0\n")).channels == 4
+
+
+def test_htsim_bundles_are_parallel_links_of_the_speed_of_their_tier():
+    topology = read(Text(LEAF_SPINE))
+    assert between(topology, "0", "2") == [2, 2] and between(topology, "1", "3", "delay_ns") == [500, 500]
+    assert topology.host_count.tolist() == [4, 4, 0, 0]
+
+
+def test_three_tiers_of_htsim_are_a_fat_tree():
+    graph = nx.Graph(
+        zip(*(ends.tolist() for ends in (read(Text(THREE_TIERS)).src, read(Text(THREE_TIERS)).dst)), strict=True)
+    )
+    tree = make("topology", kind="fat_tree", k=4).build()
+    assert nx.faster_could_be_isomorphic(graph, nx.Graph(zip(tree.src.tolist(), tree.dst.tolist(), strict=True)))
+    assert nx.is_isomorphic(graph, nx.Graph(zip(tree.src.tolist(), tree.dst.tolist(), strict=True)))
+
+
+def test_astra_sim_is_a_product_of_its_dimensions():
+    """Four NPUs at each of three switches; four rings of three across them, at an eighth of the speed."""
+    topology = read(Text(ASTRA))
+    assert topology.notes["link_gbps"] == 3200 and topology.host_capacity == 1 + 2 / 8
+    assert [between(topology, str(npu), str(12 + npu // 4)) for npu in range(12)] == [[1]] * 12
+    assert [between(topology, str(npu), str((npu + 4) % 12)) for npu in range(12)] == [[0.125]] * 12
+    assert read(Text(ASTRA.replace("Ring", "FullyConnected"))).channels == topology.channels  # a ring of three
+    two = "topology: [Ring]\nnpus_count: [2]\nbandwidth: [1]\nlatency: [1]\n"
+    assert read(Text(two)).channels == 2
+
+
+def test_cray_channels_between_two_routers_are_parallel_links():
+    topology = read(Text(ARIES))
+    assert between(topology, "c0-0c0s0a0", "c0-0c0s1a0") == [1, 1] and not topology.directed
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (REPETITA.replace("edge_3 2 0 1 2000 7", "edge_3 2 0 1 2000"), ":13: 5 fields where 6 are expected, on line 4"),
+        (REPETITA.replace("EDGES 10", "EDGES 11"), ":18: 0 fields|fields where 6"),
+        (REPETITA.replace("edge_9 3 2", "edge_9 3 4"), ":19: unknown node '4'"),
+        (REPETITA.replace("2000 7", "-2 7"), "capacity -2 must be positive"),
+        (NATIVE.replace("( Ulm Bonn )", "( Ulm )"), r":10: expected \( source target \)"),
+        (NATIVE.replace("UNLIMITED\n", "UNLIMITED\n  D3 ( Ulm Bonn ) 1\n"), ":15: demand D3 has no value"),
+        (NATIVE.rstrip()[:-1], r":13: \( is never closed"),
+        (NATIVE + ")", r":17: \) without \("),
+        (NATIVE + "x ( ( ( ( (", "more than 3 parentheses are open"),
+        (XML.replace("<target>Bonn</target>", "", 1), ":5: <link> without source and target"),
+        (XML.replace("</links>", ""), "not XML"),
+        (NS3.replace("1 4 100Gbps", "1 4 40Gbps"), "hosts have links of 40 and 100 Gbit/s: one rate is read"),
+        (NS3.replace("4 6 400Gbps", "0 6 400Gbps"), ":7: host 0 has a link on line 3, too"),
+        (NS3.replace("4 6 400Gbps", "0 1 400Gbps"), ":7: nodes 0 and 1 are both hosts"),
+        (NS3.replace("4 6 400Gbps", "4 7 400Gbps"), ":7: node 7 where nodes are 0 .. 6"),
+        (NS3.replace("7 3 6", "7 2 6"), ":2: 3 switches below 7 are expected to be 2"),
+        (NS3.replace("7 3 6", "7 3 8"), ":1: 8 links are announced, 6 follow"),
+        (NS3.replace("400Gbps 2us", "400Gbps 2xs"), ":7: '2xs' is no time"),
+        (LEAF_SPINE.replace("Oversubscribed 0.5", "Oversubscribed 4"), ":10: Oversubscribed, but the radices give 0.5"),
+        (LEAF_SPINE.replace("Radix_Down 4\nBun", "Radix_Down 5\nBun"), ":15: radix_down 5, but 4 links lead down"),
+        (LEAF_SPINE.replace("Radix_Up", "Radix_Upwards"), ":9: unknown key 'Radix_Upwards' of a tier; choices: "),
+        (LEAF_SPINE.replace("Nodes 8", "Nodes 9"), "Nodes 9 is no multiple of Radix_Down of tier 0, 4"),
+        (LEAF_SPINE.replace("Tiers 2", "Tiers 3"), "2 tiers where Tiers is 3"),
+        (ASTRA.replace("Ring", "Mesh"), ":1: 'Mesh': choices are Ring, FullyConnected, Switch"),
+        (ASTRA.replace("[ 4, 3 ]", "[ 4 ]"), ":2: 1 values of npus_count for 2 dimensions"),
+        (ASTRA.replace("50.0", ".nan"), ":3: bandwidth nan is not a number"),
+        (ARIES + "c0-0c0s0a0l09 green\n", ":7: expected tile -> tile"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_line(text, said):
+    with pytest.raises(FormatError, match=said):
+        read(Text(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs", "said"),
+    [
+        (DEMANDS, {("0", "1"): 600, ("0", "3"): 200, ("3", "2"): 100}, None),
+        ("Nodes 4\nConnections 2\n0->1 id 1 start 0 size 500\n0->2 id 2 start 7 size 300 trigger 4\n"
+         "trigger id 4 oneshot\n", {("0", "1"): 500, ("0", "2"): 300}, "starts and triggers of 1 connections are not"),
+        ("% src dst pir por\n0 3 0.02 0.1\n1 2 0.05\n", {("0", "3"): 0.02, ("1", "2"): 0.05}, "of 1 lines are not"),
+    ],
+)  # fmt: skip
+def test_demands_of_other_programs(text, pairs, said):
+    topology = make("topology", kind="mesh", dims=[4], hosts_per_switch=1).build()
+    spec = make("traffic", kind="matrix", text=text, normalise="none")
+    if said is None:
+        traffic = spec.build(topology)
+    else:
+        with pytest.warns(SpecWarning, match=said):
+            traffic = spec.build(topology)
+    total = sum(pairs.values())
+    assert traffic.rate.sum() == pytest.approx(total)
+    for source in range(4):
+        assert traffic.rate[source] == pytest.approx(sum(v for (s, _), v in pairs.items() if int(s) == source))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (DEMANDS.replace("d_1 0 3 200", "d_1 0 3"), ":4: 3 fields where label, source, target and demand are expected"),
+        (DEMANDS.replace("DEMANDS 3", "DEMANDS 4"), ":5: 3 demands where 4 are announced"),
+        ("Nodes 2\nConnections 1\n0->1 start 0\n", ":3: a connection without size has no demand"),
+        ("Nodes 2\nConnections 1\n0=>1 size 4\n", ":3: '0=>1 size 4' where source->target is expected"),
+        (DEMANDS.replace("200", "x"), "'x' is no demand"),
+        (DEMANDS.replace("0 3 200", "0 9 200"), "9"),
+    ],
+)
+def test_errors_in_demands_name_the_line(text, said):
+    topology = make("topology", kind="mesh", dims=[4], hosts_per_switch=1).build()
+    with pytest.raises(SpecError, match=said):
+        make("traffic", kind="matrix", text=text).build(topology)
+
+
+def test_rates_and_times_have_units():
+    assert [gbps(text) for text in ("100Gbps", "12.5GB/s", "1.6Tbps", "800Mb/s")] == [100, 100, 1600, 0.8]
+    assert [nanoseconds(text) for text in ("1us", "0.0005ms", "3ps")] == [1000, 500, 0.003]
+    for text in ("100", "100G", "Gbps", "-1Gbps"):
+        with pytest.raises(ValueError):
+            gbps(text)
+
+
+@pytest.mark.parametrize("format", ["repetita", "ns3"])
+def test_what_is_written_is_read_back(tmp_path, format):
+    topology = make("topology", kind="leaf_spine", leaves=3, spines=2, hosts_per_leaf=2).build()
+    omitted = write(topology, tmp_path / "net", format)
+    again = read(tmp_path / "net")
+    assert again.kind == format and "capacities" not in omitted
+    for name in ("src", "dst", "capacity"):
+        assert getattr(again, name).tolist() == getattr(topology, name).tolist()
+    assert again.host_count.tolist() == topology.host_count.tolist() or "hosts" in omitted
+
+
+def test_convert_writes_and_says_what_is_lost(tmp_path, capsys):
+    (tmp_path / "net.topo").write_text(LEAF_SPINE)
+    assert main(["convert", str(tmp_path / "net.topo"), "--to", "ns3"]) == 0
+    printed = capsys.readouterr()
+    assert "htsim, 4 switches, 16 channels, 8 hosts" in printed.out and "net.ns3: written" in printed.out
+    assert read(tmp_path / "net.ns3").capacity.tolist() == read(tmp_path / "net.topo").capacity.tolist()
+    (tmp_path / "a.graph").write_text(REPETITA)
+    assert main(["convert", str(tmp_path / "a.graph"), "--to", "ns3"]) == 2
+    assert "bi-directional links only" in capsys.readouterr().err and not (tmp_path / "a.ns3").exists()
+    assert main(["convert", str(tmp_path / "a.graph"), "--to", "ns3", "--pair-directions"]) == 0
+
+
+def test_convert_of_demands(tmp_path, capsys):
+    (tmp_path / "a.demands").write_text(DEMANDS)
+    assert main(["convert", str(tmp_path / "a.demands"), "--to", "demands"]) == 0
+    assert (tmp_path / "a.csv").read_text() == "src,dst,demand\n0,1,600\n0,3,200\n3,2,100\n"
+    assert main(["convert", str(tmp_path / "a.demands"), "--to", "json"]) == 2
+    assert "a table of demands, which --to demands converts" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / "none"), "--to", "json"]) == 2
+    assert main(["convert", str(tmp_path / "a.csv"), "--to", "demands"]) == 2  # its own input
+
+
+def test_every_format_is_listed_once():
+    assert all(one.read or one.write for one in FORMATS.values())
+    assert {"repetita", "sndlib", "ns3", "htsim", "astra_sim", "interconnect"} <= set(FORMATS)

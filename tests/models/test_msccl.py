@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules in MSCCL's XML: sends and steps as published for each algorithm, and faults that are found."""
+
+import pytest
+
+from flitlab.models.collective.msccl import parse_msccl
+from flitlab.models.collective.schedule import ScheduleError, check
+from flitlab.models.collective.schedule_file import read_schedule
+from flitlab.sim.cli import main
+
+
+def algo(coll, ranks, per_loop, blocks, in_place=0):
+    """The text of an algorithm. blocks: rank -> list of (send, receive, channel, steps as mappings)."""
+    lines = [f'<algo name="x" coll="{coll}" ngpus="{ranks}" nchunksperloop="{per_loop}" inplace="{in_place}">']
+    for rank, of_rank in blocks.items():
+        lines.append(f' <gpu id="{rank}">')
+        for number, (send, receive, channel, steps) in enumerate(of_rank):
+            lines.append(f'  <tb id="{number}" send="{send}" recv="{receive}" chan="{channel}">')
+            for s, step in enumerate(steps):
+                given = {"s": s, "cnt": 1, "depid": -1, "deps": -1, "hasdep": 0} | step
+                lines.append("   <step " + " ".join(f'{key}="{value}"' for key, value in given.items()) + "/>")
+            lines.append("  </tb>")
+        lines.append(" </gpu>")
+    return "\n".join([*lines, "</algo>"]).encode()
+
+
+def step(kind, source=("o", 0), target=None, **more):
+    target = source if target is None else target
+    return {"type": kind, "srcbuf": source[0], "srcoff": source[1], "dstbuf": target[0], "dstoff": target[1], **more}
+
+
+def ring(ranks):
+    """All-gather around a ring, in place: every chunk is passed on as soon as it is there."""
+    blocks = {}
+    for rank in range(ranks):
+        steps = [step("s", ("o", rank))]
+        steps += [step("rcs", ("o", (rank - hop) % ranks)) for hop in range(1, ranks - 1)]
+        steps += [step("r", ("o", (rank + 1) % ranks))]
+        blocks[rank] = [((rank + 1) % ranks, (rank - 1) % ranks, 0, steps)]
+    return blocks
+
+
+def test_a_ring_gathers_in_one_step_less_than_ranks():
+    schedule = parse_msccl(algo("allgather", 5, 5, ring(5), in_place=1))
+    check(schedule)
+    assert (schedule.kind, schedule.sends, schedule.step.max() + 1) == ("all_gather", 20, 4)
+    assert ((schedule.target - schedule.source) % 5 == 1).all()
+
+
+def halves(ranks):
+    """All-reduce: reduce-scatter and all-gather around a ring, in place, a chunk for each rank."""
+    blocks = {}
+    for rank in range(ranks):
+        steps = [step("s", ("i", rank))]
+        steps += [step("rrcs", ("i", (rank - hop) % ranks)) for hop in range(1, ranks)]
+        steps += [step("rcs", ("i", (rank - hop) % ranks)) for hop in range(ranks - 1)]
+        steps = [*steps[:-1], {**steps[-1], "type": "r"}]
+        steps[ranks] = step("rcs", ("i", rank))
+        blocks[rank] = [((rank + 1) % ranks, (rank - 1) % ranks, 0, steps)]
+    return blocks
+
+
+def test_a_ring_reduces_in_twice_as_many():
+    schedule = parse_msccl(algo("allreduce", 4, 4, halves(4)))
+    check(schedule)
+    assert (schedule.sends, schedule.step.max() + 1) == (2 * 4 * 3, 6)
+
+
+def pairs(ranks):
+    """All-to-all: everyone sends to everyone at once, each over a block of its own."""
+    return {
+        rank: [
+            (other, other, 0, [step("s", ("i", other), ("o", rank)), step("r", ("i", rank), ("o", other))])
+            for other in range(ranks)
+            if other != rank
+        ]
+        for rank in range(ranks)
+    }
+
+
+def test_pairs_exchange_in_one_step():
+    schedule = parse_msccl(algo("alltoall", 4, 4, pairs(4)))
+    check(schedule)
+    assert (schedule.chunks, schedule.sends, schedule.step.max()) == (12, 12, 0)
+
+
+def test_scratch_copies_and_dependencies_are_followed():
+    """Rank 1 receives into scratch, copies, and another block, which waits for the copy, sends it on."""
+    blocks = {
+        0: [(1, 1, 0, [step("s", ("i", 0), ("s", 0)), step("r", ("o", 1))]), (-1, 2, 0, [step("r", ("o", 2))])],
+        1: [
+            (0, 0, 0, [step("r", ("s", 0)), step("cpy", ("s", 0), ("o", 0), hasdep=1), step("s", ("i", 0), ("o", 1))]),
+            (2, 2, 0, [step("nop", depid=0, deps=1), step("s", ("o", 0)), step("s", ("i", 0), ("o", 1)),
+                       step("r", ("o", 2))]),
+        ],
+        2: [(1, 1, 0, [step("r", ("o", 0)), step("r", ("o", 1)), step("s", ("i", 0), ("o", 2))]),
+            (0, -1, 0, [step("s", ("i", 0), ("o", 2))])],
+    }  # fmt: skip
+    schedule = parse_msccl(algo("allgather", 3, 3, blocks))
+    check(schedule)
+    when = {tuple(row[:3]): row[3] for row in zip(*(x.tolist() for x in (
+        schedule.chunk, schedule.source, schedule.target, schedule.step)), strict=True)}  # fmt: skip
+    assert when[0, 0, 1] == 0 and when[0, 1, 2] == 1 and len(when) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"<algo", "line 1: not XML"),
+        (b"<x/>", "<x> where <algo> is expected"),
+        (algo("scan", 2, 2, {}), "coll 'scan': choices are allgather"),
+        (algo("allgather", 2, 3, {}), "nchunksperloop 3 is no multiple of ngpus 2"),
+        (algo("allgather", 10**6, 10**9, {}), "chunks of all ranks; at most"),
+        (b'<algo coll="allgather" ngpus="two" nchunksperloop="2"/>', "needs a whole number ngpus, not 'two'"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("x")])]}), "gpu 0, tb 0, step 0: type 'x'; choices are s, r"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("s", 3))])]}), r"nothing is in s\[3\] then"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("r")])]}), "gpu 0, tb 0, step 0 never ends"),
+        (algo("allgather", 2, 2, {0: [(5, 1, 0, [step("s", ("i", 0))])]}), "sends to gpu 5"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", 0), depid=4, deps=0)])]}), "depends on tb 4, step 0"),
+    ],
+)  # fmt: skip
+def test_faults_are_named(text, said):
+    with pytest.raises(ScheduleError, match=said):
+        parse_msccl(text)
+
+
+def test_a_schedule_that_leaves_a_chunk_out_is_no_collective(tmp_path, capsys):
+    blocks = ring(4)
+    del blocks[2][0][3][2:]  # rank 2 passes no third chunk on
+    blocks[3][0][3].pop()
+    blocks[3][0][3].pop()
+    blocks[0][0][3].pop()
+    (tmp_path / "x.xml").write_bytes(algo("allgather", 4, 4, blocks, in_place=1))
+    with pytest.raises(ScheduleError, match=r"does not reach rank|never ends"):
+        read_schedule(tmp_path / "x.xml")
+    assert main(["schedule", str(tmp_path / "x.xml")]) == 2
+    (tmp_path / "y.xml").write_bytes(algo("allgather", 4, 4, ring(4), in_place=1))
+    out = tmp_path / "y.schedule.json"
+    assert main(["schedule", str(tmp_path / "y.xml"), "--out", str(out)]) == 0
+    assert read_schedule(out).sends == 12
