@@ -36,6 +36,11 @@ class CalendarQueue(NamedTuple):
     free: Words
 
 
+def calendar_ticks(ticks: int) -> int:
+    """Return the horizon for entries that are at most ``ticks`` - 1 ahead, a power of two."""
+    return 1 << int(ticks - 1).bit_length()
+
+
 def make_calendar_queue(ticks: int, entries: int, dtype: Any = np.uint32) -> CalendarQueue:
     """Make an empty calendar queue.
 

@@ -12,34 +12,39 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import device_function, inline, kernel
-from flitlab.models.rules.arrivals import Arrivals, typical_gap
+from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.rules.occupancy import occupancy_bound
-from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.port_sets import PortSets, pack_ports, ports_towards, set_offset
+from flitlab.models.rules.port_sets import PortSets, ports_towards, set_offset
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.rules.route import pick, route_word
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
-    BLOCK_ENTRIES,
     CalendarQueue,
-    entry_in,
+    calendar_ticks,
     make_calendar_queue,
-    prefetch_next_block,
-    release_block,
     schedule_event,
-    take_bucket,
 )
-from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, aligned_records, prefetch, unlikely
-from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
-from flitlab.sim.engines.compiled.pool import Pool, make_pool
+from flitlab.sim.engines.compiled.hot_potato import (
+    finish_reading,
+    goes_before,
+    make_constants,
+    make_switches,
+    receive_heads,
+    schedule_host,
+    schedule_switch,
+    start_reading,
+    switch_record,
+)
+from flitlab.sim.engines.compiled.invariants import Violation
+from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
+from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
-    HOST,
     NONE,
-    PACKET,
     TICK_LIMIT,
     Net,
     RunCounters,
@@ -49,33 +54,17 @@ from flitlab.sim.engines.compiled.records import (
     ejection_channel,
     inject_packet,
     log_is_full,
-    make_counters,
-    make_net,
+    make_common_state,
     run_program,
 )
 from flitlab.sim.engines.compiled.timing_wheel import (
     TimingWheel,
     drain,
-    make_timing_wheel,
-    schedule,
     schedule_all,
-    wheel_ticks,
 )
 
-# A switch. Before next_read no further header has been read, and before next_sender no host can inject that could not
-# already; so most evaluations touch neither packets nor hosts.
-_SWITCH_RECORD = np.dtype(
-    [
-        ("resident", np.uint32),  # packets in the switch
-        ("inbound", np.uint32),  # packets in flight from its hosts
-        ("reading", np.uint32),  # first packet whose header is being read, or NONE
-        ("last_reading", np.uint32),
-        ("ranked", np.uint32),  # eligible packets
-        ("next_host", np.uint32),  # first in the round-robin order of hosts
-        ("next_read", np.uint32),  # tick
-        ("next_sender", np.uint32),  # tick
-    ]
-)
+# ranked: eligible packets. next_host: first in the round-robin order of hosts.
+_SWITCH_RECORD = switch_record("ranked", "next_host")
 
 # An eligible packet.
 _RANKED = np.dtype(
@@ -121,6 +110,7 @@ class DeflectionState(NamedTuple):
     ejecting: CalendarQueue  # packets, by the tick at which their tail is delivered
     members: Words  # uint32 [switches + 1]: scratch, the switches of a tick
     switch_wheel: TimingWheel  # switches to evaluate, by tick
+    violated: Ints  # int64 [1]: a Violation, 0 if there is none
     program: Program | None
     counters: RunCounters
 
@@ -138,7 +128,7 @@ def make_constants_and_state(
     seed: of all draws.
     """
     topology, model = scenario.topology, scenario.switching
-    ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
+    ports, flits = make_ports(topology), int(packets.flits[0])
     access_delay, slowest_access = topology.access_delay, np.zeros(topology.switches, np.int64)
     np.maximum.at(slowest_access, topology.host_switch, access_delay)
     each = zip(topology.in_degree.tolist(), topology.host_count.tolist(), slowest_access.tolist(), strict=True)
@@ -154,43 +144,30 @@ def make_constants_and_state(
     slowest = int(topology.delay.max(initial=0)) + model.link
     at_hosts = max(model.ejection, model.injection) + int(access_delay.max(initial=0))
     horizon = 2 * flits + model.switch + max(slowest, at_hosts, model.header) + 2
-    ticks = 1 << int(horizon - 1).bit_length()
+    ticks = calendar_ticks(horizon)
     constants = DeflectionConstants(
-        net=make_net(topology, ports, arrivals, packets, seed),
+        **make_constants(scenario, ports, arrivals, packets, seed),
         hold_packets=model.hold_packets,
         slot=flits if model.slotted else 1,
-        flits=flits,
-        header_ticks=model.header,
         switch_ticks=model.switch,
         link_ticks=model.link,
-        injection_ticks=model.injection,
         ejection_ticks=model.ejection,
         bound=bound,
-        routes=pack_ports(scenario.routes.ports),
         out_start=topology.out_start,
-        dst=topology.dst,
         delay=topology.delay,
         access=access_delay,
-        host_start=topology.host_start,
     )
     on_channel = (model.switch + slowest) // flits + 2
     at_host = (flits + model.switch + model.ejection + model.injection + 2 * access_delay) // flits + 3
     records = int(bound.sum()) + topology.channels * on_channel + int(at_host.sum())
-    switch_records = aligned_records(topology.switches, _SWITCH_RECORD)
-    switch_records["reading"] = switch_records["last_reading"] = NONE
     state = DeflectionState(
-        pool=make_pool(records, PACKET),
-        switch=switch_records,
+        **make_common_state(scenario, constants.net, records),
+        **make_switches(topology, _SWITCH_RECORD, arrivals, ticks),
         ranked=np.zeros((topology.switches, int(bound.max()) + 1), _RANKED),
         busy=np.zeros(len(ports.out_input), np.uint32),
-        host=aligned_records(hosts, HOST),
-        host_scheduled_at=np.full(hosts, -1, np.int64),
         arriving=make_calendar_queue(ticks, records),
         ejecting=make_calendar_queue(ticks, records),
-        members=np.zeros(topology.switches + 1, np.uint32),
-        switch_wheel=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
-        program=make_program(scenario),
-        counters=make_counters(topology),
+        violated=np.zeros(1, np.int64),
     )
     draw_first_packets(constants, state)
     schedule_all(state.switch_wheel, np.arange(topology.switches), 0)
@@ -198,34 +175,16 @@ def make_constants_and_state(
 
 
 @inline
-def _schedule_switch(const, state, switch, tick):
-    """Schedule the evaluation of a switch at ``tick``, or at the next slot boundary."""
-    if const.slot > 1:
-        tick = (tick + const.slot - 1) // const.slot * const.slot
-    schedule(state.switch_wheel, switch, tick)
-
-
-@inline
 def _receive_packet(const, state, packet, tick):
-    """Receive a packet whose head has arrived: it is resident, and eligible once its header is read."""
-    record = state.pool.packet[packet]
-    switch = np.int64(record.switch)
-    if record.hop == 0:
-        state.switch[switch].inbound -= 1
-    resident = state.switch[switch].resident + 1
-    state.switch[switch].resident = resident
-    state.counters.scalars[Scalar.OCCUPANCY_MAX] = max(state.counters.scalars[Scalar.OCCUPANCY_MAX], resident)
-    record.eligible_at = tick + const.header_ticks
-    record.next = NONE
-    if state.switch[switch].reading == NONE:
-        state.switch[switch].reading = packet
-        state.switch[switch].next_read = tick + const.header_ticks
-    else:
-        state.pool.packet[state.switch[switch].last_reading].next = packet
-    state.switch[switch].last_reading = packet
-    _schedule_switch(const, state, switch, tick + const.header_ticks)
+    """Receive a packet whose head has arrived."""
+    start_reading(const, state, packet, tick)
+    switch, scalars = np.int64(state.pool.packet[packet].switch), state.counters.scalars
+    resident = state.switch[switch].resident
+    scalars[Scalar.OCCUPANCY_MAX] = max(scalars[Scalar.OCCUPANCY_MAX], resident)
+    if unlikely(resident > const.bound[switch]):
+        state.violated[0] = Violation.OCCUPANCY
     if resident > const.hold_packets:
-        _schedule_switch(const, state, switch, tick)
+        schedule_switch(const, state, switch, tick)
 
 
 @inline
@@ -257,38 +216,15 @@ def _copy_ranked(state, switch, position, ranked):
 @inline
 def _insert_ranked(const, state, switch, packet):
     """Insert a packet among the eligible packets of a switch, in order of rank."""
-    record = state.pool.packet[packet]
-    hops, created_at = record.hop, record.created_at
-    identity = np.int64(record.sequence) * const.net.hosts + record.src_host
-    i = state.switch[switch].ranked
+    record, i = state.pool.packet[packet], state.switch[switch].ranked
     state.switch[switch].ranked = i + 1
     while i > 0:
         predecessor = state.ranked[switch, i - 1]
-        other = state.pool.packet[predecessor.packet]
-        other_identity = np.int64(other.sequence) * const.net.hosts + other.src_host
-        if outranks(other.hop, other.created_at, other_identity, hops, created_at, identity):
+        if goes_before(const, state.pool.packet[predecessor.packet], record):
             break
         _copy_ranked(state, switch, i, predecessor)
         i -= 1
     set_ranked(const, state, switch, i, packet)
-
-
-@inline
-def _rank_read_headers(const, state, switch, tick):
-    """Rank the packets of a switch whose header has been read by ``tick``."""
-    switch_record = state.switch[switch]
-    if switch_record.next_read > tick:
-        return
-    packet, eligible = np.int64(switch_record.reading), TICK_LIMIT
-    while packet != NONE:
-        eligible = np.int64(state.pool.packet[packet].eligible_at)
-        if eligible > tick:
-            break
-        next_packet = np.int64(state.pool.packet[packet].next)
-        _insert_ranked(const, state, switch, packet)
-        packet = next_packet
-    switch_record.reading = packet
-    switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
 
 
 @inline
@@ -307,7 +243,7 @@ def _hold_output(const, state, switch, output, tick):
     state.busy[output] = tick + const.flits
     state.switch[switch].resident -= 1
     state.counters.scalars[Scalar.GRANTS] += 1
-    _schedule_switch(const, state, switch, tick + const.flits)
+    schedule_switch(const, state, switch, tick + const.flits)
 
 
 @inline
@@ -355,7 +291,7 @@ def _free_ports(const, state, switch, tick):
 @inline
 def _allocate(const, state, switch, tick):
     """Allocate the outputs of a switch in one tick."""
-    _rank_read_headers(const, state, switch, tick)
+    finish_reading(const, state, switch, tick, _insert_ranked)
     if state.switch[switch].ranked > 0:
         _send_ranked(const, state, switch, tick)
     if state.switch[switch].next_sender <= tick:
@@ -428,50 +364,6 @@ def _inject_from_hosts(const, state, switch, tick):
     state.switch[switch].next_sender = next_evaluation
 
 
-@inline
-def schedule_host(const, state, host, tick):
-    """Schedule a host's switch for when the host may inject its next packet, or earlier beyond the horizon."""
-    ready = max(state.host[host].created_at, state.host[host].free_at, tick)
-    if ready < TICK_LIMIT:
-        switch = np.int64(const.net.host_switch[host])
-        state.host_scheduled_at[host] = min(ready, tick + state.switch_wheel.mask - const.slot)
-        state.switch[switch].next_sender = min(
-            np.int64(state.switch[switch].next_sender), state.host_scheduled_at[host]
-        )
-        _schedule_switch(const, state, switch, state.host_scheduled_at[host])
-
-
-@device_function
-def _prefetch_switches(arriving, pool, switch_records, block):
-    """Prefetch the packets of a full block, and the records of their switches."""
-    for i in range(BLOCK_ENTRIES):
-        prefetch(pool.packet, entry_in(arriving, block, i))
-    for i in range(BLOCK_ENTRIES):
-        prefetch(switch_records, pool.packet[entry_in(arriving, block, i)].switch)
-
-
-@inline
-def _receive_packets(const, state, tick):
-    """Receive the packets whose head arrives at ``tick``.
-
-    Returns False if a switch exceeds :func:`~flitlab.models.rules.occupancy.occupancy_bound`.
-    """
-    arriving, within_bound = state.arriving, True
-    block, count = take_bucket(arriving, tick)
-    while block != NONE:
-        prefetch_next_block(arriving, block)
-        if unlikely(count == BLOCK_ENTRIES):
-            _prefetch_switches(arriving, state.pool, state.switch, block)
-        for i in range(count):
-            packet = entry_in(arriving, block, i)
-            _receive_packet(const, state, packet, tick)
-            switch = state.pool.packet[packet].switch
-            within_bound &= state.switch[switch].resident <= const.bound[switch]
-        state.counters.scalars[Scalar.EVENTS] += count
-        block, count = release_block(arriving, block), BLOCK_ENTRIES
-    return within_bound
-
-
 @device_function
 def _prefetch_packets(net, routes, state, switches):
     """Prefetch what some switches need for allocation: their packets, and the ports of the first ones."""
@@ -497,15 +389,14 @@ def advance(const, state, now, until):
 
     Returns
     -------
-    The tick reached: less than ``until`` if the log is full; -1 if a switch holds more packets than
-    :func:`~flitlab.models.rules.occupancy.occupancy_bound` allows, which is a bug.
+    The tick reached: less than ``until`` if the log is full; the negative number of a
+    :data:`~flitlab.sim.engines.compiled.invariants.Violation`, which is a bug.
     """
     tick = now
     while tick < until:
         if log_is_full(const, state):
             return tick
-        if not _receive_packets(const, state, tick):
-            return -1
+        receive_heads(const, state, state.switch, tick, _receive_packet)
         deliver_packets(const, state, tick)
         run_program(state.program, const, state, tick, schedule_host)
         count = drain(state.switch_wheel, tick, state.members)
@@ -516,15 +407,7 @@ def advance(const, state, now, until):
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)
         state.counters.scalars[Scalar.EVENTS] += count
+        if unlikely(state.violated[0] > 0):
+            return -state.violated[0]
         tick = next_active_tick(state.program, state, tick, until, state.switch_wheel.mask)
     return tick
-
-
-def total_grants(state: DeflectionState) -> int:
-    """Return the number of grants so far: a packet counts at every hop, and again when it is ejected."""
-    return int(state.counters.scalars[Scalar.GRANTS])
-
-
-def has_deadlocked_packet(const: DeflectionConstants, state: DeflectionState, now: int) -> bool:
-    """Return False: with deflection, no packet waits for a buffer."""
-    return False

@@ -13,42 +13,47 @@ from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.deflect import least_bound_port
-from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets, destination
-from flitlab.models.rules.port_sets import PortSets, pack_ports, ports_towards
+from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.topology.distances import distances
 from flitlab.sim.engines.base import ChannelCounter, Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     CalendarQueue,
+    calendar_ticks,
     entry_in,
     make_calendar_queue,
     release_block,
     schedule_event,
     take_bucket,
 )
+from flitlab.sim.engines.compiled.hot_potato import (
+    conserves_packets,
+    count_grant,
+    inject_deflected,
+    insert_by_rank,
+    make_constants,
+    make_vc_constants,
+    move_to_next_switch,
+    packet_id,
+    receive_heads,
+)
 from flitlab.sim.engines.compiled.invariants import DEFLECTED_PACKET, Violation
-from flitlab.sim.engines.compiled.memory import aligned_records, unlikely
-from flitlab.sim.engines.compiled.messages import FIRST, Program, make_program, next_active_tick, record_injection
-from flitlab.sim.engines.compiled.pool import Pool, make_pool
+from flitlab.sim.engines.compiled.memory import unlikely
+from flitlab.sim.engines.compiled.messages import FIRST, Program, next_active_tick, record_injection
+from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.ranks import receiver
 from flitlab.sim.engines.compiled.records import (
-    HOST,
     NONE,
     Net,
     RunCounters,
     channels_of_outputs,
-    count_flits,
     deliver_packets,
     draw_first_packets,
-    ejection_channel,
-    inject_packet,
     log_is_full,
-    make_counters,
-    make_net,
+    make_common_state,
     run_program,
 )
 
@@ -90,79 +95,33 @@ class FrameState(NamedTuple):
 def make_constants_and_state(
     scenario: Scenario[Deflection], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[FrameConstants, FrameState]:
-    """Make the constants and the state of a run at tick 0.
-
-    Parameters
-    ----------
-    scenario: topology, routes, traffic and switching parameters.
-    arrivals: when hosts create packets.
-    packets: lengths in flits, and destinations, of these packets.
-    seed: of all draws.
-    """
+    """Make the constants and the state of a run at tick 0; parameters as under rule ``pool``."""
     topology, model = scenario.topology, scenario.switching
-    ports, hosts = make_ports(topology), topology.hosts
-    delay = np.full(len(ports.out_input), model.switch + model.link)
-    delay[ports.eject] = model.switch + model.ejection
-    ticks = 1 << int(model.frame_ticks + delay.max()).bit_length()
+    ports = make_ports(topology)
+    delays = make_vc_constants(scenario, ports)
+    outputs, slowest = len(delays["delay"]), int(delays["delay"].max())
+    ticks = calendar_ticks(model.frame_ticks + slowest + 1)
     constants = FrameConstants(
-        net=make_net(topology, ports, arrivals, packets, seed),
-        vcs=model.vcs,
-        flits=model.packet_flits,
+        **make_constants(scenario, ports, arrivals, packets, seed),
+        **delays,
         frame_ticks=model.frame_ticks,
         hop_frames=model.hop_frames,
-        header_ticks=model.header,
-        injection_ticks=model.injection,
-        routes=pack_ports(scenario.routes.ports),
-        distance=distances(topology),
-        delay=delay,
-        dst=topology.dst,
-        host_start=topology.host_start,
     )
-    frames = 2 + -(-int(delay.max()) // model.frame_ticks)  # in which an output has packets that have not arrived
-    slots = model.vcs * len(delay)
-    size = slots * (frames + model.hop_frames)
+    frames = 2 + -(-slowest // model.frame_ticks)  # in which an output has packets that have not arrived
+    slots = model.vcs * outputs
     state = FrameState(
-        pool=make_pool(size, DEFLECTED_PACKET),
+        **make_common_state(scenario, constants.net, slots * (frames + model.hop_frames), DEFLECTED_PACKET),
         heads=np.full((model.hop_frames + 1, topology.switches), NONE, np.uint32),
-        taken=np.zeros(len(delay), np.uint32),
+        taken=np.zeros(outputs, np.uint32),
         resident=np.zeros(topology.switches, np.uint32),
-        of_entry=np.zeros(topology.channels + hosts, np.uint32),
-        host=aligned_records(hosts, HOST),
+        of_entry=np.zeros(topology.channels + topology.hosts, np.uint32),
         arriving=make_calendar_queue(ticks, slots * frames),
         leaving=make_calendar_queue(ticks, slots * frames),
         ejecting=make_calendar_queue(ticks, slots * frames),
         violated=np.zeros(1, np.int64),
-        program=make_program(scenario),
-        counters=make_counters(topology),
     )
     draw_first_packets(constants, state)
     return constants, state
-
-
-@inline
-def _identity(const, record):
-    """Return the number by which both engines know a packet."""
-    return np.int64(record.sequence) * const.net.hosts + record.src_host
-
-
-@inline
-def _insert_head(const, state, switch, boundary, packet):
-    """Insert a packet among the heads of a switch that take a slot at a boundary, a number of frames, by rank."""
-    heads, record = state.heads[boundary % len(state.heads)], state.pool.packet[packet]
-    before, after = NONE, np.int64(heads[switch])
-    while after != NONE:
-        other = state.pool.packet[after]
-        if outranks(
-            record.hop, record.created_at, _identity(const, record),
-            other.hop, other.created_at, _identity(const, other),
-        ):  # fmt: skip
-            break
-        before, after = after, np.int64(other.next)
-    record.next = after
-    if before == NONE:
-        heads[switch] = packet
-    else:
-        state.pool.packet[before].next = packet
 
 
 @inline
@@ -182,29 +141,17 @@ def _take_slot(const, state, switch, packet, output, tick):
     """Give a packet the next slot of an output."""
     record, slot = state.pool.packet[packet], np.int64(state.taken[output])
     channel, delay = np.int64(const.net.ports.out_channel[output]), const.delay[output]
-    dst_switch = np.int64(const.net.host_switch[record.dst_host])
     state.taken[output] = slot + 1
-    state.counters.scalars[Scalar.GRANTS] += 1
     tail = tick + slot + (const.flits - 1) * const.vcs
     schedule_event(state.leaving, np.int64(record.entry), tail + 1)
-    row = ejection_channel(const, state, record.dst_host) if channel == NONE else channel
-    count_flits(state.counters.channels, row, const.flits)
+    count_grant(const, state, packet, channel)
     if channel == NONE:
-        src_switch = np.int64(const.net.host_switch[record.src_host])
-        if np.int64(record.hop) != np.int64(const.distance[src_switch, dst_switch]) + np.int64(record.detour):
-            state.violated[0] = Violation.HOPS
         schedule_event(state.ejecting, packet, tail + delay)
         return
-    next_switch = np.int64(const.dst[channel])
-    distance = np.int64(const.distance[next_switch, dst_switch])
-    record.detour = np.int64(record.detour) + 1 + distance - np.int64(record.distance)
-    record.distance = distance
-    record.hop += 1
-    record.switch = next_switch
-    record.entry = channel
-    state.counters.channel_flits[channel] += const.flits
+    next_switch = move_to_next_switch(const, state, packet, channel)
     schedule_event(state.arriving, packet, tick + slot + delay)
-    _insert_head(const, state, next_switch, tick // const.frame_ticks + const.hop_frames, packet)
+    heads = state.heads[(tick // const.frame_ticks + const.hop_frames) % len(state.heads)]
+    heads[next_switch] = insert_by_rank(const, state, np.int64(heads[next_switch]), packet)
 
 
 @inline
@@ -216,7 +163,7 @@ def _forward_heads(const, state, switch, tick):
     heads[switch] = NONE
     while packet != NONE:
         record = state.pool.packet[packet]
-        next_packet, identity, hops = np.int64(record.next), _identity(const, record), np.int64(record.hop)
+        next_packet, identity, hops = np.int64(record.next), packet_id(const, record), np.int64(record.hop)
         output = _minimal_output(const, state, switch, identity, hops, np.int64(record.dst_host))
         if output == NONE:
             ports = (np.uint64(2) << np.uint64(const.net.ports.network_outs[switch] - 1)) - np.uint64(1)
@@ -231,8 +178,10 @@ def _forward_heads(const, state, switch, tick):
 
 
 @inline
-def _receive_packet(state, switch, entry):
+def _receive_packet(const, state, packet, tick):
     """Count a packet whose head arrives at a switch by an input."""
+    record = state.pool.packet[packet]
+    switch, entry = np.int64(record.switch), np.int64(record.entry)
     state.resident[switch] += np.uint32(1)
     state.of_entry[entry] += np.uint32(1)
     scalars = state.counters.scalars
@@ -263,13 +212,10 @@ def _inject(const, state, switch, host, sent_at, place, tick):
     )
     if output == NONE:
         return False
-    packet = inject_packet(const, state, host, sent_at)
-    record = state.pool.packet[packet]
-    record_injection(state.program, record.send, max(tick, sent_at + place + (const.flits - 1) * const.vcs + 1))
-    record.entry = len(state.counters.channel_flits) + host
-    record.detour = 0
-    record.distance = const.distance[switch, np.int64(const.net.host_switch[record.dst_host])]
-    _receive_packet(state, switch, np.int64(record.entry))
+    packet = inject_deflected(const, state, switch, host, sent_at)
+    tail_left_at = max(tick, sent_at + place + (const.flits - 1) * const.vcs + 1)
+    record_injection(state.program, state.pool.packet[packet].send, tail_left_at)
+    _receive_packet(const, state, packet, tick)
     _take_slot(const, state, switch, packet, output, tick)
     return True
 
@@ -283,8 +229,8 @@ def _next_destination(program, const, state, host):
 
 
 @inline
-def _process_arrivals(const, state, tick):
-    """Remove packets whose tail has left before ``tick``, and receive those whose head arrives."""
+def _remove_departed(const, state, tick):
+    """Remove packets whose tail has left before ``tick``."""
     block, count = take_bucket(state.leaving, tick)
     channels = len(state.counters.channel_flits)
     while block != NONE:
@@ -294,13 +240,6 @@ def _process_arrivals(const, state, tick):
             state.resident[switch] -= np.uint32(1)
             state.of_entry[entry] -= np.uint32(1)
         block, count = release_block(state.leaving, block), BLOCK_ENTRIES
-    block, count = take_bucket(state.arriving, tick)
-    while block != NONE:
-        for i in range(count):
-            record = state.pool.packet[entry_in(state.arriving, block, i)]
-            _receive_packet(state, np.int64(record.switch), np.int64(record.entry))
-        state.counters.scalars[Scalar.EVENTS] += count
-        block, count = release_block(state.arriving, block), BLOCK_ENTRIES
 
 
 @inline
@@ -334,7 +273,8 @@ def advance(const, state, now, until):
     while tick < until:
         if log_is_full(const, state):
             return tick
-        _process_arrivals(const, state, tick)
+        _remove_departed(const, state, tick)
+        receive_heads(const, state, state.resident, tick, _receive_packet)
         deliver_packets(const, state, tick)
         run_program(state.program, const, state, tick, _keep_created_at)
         if tick % const.frame_ticks == 0:
@@ -346,18 +286,4 @@ def advance(const, state, now, until):
             if unlikely(state.violated[0] > 0):
                 return -state.violated[0]
         tick = next_active_tick(state.program, state, tick, until, 2 * const.frame_ticks)
-    scalars, pool = state.counters.scalars, state.pool
-    in_flight = len(pool.packet) - np.int64(pool.free[len(pool.free) - 1])
-    if scalars[Scalar.SENT_PACKETS] != scalars[Scalar.DELIVERED_PACKETS] + in_flight:
-        return -Violation.CONSERVATION
-    return tick
-
-
-def total_grants(state: FrameState) -> int:
-    """Return the number of grants so far: a packet counts at every hop, and again when it is ejected."""
-    return int(state.counters.scalars[Scalar.GRANTS])
-
-
-def has_deadlocked_packet(const: FrameConstants, state: FrameState, now: int) -> bool:
-    """Return False: with deflection, no packet waits for a buffer."""
-    return False
+    return tick if conserves_packets(state) else -Violation.CONSERVATION

@@ -13,73 +13,64 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import device_function, inline, kernel
-from flitlab.models.rules.arrivals import Arrivals, typical_gap
+from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.deflect import least_bound_port
 from flitlab.models.rules.occupancy import vc_occupancy_bound
-from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
-from flitlab.models.rules.port_sets import PortSets, pack_ports, ports_towards
+from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.topology.distances import distances
 from flitlab.sim.engines.base import ChannelCounter, Scalar
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.calendar_queue import (
-    BLOCK_ENTRIES,
     CalendarQueue,
-    entry_in,
+    calendar_ticks,
     make_calendar_queue,
-    prefetch_next_block,
-    release_block,
     schedule_event,
-    take_bucket,
 )
-from flitlab.sim.engines.compiled.deflection import schedule_host
+from flitlab.sim.engines.compiled.hot_potato import (
+    conserves_packets,
+    count_grant,
+    finish_reading,
+    inject_deflected,
+    insert_by_rank,
+    make_constants,
+    make_switches,
+    make_vc_constants,
+    move_to_next_switch,
+    receive_heads,
+    schedule_host,
+    start_reading,
+    switch_record,
+)
 from flitlab.sim.engines.compiled.invariants import DEFLECTED_PACKET, Violation
-from flitlab.sim.engines.compiled.memory import aligned_records, unlikely
-from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
-from flitlab.sim.engines.compiled.pool import Pool, make_pool
+from flitlab.sim.engines.compiled.memory import unlikely
+from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
+from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
-    HOST,
     NONE,
     TICK_LIMIT,
     Net,
     RunCounters,
     channels_of_outputs,
-    count_flits,
     deliver_packets,
     draw_first_packets,
-    ejection_channel,
-    inject_packet,
     log_is_full,
-    make_counters,
-    make_net,
+    make_common_state,
     pool_is_low,
     run_program,
 )
 from flitlab.sim.engines.compiled.timing_wheel import (
     TimingWheel,
     drain,
-    make_timing_wheel,
     schedule,
-    wheel_ticks,
 )
 
-# A switch. Counters of packets fall when outputs are served, so in between they are upper bounds.
-_SWITCH_RECORD = np.dtype(
-    [
-        ("resident", np.uint32),  # packets whose head is in the switch, and whose tail has not left
-        ("inbound", np.uint32),  # packets in flight from its hosts
-        ("reading", np.uint32),  # first packet whose header is being read, or NONE
-        ("last_reading", np.uint32),
-        ("waiting", np.uint32),  # first head without output VC, by rank, or NONE
-        ("blocked", np.uint32),  # 1: hosts wait until a packet leaves
-        ("next_read", np.uint32),  # tick before which no further header is read
-        ("next_sender", np.uint32),  # tick before which no host can inject that could not already
-    ]
-)
+# waiting: first head without output VC, by rank, or NONE. blocked: 1 if hosts wait until a packet leaves. Counters of
+# packets fall when outputs are served, so in between they are upper bounds.
+_SWITCH_RECORD = switch_record("waiting", "blocked")
 
 # A packet bound to an output.
 _BOUND = np.dtype(
@@ -141,66 +132,39 @@ class VcState(NamedTuple):
 def make_constants_and_state(
     scenario: Scenario[Deflection], arrivals: Arrivals, packets: Packets, seed: int
 ) -> tuple[VcConstants, VcState]:
-    """Make the constants and the state of a run at tick 0.
-
-    Parameters
-    ----------
-    scenario: topology, routes, traffic and switching parameters.
-    arrivals: when hosts create packets.
-    packets: lengths in flits, and destinations, of these packets.
-    seed: of all draws.
-    """
+    """Make the constants and the state of a run at tick 0; parameters as under rule ``pool``."""
     topology, model = scenario.topology, scenario.switching
     ports, flits, hosts = make_ports(topology), int(packets.flits[0]), topology.hosts
     outputs, access, limits = len(ports.out_input), topology.access_delay, model.limits(topology)
-    delay = np.zeros(outputs, np.int64)
-    channel = ports.out_channel >= 0
-    delay[channel] = model.switch + model.link + topology.delay[ports.out_channel[channel]]
-    delay[ports.eject] = model.switch + model.ejection + access
-    out_switch = np.repeat(np.arange(topology.switches), np.diff(ports.out_base))
-    longest = model.vcs * flits + model.header + model.injection + int(access.max(initial=0)) + int(delay.max()) + 2
-    ticks = 1 << int(longest - 1).bit_length()
+    delays = make_vc_constants(scenario, ports)
+    slowest = int(delays["delay"].max())
+    longest = model.vcs * flits + model.header + model.injection + int(access.max(initial=0)) + slowest + 2
+    ticks = calendar_ticks(longest)
     constants = VcConstants(
-        net=make_net(topology, ports, arrivals, packets, seed),
-        vcs=model.vcs,
+        **make_constants(scenario, ports, arrivals, packets, seed),
+        **delays,
         by_flit=model.by_flit,
-        window=int(delay.min()) if model.by_flit else 1 << 40,
+        window=int(delays["delay"].min()) if model.by_flit else 1 << 40,
         slot=1,
-        flits=flits,
-        header_ticks=model.header,
-        injection_ticks=model.injection,
         limit=limits,
         occupancy_limit=_occupancy_limits(scenario, limits, flits),
-        routes=pack_ports(scenario.routes.ports),
-        distance=distances(topology),
-        out_switch=out_switch,
-        delay=delay,
-        dst=topology.dst,
+        out_switch=np.repeat(np.arange(topology.switches), np.diff(ports.out_base)),
         access=access,
-        host_start=topology.host_start,
     )
     size = 2 * int(limits.sum()) + 2 * hosts + topology.channels
-    heads = topology.channels * (int(delay.max()) + model.vcs + 1) + hosts * (model.injection + int(access.max()) + 1)
-    switch_records = aligned_records(topology.switches, _SWITCH_RECORD)
-    switch_records["reading"] = switch_records["last_reading"] = switch_records["waiting"] = NONE
+    heads = topology.channels * (slowest + model.vcs + 1) + hosts * (model.injection + int(access.max()) + 1)
     state = VcState(
-        pool=make_pool(size, DEFLECTED_PACKET),
+        **make_common_state(scenario, constants.net, size, DEFLECTED_PACKET),
         arrivals=np.zeros((size if model.by_flit else 0, flits), np.int64),
-        switch=switch_records,
+        **make_switches(topology, _SWITCH_RECORD, arrivals, ticks),
         bound=np.zeros(outputs, np.uint32),
         bound_packets=np.zeros((outputs, model.vcs), _BOUND),
         pointer=np.zeros(outputs, np.uint32),
         served=np.zeros(outputs, np.int64),
         of_entry=np.zeros(topology.channels + hosts, np.uint32),
-        host=aligned_records(hosts, HOST),
-        host_scheduled_at=np.full(hosts, -1, np.int64),
         arriving=make_calendar_queue(ticks, heads),
-        ejecting=make_calendar_queue(ticks, hosts * (int(delay.max()) + model.vcs + 1)),
-        members=np.zeros(topology.switches + 1, np.uint32),
-        switch_wheel=make_timing_wheel(topology.switches, wheel_ticks(ticks, topology.switches, typical_gap(arrivals))),
+        ejecting=make_calendar_queue(ticks, hosts * (slowest + model.vcs + 1)),
         violated=np.zeros(1, np.int64),
-        program=make_program(scenario),
-        counters=make_counters(topology),
     )
     draw_first_packets(constants, state)
     _schedule_hosts(constants, state)
@@ -290,7 +254,8 @@ def _send_flits(const, state, output, until):
             continue
         packet, sent, hop = np.int64(bound[turn].packet), np.int64(bound[turn].progress), np.int64(bound[turn].hop)
         if sent == 0 and channel != NONE:
-            _start(const, state, packet, channel, tick + delay)
+            move_to_next_switch(const, state, packet, channel)
+            schedule_event(state.arriving, packet, tick + delay)
         key = ((hop + 1) << _HOP_SHIFT) + delay
         hop_key = hop << _HOP_SHIFT
         while True:  # one flit; more where the packet is the only one
@@ -311,20 +276,6 @@ def _send_flits(const, state, output, until):
             count -= 1
             pointer = turn if turn < count else np.int64(0)
     state.pointer[output] = pointer
-
-
-@inline
-def _start(const, state, packet, channel, arrival):
-    """Send the head of a packet into a channel; arrival: tick at which it reaches the next switch."""
-    record = state.pool.packet[packet]
-    switch, dst_switch = np.int64(const.dst[channel]), np.int64(const.net.host_switch[record.dst_host])
-    distance = np.int64(const.distance[switch, dst_switch])
-    record.detour = np.int64(record.detour) + 1 + distance - np.int64(record.distance)
-    record.distance = distance
-    record.hop += 1
-    record.switch = switch
-    record.entry = channel
-    schedule_event(state.arriving, packet, arrival)
 
 
 @inline
@@ -349,15 +300,7 @@ def _bind(const, state, packet, output, tick):
     bound.hop = record.hop
     bound.progress = 0
     state.bound[output] = count + 1
-    state.counters.scalars[Scalar.GRANTS] += 1
-    if channel == NONE:
-        dst_switch, src_switch = np.int64(record.switch), np.int64(const.net.host_switch[record.src_host])
-        if np.int64(record.hop) != np.int64(const.distance[src_switch, dst_switch]) + np.int64(record.detour):
-            state.violated[0] = Violation.HOPS
-    else:
-        state.counters.channel_flits[channel] += const.flits
-    row = ejection_channel(const, state, record.dst_host) if channel == NONE else channel
-    count_flits(state.counters.channels, row, const.flits)
+    count_grant(const, state, packet, channel)
     if const.by_flit:
         return
     start = max(tick, state.served[output])
@@ -368,33 +311,22 @@ def _bind(const, state, packet, output, tick):
     if channel == NONE:
         schedule_event(state.ejecting, packet, start + const.flits - 1 + const.delay[output])
     else:
-        _start(const, state, packet, channel, start + const.delay[output])
+        move_to_next_switch(const, state, packet, channel)
+        schedule_event(state.arriving, packet, start + const.delay[output])
 
 
 @inline
 def _receive_packet(const, state, packet, tick):
     """Receive a packet whose head has arrived: it may be bound once its header is read."""
-    record = state.pool.packet[packet]
+    start_reading(const, state, packet, tick)
+    record, scalars = state.pool.packet[packet], state.counters.scalars
     switch, entry = np.int64(record.switch), np.int64(record.entry)
-    switch_record, scalars = state.switch[switch], state.counters.scalars
-    if record.hop == 0:
-        switch_record.inbound -= 1
-    switch_record.resident += 1
     state.of_entry[entry] += 1
     if unlikely(
-        switch_record.resident > scalars[Scalar.OCCUPANCY_MAX]
+        state.switch[switch].resident > scalars[Scalar.OCCUPANCY_MAX]
         or state.of_entry[entry] > scalars[Scalar.INPUT_PACKETS_MAX]
     ):
         _count_occupancy(const, state, switch, entry, tick)
-    record.eligible_at = tick + const.header_ticks
-    record.next = NONE
-    if switch_record.reading == NONE:
-        switch_record.reading = packet
-        switch_record.next_read = tick + const.header_ticks
-    else:
-        state.pool.packet[switch_record.last_reading].next = packet
-    switch_record.last_reading = packet
-    schedule(state.switch_wheel, switch, tick + const.header_ticks)
 
 
 @device_function
@@ -411,39 +343,7 @@ def _count_occupancy(const, state, switch, entry, tick):
 @inline
 def _insert_waiting(const, state, switch, packet):
     """Insert a packet among the heads of a switch that wait for an output VC, by rank."""
-    record = state.pool.packet[packet]
-    hops, created_at = record.hop, record.created_at
-    identity = np.int64(record.sequence) * const.net.hosts + record.src_host
-    before, after = NONE, np.int64(state.switch[switch].waiting)
-    while after != NONE:
-        other = state.pool.packet[after]
-        other_identity = np.int64(other.sequence) * const.net.hosts + other.src_host
-        if outranks(hops, created_at, identity, other.hop, other.created_at, other_identity):
-            break
-        before, after = after, np.int64(other.next)
-    record.next = after
-    if before == NONE:
-        state.switch[switch].waiting = packet
-    else:
-        state.pool.packet[before].next = packet
-
-
-@inline
-def _read_headers(const, state, switch, tick):
-    """Let the packets of a switch whose header has been read by ``tick`` wait for an output VC."""
-    switch_record = state.switch[switch]
-    if switch_record.next_read > tick:
-        return
-    packet, eligible = np.int64(switch_record.reading), TICK_LIMIT
-    while packet != NONE:
-        eligible = np.int64(state.pool.packet[packet].eligible_at)
-        if eligible > tick:
-            break
-        next_packet = np.int64(state.pool.packet[packet].next)
-        _insert_waiting(const, state, switch, packet)
-        packet = next_packet
-    switch_record.reading = packet
-    switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
+    state.switch[switch].waiting = insert_by_rank(const, state, np.int64(state.switch[switch].waiting), packet)
 
 
 @inline
@@ -518,13 +418,8 @@ def _bind_heads(const, state, switch, tick):
 @inline
 def _inject(const, state, switch, host, tick):
     """Inject the next packet of a host."""
-    packet = inject_packet(const, state, host, tick)
-    record = state.pool.packet[packet]
-    record_injection(state.program, record.send, tick + const.flits)
-    record.switch = switch
-    record.entry = len(state.counters.channel_flits) + host
-    record.detour = 0
-    record.distance = const.distance[switch, np.int64(const.net.host_switch[record.dst_host])]
+    packet = inject_deflected(const, state, switch, host, tick)
+    record_injection(state.program, state.pool.packet[packet].send, tick + const.flits)
     arrival = tick + const.injection_ticks + const.access[host]
     if const.by_flit:
         for i in range(const.flits):
@@ -576,24 +471,11 @@ def _next_departure(const, state, switch, tick):
     return departure
 
 
-@inline
-def _receive_packets(const, state, tick):
-    """Receive the packets whose head arrives at ``tick``."""
-    arriving = state.arriving
-    block, count = take_bucket(arriving, tick)
-    while block != NONE:
-        prefetch_next_block(arriving, block)
-        for i in range(count):
-            _receive_packet(const, state, entry_in(arriving, block, i), tick)
-        state.counters.scalars[Scalar.EVENTS] += count
-        block, count = release_block(arriving, block), BLOCK_ENTRIES
-
-
 @kernel
 def _serve_outputs(const, state, until):
     """Let all outputs send what they send before tick ``until``."""
-    for switch in range(const.net.switches):
-        _serve_all(const, state, switch, until)
+    for output in range(len(state.bound)):
+        _serve(const, state, output, until)
 
 
 def settle_channels(const: VcConstants, state: VcState, tick: int, channels: Ints) -> None:
@@ -625,15 +507,14 @@ def advance(const, state, now, until):
         if log_is_full(const, state) or pool_is_low(const, state):
             return tick
         if tick % const.window == 0:
-            for output in range(len(state.bound)):
-                _serve(const, state, output, tick)
-        _receive_packets(const, state, tick)
+            _serve_outputs(const, state, tick)
+        receive_heads(const, state, state.switch, tick, _receive_packet)
         deliver_packets(const, state, tick)
         run_program(state.program, const, state, tick, schedule_host)
         count = drain(state.switch_wheel, tick, state.members)
         for i in range(count):
             switch = np.int64(state.members[i])
-            _read_headers(const, state, switch, tick)
+            finish_reading(const, state, switch, tick, _insert_waiting)
             if state.switch[switch].waiting != NONE:
                 _bind_heads(const, state, switch, tick)
                 if state.switch[switch].blocked:  # packets that are bound now may be the next that leave
@@ -644,18 +525,4 @@ def advance(const, state, now, until):
         if unlikely(state.violated[0] > 0):
             return -state.violated[0]
         tick = next_active_tick(state.program, state, tick, until, state.switch_wheel.mask)
-    scalars, pool = state.counters.scalars, state.pool
-    in_flight = len(pool.packet) - np.int64(pool.free[len(pool.free) - 1])
-    if scalars[Scalar.SENT_PACKETS] != scalars[Scalar.DELIVERED_PACKETS] + in_flight:
-        return -Violation.CONSERVATION
-    return tick
-
-
-def total_grants(state: VcState) -> int:
-    """Return the number of grants so far: a packet counts at every hop, and again when it is ejected."""
-    return int(state.counters.scalars[Scalar.GRANTS])
-
-
-def has_deadlocked_packet(const: VcConstants, state: VcState, now: int) -> bool:
-    """Return False: with deflection, no packet waits for a buffer."""
-    return False
+    return tick if conserves_packets(state) else -Violation.CONSERVATION

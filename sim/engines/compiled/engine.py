@@ -42,10 +42,10 @@ class CompiledRun:
 
     Parameters
     ----------
-    kernel: of a switching mode: a module with ``make_constants_and_state``, ``advance``, ``has_deadlocked_packet`` and
-    ``total_grants``, where more than the pool grows ``enlarged``, where flits are counted before or after the tick of
-    their grant ``settle_channels``, and for several threads ``split_state_into_partitions``,
-    ``merge_partition_states`` and ``inputs_of_partitions``.
+    kernel: of a switching mode: a module with ``make_constants_and_state`` and ``advance``, where packets wait for
+    buffers ``has_deadlocked_packet``, where flits are granted ``total_grants``, where more than the pool grows
+    ``enlarged``, where flits are counted before or after the tick of their grant ``settle_channels``, and for several
+    threads ``split_state_into_partitions``, ``merge_partition_states`` and ``inputs_of_partitions``.
     scenario: of the run.
     load: flits/tick/host.
     seed: of all draws.
@@ -56,6 +56,8 @@ class CompiledRun:
     def __init__(self, kernel: ModuleType, scenario: Scenario, load: float, seed: int, log: bool, threads: int = 1):
         self._kernel = kernel
         self._enlarged = getattr(kernel, "enlarged", records.enlarged)
+        self._total_grants = getattr(kernel, "total_grants", records.packet_grants)
+        self._has_deadlocked_packet = getattr(kernel, "has_deadlocked_packet", records.never_deadlocks)
         src_host, topology = scenario.source, scenario.topology
         flits, shares = src_host.flits, src_host.shares
         if isinstance(scenario.work, Workload):  # hosts draw no packets; the program determines lengths
@@ -215,7 +217,7 @@ class CompiledRun:
         return PacketLog(*used[order].T.copy())
 
     def deadlocked(self) -> bool:
-        return bool(self._kernel.has_deadlocked_packet(self._constants, self._merged_state(), self._tick))
+        return bool(self._has_deadlocked_packet(self._constants, self._merged_state(), self._tick))
 
 
 def _total(index: Ints, amount: Ints, size: int) -> Ints:
@@ -256,7 +258,7 @@ class CompiledApplicationRun(CompiledRun):
         created, sent, delivered = (
             int(scalars[counter]) for counter in (Scalar.CREATED_PACKETS, Scalar.SENT_PACKETS, Scalar.DELIVERED_PACKETS)
         )
-        moved = sent + delivered + self._kernel.total_grants(self._state)
+        moved = sent + delivered + self._total_grants(self._state)
         return ProgramStatus(moved, created - sent, sent - delivered, ranks.has_events(self._ranks))
 
     def execution(self) -> Execution:

@@ -26,15 +26,13 @@ from flitlab.models.switching.ideal import Ideal
 from flitlab.models.switching.timed import slowest_flit
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.engines.base import ChannelCounter, Scalar
+from flitlab.sim.engines.compiled.calendar_queue import calendar_ticks
 from flitlab.sim.engines.compiled.flit_times import fed_from, held_ticks, port_ticks
-from flitlab.sim.engines.compiled.memory import aligned_records
-from flitlab.sim.engines.compiled.messages import Program, make_program, next_active_tick, record_injection
-from flitlab.sim.engines.compiled.pool import Pool, make_pool
+from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
+from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
-    HOST,
     NEVER,
     NONE,
-    PACKET,
     TICK_LIMIT,
     Net,
     RunCounters,
@@ -45,12 +43,11 @@ from flitlab.sim.engines.compiled.records import (
     first_creation,
     inject_packet,
     log_is_full,
-    make_counters,
+    make_common_state,
     make_net,
     pool_is_low,
     run_program,
 )
-from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.timing_wheel import (
     TimingWheel,
     drain,
@@ -124,10 +121,10 @@ def make_constants_and_state(
     injection = model.injection + model.header + topology.access_delay + host_ticks - 1
     longest = int(packets.flits.max()) * slowest_flit(topology)
     horizon = longest + max(int(transit_ticks.max(initial=0)), int(injection.max(initial=0))) + 2
-    ticks = 1 << int(horizon - 1).bit_length()
+    ticks = calendar_ticks(horizon)
     fed_by_switch = ports.in_output >= 0
     constants = IdealConstants(
-        net=make_net(topology, ports, arrivals, packets, seed)._replace(classes=classes),
+        net=make_net(topology, ports, arrivals, packets, seed, classes),
         rule=scenario.routes.select,
         inputs=inputs,
         output_ticks=output_ticks,
@@ -139,16 +136,13 @@ def make_constants_and_state(
         in_channel=np.where(fed_by_switch, ports.out_channel[np.where(fed_by_switch, ports.in_output, 0)], -1),
     )
     state = IdealState(
-        pool=make_pool(4 * (inputs + hosts), PACKET)._replace(replies=make_replies(classes)),
+        **make_common_state(scenario, constants.net, 4 * (inputs + hosts)),
         delivery_queue=np.full((inputs + hosts, 2), NONE, np.uint32),
         free_at=np.zeros(len(ejects), np.int64),
-        host=aligned_records(constants.net.sources, HOST),
         due_queues=np.zeros(inputs + hosts + 1, np.int64),
         members=np.zeros(hosts + 1, np.int64),
         queue_wheel=make_timing_wheel(inputs + hosts, ticks),
         host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
-        program=make_program(scenario),
-        counters=make_counters(topology, classes),
     )
     draw_first_packets(constants, state)
     schedule_all(state.host_wheel, np.arange(hosts), 0)
@@ -467,13 +461,3 @@ def advance(const, state, now, until):
         state.counters.scalars[Scalar.EVENTS] += arriving + sending
         tick = next_active_tick(state.program, state, tick, until, 0)
     return tick
-
-
-def total_grants(state: IdealState) -> int:
-    """Return the number of packets that have joined the queue of an output so far."""
-    return int(state.counters.scalars[Scalar.GRANTS])
-
-
-def has_deadlocked_packet(const: IdealConstants, state: IdealState, now: int) -> bool:
-    """Return False: no packet waits for buffer space."""
-    return False

@@ -18,6 +18,7 @@ from flitlab.models.rules.draw import Stream, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
 from flitlab.models.rules.ports import Ports
 from flitlab.models.rules.route import choose_route
+from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import CLASS_COLUMNS, HOP_BUCKETS, ChannelCounter, ClassCounter, PacketLog, Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
@@ -27,12 +28,25 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     release_block,
     take_bucket,
 )
-from flitlab.sim.engines.compiled.memory import prefetch, unlikely
-from flitlab.sim.engines.compiled.messages import FIRST, enqueue_message, next_packet, record_delivery, take_packet
+from flitlab.sim.engines.compiled.memory import aligned_records, prefetch, unlikely
+from flitlab.sim.engines.compiled.messages import (
+    FIRST,
+    enqueue_message,
+    make_program,
+    next_packet,
+    record_delivery,
+    take_packet,
+)
 from flitlab.sim.engines.compiled.pool import NONE as NONE
-from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record
+from flitlab.sim.engines.compiled.pool import allocate_record, doubled, free_record, make_pool
 from flitlab.sim.engines.compiled.ranks import OUTBOX, next_event, process_events
-from flitlab.sim.engines.compiled.replies import create_reply, doubled_replies, lacks_replies, take_reply
+from flitlab.sim.engines.compiled.replies import (
+    create_reply,
+    doubled_replies,
+    lacks_replies,
+    make_replies,
+    take_reply,
+)
 
 # A packet, a cache line; ticks, lengths in flits, and indices.
 PACKET = np.dtype(
@@ -101,8 +115,11 @@ class Net(NamedTuple):
         return self.hosts * (1 if self.classes is None else self.classes.class_count)
 
 
-def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Packets, seed: int) -> Net:
-    """Make the net of a topology, without classes of traffic.
+def make_net(
+    topology: Topology, ports: Ports, arrivals: Arrivals, packets: Packets, seed: int,
+    classes: ClassTables | None = None,
+) -> Net:  # fmt: skip
+    """Make the net of a topology.
 
     Parameters
     ----------
@@ -110,6 +127,7 @@ def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Pack
     ports: its port numbers (:func:`flitlab.models.rules.ports.make_ports`).
     arrivals, packets: when hosts create packets, and their lengths and destinations.
     seed: of all draws.
+    classes: of traffic, None without.
     """
     return Net(
         seed=seed,
@@ -119,6 +137,7 @@ def make_net(topology: Topology, ports: Ports, arrivals: Arrivals, packets: Pack
         ports=_unsigned(ports),
         arrivals=arrivals,
         packets=packets,
+        classes=classes,
     )
 
 
@@ -174,6 +193,29 @@ def make_counters(topology: Topology, classes: ClassTables | None = None) -> Run
         channels=None,
         classes=None if classes is None else np.zeros((classes.class_count, CLASS_COLUMNS), np.int64),
     )
+
+
+def make_common_state(scenario: Scenario, net: Net, records: int, dtype: np.dtype = PACKET) -> dict[str, Any]:
+    """Make the fields that the state of every mode has, by name: ``pool``, ``host``, ``program`` and ``counters``.
+
+    Parameters
+    ----------
+    scenario: of the run.
+    net: of its constants.
+    records: packets that the pool holds.
+    dtype: of a packet.
+
+    Raises
+    ------
+    ValueError
+        A program has times too long to be counted in ticks.
+    """
+    return {
+        "pool": make_pool(records, dtype)._replace(replies=make_replies(net.classes)),
+        "host": aligned_records(net.sources, HOST),
+        "program": make_program(scenario),
+        "counters": make_counters(scenario.topology, net.classes),
+    }
 
 
 def channels_of_outputs(const: Any, state: Any) -> Ints:
@@ -506,6 +548,16 @@ def enlarged(state: Any, hosts: int) -> Any:
     if pool.replies is not None and interpreted(lacks_replies)(pool.replies, hosts):
         state = state._replace(pool=state.pool._replace(replies=doubled_replies(pool.replies)))
     return state
+
+
+def packet_grants(state: Any) -> int:
+    """Return the number of packets granted so far: a packet counts at every hop, and again when it is ejected."""
+    return int(state.counters.scalars[Scalar.GRANTS])
+
+
+def never_deadlocks(const: Any, state: Any, now: int) -> bool:
+    """Return False: no packet waits for a buffer."""
+    return False
 
 
 def first_unsent(state: Any) -> Ints:

@@ -7,16 +7,11 @@ An input brings V heads at most, so every head finds a slot. Then hosts, in rota
 paths for packets that have arrived by then. The packet in slot v sends its flit j at b + v + j V.
 """
 
-import numpy as np
-
-from flitlab.models.rules.bits import port_set
-from flitlab.models.rules.deflect import least_bound_port
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.topology.distances import distances
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Alarm, Allocator, Phase
-from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.hot_potato import HotPotatoNetwork
 from flitlab.sim.engines.reference.packet import Packet
 
 
@@ -95,15 +90,13 @@ class FrameSwitch(Allocator):
         """The output on a shortest path, or to the host, that a packet may take; None if all their slots are taken."""
         if packet.target == self.index:
             return self._least_taken([self.ejection[packet.destination]], packet)
-        minimal = int(self.network.ports[packet.target, self.index])
-        return self._least_taken([out for port, out in enumerate(self.outputs) if minimal >> port & 1], packet)
+        ports = self.network.minimal_ports(packet, self.index)
+        return self._least_taken([self.outputs[port] for port in ports], packet)
 
     def _least_taken(self, candidates: list[FrameOutput], packet: Packet) -> FrameOutput | None:
         """The least taken of some outputs, None if all their slots are taken."""
-        net, taken = self.network, np.array([output.taken for output in candidates], np.int64)
-        ports = port_set(range(len(candidates)))
-        port = least_bound_port(ports, taken, 0, net.times.vcs, net.seed, packet.identity, packet.hop)
-        return candidates[port] if port >= 0 else None
+        index = self.network.least_bound([output.taken for output in candidates], packet)
+        return None if index is None else candidates[index]
 
     def _take(self, output: FrameOutput, packet: Packet, entry: FrameEntry, now: int) -> None:
         """Give a packet the next slot of an output."""
@@ -118,11 +111,10 @@ class FrameSwitch(Allocator):
             self.clock.call(tick, Phase.ALLOCATION, self._send, (output, packet, number))
         Alarm(self.clock, tail + 1, Phase.DECISIONS, self._leave, entry)
         if output.switch is None or output.channel is None:
-            assert packet.hop == net.distance(packet, packet.origin) + packet.detour
+            assert net.has_arrived(packet)
             net.move(packet, tail + output.delay, None)
             return
-        packet.hop += 1
-        packet.detour += 1 + net.distance(packet, output.switch.index) - net.distance(packet, self.index)
+        net.take_hop(packet, self.index, output.switch.index)
         next_entry = output.switch.entries[output.channel]
         net.move(packet, now + slot + output.delay, next_entry)
         boundary = now + net.times.hop_frames * net.times.frame_ticks
@@ -163,15 +155,12 @@ class FrameSwitch(Allocator):
                 self.schedule_at(max(now + 1, host.waiting[0].created + delays + net.injection(host.index)))
 
 
-class FrameNetwork(Network[Deflection]):
+class FrameNetwork(HotPotatoNetwork):
     """A run of hot-potato switching under rule ``frame``."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.flits = scenario.source.flits[0]
-        self.ports = scenario.routes.ports
-        self._distances = distances(topology).astype(np.int64)
         self.switches = switches = [FrameSwitch(self, v) for v in range(topology.switches)]
         hosts = [FrameHost(self, h) for h in range(topology.hosts)]
         for channel, (tail, head) in enumerate(zip(topology.src, topology.dst, strict=True)):
@@ -184,7 +173,3 @@ class FrameNetwork(Network[Deflection]):
             host.switch.entries[entry] = FrameEntry(switches[place], entry)
             host.switch.ejection[host.index] = FrameOutput(self.ejection(host.index))
         self.start(hosts)
-
-    def distance(self, packet: Packet, switch: int) -> int:
-        """Channels from a switch to the destination of a packet at least."""
-        return int(self._distances[switch, packet.target])

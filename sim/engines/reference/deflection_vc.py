@@ -15,18 +15,13 @@ from bisect import insort
 from collections import deque
 from functools import cached_property
 
-import numpy as np
-
-from flitlab.models.rules.bits import port_set
-from flitlab.models.rules.deflect import least_bound_port
 from flitlab.models.rules.occupancy import vc_occupancy_bound
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
-from flitlab.models.topology.distances import distances
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator
-from flitlab.sim.engines.reference.network import Network
+from flitlab.sim.engines.reference.hot_potato import HotPotatoNetwork
 from flitlab.sim.engines.reference.packet import Packet
 
 
@@ -99,7 +94,7 @@ class VcOutput:
         self.bound.pop(turn)
         self.pointer = turn % max(1, len(self.bound))
         if self.switch is None:
-            assert stay.packet.hop == self.network.distance(stay.packet, stay.packet.origin) + stay.packet.detour
+            assert self.network.has_arrived(stay.packet)
             self.network.move(stay.packet, now + self.delay, None)
         return stay
 
@@ -120,9 +115,7 @@ class VcOutput:
         if not net.times.by_flit:
             assert now <= stay.bound_at + (net.times.vcs - 1) * net.flits, "a packet starts late"
         if self.switch is not None and self.channel is not None:
-            closer = net.distance(packet, stay.switch.index) - net.distance(packet, self.switch.index)
-            packet.hop += 1
-            packet.detour += 1 - closer
+            net.take_hop(packet, stay.switch.index, self.switch.index)
             stay.following = Stay(self.switch, packet, self.channel, [])
             net.move(packet, now + self.delay, stay.following)
 
@@ -200,8 +193,7 @@ class VcSwitch(Allocator):
         if packet.target == self.index:
             candidates = [self.ejection[packet.destination]]
         else:
-            minimal = int(self.network.ports[packet.target, self.index])
-            candidates = [output for port, output in enumerate(self.outputs) if minimal >> port & 1]
+            candidates = [self.outputs[port] for port in self.network.minimal_ports(packet, self.index)]
         output = self._least_bound(candidates, packet)
         if output is None:
             output = self._least_bound(self.outputs, packet)
@@ -214,13 +206,8 @@ class VcSwitch(Allocator):
 
     def _least_bound(self, candidates: list[VcOutput], packet: Packet) -> VcOutput | None:
         """The least bound of some outputs, None if all their VCs are taken."""
-        counts, ports = (
-            np.array([len(output.bound) for output in candidates], np.int64),
-            port_set(range(len(candidates))),
-        )
-        net = self.network
-        port = least_bound_port(ports, counts, 0, net.times.vcs, net.seed, packet.identity, packet.hop)
-        return candidates[port] if port >= 0 else None
+        index = self.network.least_bound([len(output.bound) for output in candidates], packet)
+        return None if index is None else candidates[index]
 
     def _admit(self, now: int) -> None:
         """Let hosts start packets while few enough are here, from one on that changes every tick."""
@@ -234,15 +221,12 @@ class VcSwitch(Allocator):
                 assert self.resident + self.inbound <= self.limit
 
 
-class VcNetwork(Network[Deflection]):
+class VcNetwork(HotPotatoNetwork):
     """A run of hot-potato switching under rule ``vc``."""
 
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.flits = scenario.source.flits[0]
-        self.ports = scenario.routes.ports
-        self._distances = distances(topology).astype(np.int64)
         limits = times.limits(topology).tolist()
         self.switches = switches = [VcSwitch(self, v, limits[v]) for v in range(topology.switches)]
         hosts = [VcHost(self, h) for h in range(topology.hosts)]
@@ -255,7 +239,3 @@ class VcNetwork(Network[Deflection]):
             host.switch.hosts.append(host)
             host.switch.ejection[host.index] = VcOutput(self, self.ejection(host.index))
         self.start(hosts)
-
-    def distance(self, packet: Packet, switch: int) -> int:
-        """Channels from a switch to the destination of a packet at least."""
-        return int(self._distances[switch, packet.target])

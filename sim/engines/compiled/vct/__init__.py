@@ -33,13 +33,8 @@ from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState, make_
 
 __all__ = [
     "advance", "has_deadlocked_packet", "inputs_of_partitions", "make_constants_and_state", "merge_partition_states",
-    "split_state_into_partitions", "total_grants",
+    "split_state_into_partitions",
 ]  # fmt: skip
-
-
-def total_grants(state: VctState) -> int:
-    """Return the number of packets granted so far."""
-    return int(state.counters.scalars[Scalar.GRANTS])
 
 
 def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:

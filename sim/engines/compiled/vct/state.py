@@ -22,14 +22,13 @@ from flitlab.models.switching.timed import slowest_flit
 from flitlab.models.switching.vct import Vct
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.engines.compiled import records
-from flitlab.sim.engines.compiled.calendar_queue import CalendarQueue, make_calendar_queue
+from flitlab.sim.engines.compiled.calendar_queue import CalendarQueue, calendar_ticks, make_calendar_queue
 from flitlab.sim.engines.compiled.flit_times import port_ticks
 from flitlab.sim.engines.compiled.mailbox import Mailboxes, no_mailboxes
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_to_cache_lines
-from flitlab.sim.engines.compiled.messages import Program, make_program
-from flitlab.sim.engines.compiled.pool import Pool, make_pool
-from flitlab.sim.engines.compiled.records import HOST, NONE, PACKET, Net, RunCounters
-from flitlab.sim.engines.compiled.replies import make_replies
+from flitlab.sim.engines.compiled.messages import Program
+from flitlab.sim.engines.compiled.pool import Pool
+from flitlab.sim.engines.compiled.records import NONE, Net, RunCounters
 from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all, wheel_ticks
 from flitlab.sim.engines.compiled.ugal import uses_congestion
@@ -166,14 +165,14 @@ def make_constants_and_state(
     packets_per_input = model.vcs * (input_buffers // shortest)
     horizon = (longest + 1) * slowest - 1 + model.credit + model.switch + model.header + topology.longest_delay
     horizon += max(model.link, model.ejection, model.injection) + 2
-    ticks = 1 << int(horizon - 1).bit_length()
+    ticks = calendar_ticks(horizon)
     max_requests = int(np.diff(ports.in_base).max(initial=1)) * model.vcs
     overflow_words = round_to_cache_lines(2 * max(max_requests - INLINE_REQUESTS, 1), np.int64)
     vc_bits = (model.vcs - 1).bit_length()
     tables = scenario.routes.tables(topology, model.vc_policy)
     credit_delay = input_delays(ports, model.credit_delays(topology), topology.access_delay)
     constants = VctConstants(
-        net=records.make_net(topology, ports, arrivals, packets, seed)._replace(classes=classes),
+        net=records.make_net(topology, ports, arrivals, packets, seed, classes),
         vcs=model.vcs,
         policy=model.vc_policy,
         reserved_vcs=reserved_vcs(tables, model.vc_policy),
@@ -204,14 +203,14 @@ def make_constants_and_state(
         rings=make_rings(topology),
     )
     # Credits bound the packets in buffers and in flight to them; the rate of ejection channels bounds those ejecting.
-    pool = make_pool(int(packets_per_input.sum()) + int(max_packets_ejecting_per_host(constants).sum()), PACKET)
+    pool_records = int(packets_per_input.sum()) + int(max_packets_ejecting_per_host(constants).sum())
     vc = make_empty_vc_records(inputs * model.vcs)
     _fill_switches_and_credit_indices(vc, ports, model.vcs, vc_bits)
     requests = aligned(1, outputs * (OUTPUT_WORDS + overflow_words), np.int64)[0]
     output_records = requests[: outputs * OUTPUT_WORDS].view(OUTPUT)
     fill_downstream_inputs_and_channels(output_records, ports)
     state = VctState(
-        pool=pool._replace(replies=make_replies(classes)),
+        **records.make_common_state(scenario, constants.net, pool_records),
         vc=vc,
         remote_partition=np.zeros(len(vc), np.uint8),
         free_flits=_initial_free_flits(ports, input_buffers, vc_bits),
@@ -224,9 +223,8 @@ def make_constants_and_state(
         input_busy=np.zeros(inputs, np.uint32),
         output=output_records,
         requests=requests,
-        host=aligned_records(constants.net.sources, HOST),
-        arriving=make_calendar_queue(ticks, len(pool.packet)),
-        ejecting=make_calendar_queue(ticks, len(pool.packet)),
+        arriving=make_calendar_queue(ticks, pool_records),
+        ejecting=make_calendar_queue(ticks, pool_records),
         members=np.zeros(max(outputs, hosts) + 1, np.uint32),
         cursor=np.zeros(int(np.diff(ports.out_base).max()), np.int64),
         candidate=np.zeros((int(np.diff(ports.out_base).max()), 2), np.int64),
@@ -234,8 +232,6 @@ def make_constants_and_state(
         output_wheel=make_timing_wheel(outputs, ticks),
         host_wheel=make_timing_wheel(hosts, wheel_ticks(ticks, hosts, typical_gap(arrivals))),
         mailboxes=no_mailboxes(),
-        program=make_program(scenario),
-        counters=records.make_counters(topology, classes),
         stalls=None,
     )
     records.draw_first_packets(constants, state)

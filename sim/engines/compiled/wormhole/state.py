@@ -25,19 +25,16 @@ from flitlab.models.topology.flit_times import MAX_FLIT_TICKS, flit_times
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.compiled.flit_times import port_ticks
 from flitlab.sim.engines.compiled.memory import aligned_records
-from flitlab.sim.engines.compiled.messages import Program, make_program
-from flitlab.sim.engines.compiled.pool import Pool, make_pool
+from flitlab.sim.engines.compiled.messages import Program
+from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
-    HOST,
     NONE,
-    PACKET,
     Net,
     RunCounters,
     draw_first_packets,
-    make_counters,
+    make_common_state,
     make_net,
 )
-from flitlab.sim.engines.compiled.replies import make_replies
 from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.wormhole import layout
@@ -206,7 +203,7 @@ def make_constants_and_state(
     """
     ports = make_ports(scenario.topology)
     queues = _queues(scenario.topology, scenario.switching, ports)
-    net = make_net(scenario.topology, ports, arrivals, packets, seed)._replace(classes=classes)
+    net = make_net(scenario.topology, ports, arrivals, packets, seed, classes)
     constants = _constants(scenario, net, ports, queues)
     state = _state(scenario, constants, ports, queues)
     draw_first_packets(constants, state)
@@ -268,7 +265,7 @@ def _state(
     injecting["packet"], injecting["vc"] = NONE, (ports.inject * model.vcs + ends[:, None] - 1).ravel()
     injecting["queue"] = np.tile(queues.of_host, len(ends))
     return WormholeState(
-        pool=make_pool(records, PACKET)._replace(replies=make_replies(net.classes)),
+        **make_common_state(scenario, net, records),
         vc=_vc_records(scenario, ports, vc_buffers),
         output=_output_records(queues.of_output),
         free_at=np.zeros(outputs, np.int64),
@@ -287,15 +284,12 @@ def _state(
         queue=queue,
         entries=np.zeros(entry_count, np.uint64),
         due=np.zeros(len(queues.delay) << int(constants.due_bits), np.uint64),
-        host=aligned_records(net.sources, HOST),
         injecting=injecting,
         active_hosts=np.zeros(hosts + 1, np.int64),
         host_wheel=make_timing_wheel(hosts, 256 if constants.output_ticks is None else 2 * MAX_FLIT_TICKS),
         wavefront=make_wavefront(model, ports),
         crossbar=make_crossbar(model, ports, vc_buffers.reshape(-1, model.vcs).sum(axis=1)),
         urgency=make_urgency(model, ports, hosts),
-        program=make_program(scenario),
-        counters=make_counters(scenario.topology, net.classes),
         stalls=None,
     )
 
