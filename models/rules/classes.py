@@ -14,6 +14,7 @@ from flitlab.models.arrays import Int, Integers, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.rules.packets import Packets, make_packets
 from flitlab.models.traffic.demand import Traffic
 from flitlab.models.traffic.source import Source
@@ -60,13 +61,16 @@ class ClassTables(NamedTuple):
     priority, first_vc, end_vc, seed: int64 [classes]. rank: int64 [classes], what the greatest priority exceeds that of
     the class by. reply, delay: int64 [classes], the class of the replies to its packets, negative without, and the
     ticks to their creation. numbers: int64 [classes, 6], the scalar fields of :class:`Arrivals`, and the law of
-    :class:`Packets`. begin: int64 [classes + 1, 11], where the arrays of a class begin, in the order of the fields
+    :class:`Packets`. subnets: number of subnets. subnet: int64 [classes], that of its packets, negative if each draws
+    one. begin: int64 [classes + 1, 11], where the arrays of a class begin, in the order of the fields
     below: those of :class:`Arrivals` and :class:`Packets`.
     """
 
     class_count: int
     hosts: int
     by_class: bool
+    subnets: int
+    subnet: Ints
     priority: Ints
     rank: Ints
     reply: Ints
@@ -120,8 +124,9 @@ def make_class_tables(traffic: Traffic, processes: Sequence[Process], vcs: int, 
         if one.request is not None:
             reply[one.request], delay[one.request] = number, one.delay
     return ClassTables(
-        len(classes), traffic.topology.hosts, by_class, priority, priority.max() - priority, reply,
-        delay,
+        len(classes), traffic.topology.hosts, by_class, traffic.topology.subnets,
+        np.array([-1 if one.subnet is None else one.subnet for one in classes], np.int64),
+        priority, priority.max() - priority, reply, delay,
         ranges[:, 0].copy(), ranges[:, 1].copy(), np.array([one.seed for one in processes], np.int64),
         np.array(scalars, np.int64), np.cumsum(sizes, axis=0),
         *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)),
@@ -173,6 +178,27 @@ def goes_before(priority: Ints, c: Int, best: Int) -> bool:
     best: number of the best class so far, negative if there is none.
     """
     return best < 0 or priority[c] > priority[best]
+
+
+@device_function
+def ends_of_reply(
+    t: ClassTables, seed: Int, reply: Int, src_host: Int, dst_host: Int, sequence: Int
+) -> tuple[int, int]:
+    """Source and destination of the reply to a packet: its ends exchanged, in the subnet of the reply.
+
+    Parameters
+    ----------
+    t: the tables.
+    seed: of the class of replies.
+    reply: number of this class.
+    src_host, dst_host, sequence: of the packet that is replied to.
+    """
+    if t.subnets == 1:
+        return dst_host, src_host
+    hosts, subnet = t.hosts // t.subnets, t.subnet[reply]
+    if subnet < 0:
+        subnet = below(draw(seed, Stream.SUBNET, src_host, sequence), t.subnets)
+    return subnet * hosts + dst_host % hosts, subnet * hosts + src_host % hosts
 
 
 @device_function

@@ -23,6 +23,9 @@ from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.sizes import SizesSpec
 
+MAX_SUBNETS = 16
+"""The most subnets of a network."""
+
 Counted = Literal["packets", "flows", "programs"]
 """What a run is measured by: packets that hosts draw, or flows of a transport, as the mode counts them; or, where
 hosts run one, a program."""

@@ -362,6 +362,30 @@ def validate_classes(
             draft.reject(key, problem)
 
 
+def validate_subnets(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
+    """Reject subnets where the experiment or a section cannot have them, and classes of subnets that do not exist.
+
+    Parameters
+    ----------
+    draft: gets the errors.
+    spec: the keys of the switching mode.
+    classes: of traffic; empty where all packets are of one class.
+    """
+    count = getattr(spec, "subnets", 1)
+    for i, one in enumerate(classes):
+        if one.subnet is not None and one.subnet >= count:
+            draft.reject(f"traffic.classes[{i}].subnet", f"must be from 0 to {count - 1}: switching.subnets is {count}")
+    if count == 1:
+        return
+    key = "switching.subnets"
+    if draft.runs_program or draft.experiment in ("relative", "search"):
+        draft.reject(key, f"must be 1 in experiment: {draft.experiment}")
+    if draft.follows_trace:
+        draft.reject(key, f"must be 1 for traffic.kind: {draft.at('traffic', 'kind')}, whose packets name no subnet")
+    if draft.has_value("timeline"):
+        draft.reject(key, "must be 1 for a network that changes: events name links of one network")
+
+
 def validate_start(
     draft: Draft, instance: Instance, switching_mode: SwitchingMode, work: Source | Workload, timeline: Timeline | None
 ) -> None:

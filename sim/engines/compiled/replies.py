@@ -12,7 +12,7 @@ import numpy as np
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.rules.classes import ClassTables, packets_of
+from flitlab.models.rules.classes import ClassTables, ends_of_reply, packets_of
 from flitlab.models.rules.packets import length
 from flitlab.sim.engines.classes import has_replies
 from flitlab.sim.engines.compiled.pool import full_stack
@@ -91,10 +91,14 @@ def create_reply(replies, const, state, request, tick):
     if replies is None:
         return
     classes = const.net.classes
-    c, host = np.int64(request.sequence) % classes.class_count, np.int64(request.dst_host)
+    sequence = np.int64(request.sequence)
+    c = sequence % classes.class_count
     reply = classes.reply[c]
     if reply < 0:
         return
+    host, dst_host = ends_of_reply(
+        classes, classes.seed[reply], reply, np.int64(request.src_host), np.int64(request.dst_host), sequence
+    )
     source = reply * const.net.hosts + host
     created_at = tick + classes.delay[c]
     flits = length(packets_of(classes, reply), classes.seed[reply], host, replies.made[source, 0])
@@ -102,7 +106,7 @@ def create_reply(replies, const, state, request, tick):
     replies.free[top] -= np.uint32(1)
     place = np.int64(replies.free[replies.free[top]])
     entry = replies.entry[place]
-    entry[NEXT], entry[DST_HOST], entry[CREATED_AT] = -1, np.int64(request.src_host), created_at
+    entry[NEXT], entry[DST_HOST], entry[CREATED_AT] = -1, dst_host, created_at
     entry[FLITS], entry[SOURCE] = flits, source
     replies.made[source, 0] += 1
     replies.made[source, 1] += flits

@@ -16,7 +16,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, next_arrival
-from flitlab.models.rules.classes import make_processes
+from flitlab.models.rules.classes import ClassTables, ends_of_reply, make_processes
 from flitlab.models.rules.packets import Packets, destination, length
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import (
@@ -108,15 +108,14 @@ class Host:
             ledger.create(packet)
             self.schedule_send(tick)
 
-    def reply(self, request: Packet) -> None:
-        """Create the reply to a packet, which this host has received."""
+    def reply(self, ends: tuple[int, int]) -> None:
+        """Create a reply; ends: number of its class, and the host that receives it."""
+        number, to = ends
         network, count = self.network, len(self.network.processes)
-        assert network.classes is not None
-        number = int(network.classes.reply[request.sequence % count])
         nth = self.replies[number] = self.replies.get(number, -1) + 1
         _, packets, seed = network.processes[number]
         flits = int(length(packets, seed, self.index, nth))
-        packet = network.packet(self.index, nth * count + number, request.source, flits)
+        packet = network.packet(self.index, nth * count + number, to, flits)
         self.waiting.append(packet)
         network.ledger.create(packet)
         self.schedule_send(network.clock.now)
@@ -479,8 +478,14 @@ class Network(Generic[D]):
             self.program.receive(packet.message)
         classes = self.classes
         if classes is not None and classes.reply[packet.sequence % classes.class_count] >= 0:
-            delay = int(classes.delay[packet.sequence % classes.class_count])
-            self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[packet.destination].reply, packet)
+            self._schedule_reply(classes, packet)
+
+    def _schedule_reply(self, classes: ClassTables, request: Packet) -> None:
+        """Create the reply to a delivered packet after the delay of its class."""
+        delay, number = (int(table[request.sequence % classes.class_count]) for table in (classes.delay, classes.reply))
+        seed = self.processes[number].seed
+        source, to = ends_of_reply(classes, seed, number, request.source, request.destination, request.sequence)
+        self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[source].reply, (number, to))
 
     def count_channels(self) -> None:
         """Count the traffic of channels from now, tick 0, on."""
