@@ -40,6 +40,7 @@ class Buffered(FlitTimed, Credited):
 
     programs: ClassVar[bool] = True
     counts_channels: ClassVar[bool] = True
+    limits_replies: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]]
 
     vcs: int = 1
@@ -390,12 +391,12 @@ class BufferedSpec(CreditedSpec):
         by_channel = None
         if isinstance(self.buffer_flits, BuffersByChannel) and len(np.unique(flits)) > 1:
             by_channel = ChannelBuffers(tuple(flits.tolist()), self.buffer_flits.plain())
-        one_class = self.priority == "class" and not setting.class_vcs  # of one priority
+        one_class = self.priority == "class" and not setting.classes  # of one priority
         return {
             "vcs": self.vcs, "buffer_flits": int(flits.max(initial=1)), "channel_buffers": by_channel,
             "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock,
             "priority": "none" if one_class else self.priority,
-            "vc_ranges": _distinct_ranges(setting.class_vcs, self.vcs),
+            "vc_ranges": _distinct_ranges([one.vcs for one in setting.classes], self.vcs),
             "own_credit_path": self.credit_path == "own", **self.ticks(capacity_unit(setting.topology)),
         }  # fmt: skip
 

@@ -38,6 +38,8 @@ class ReplyKeys(Parameters):
     """Length of a reply, or a mix of lengths."""
     delay_ticks: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 1
     """From the delivery of the request to the creation of its reply."""
+    queue: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    """Replies that a host may owe: while as many wait, are sent, or are due, it receives no request. null: any."""
 
 
 class ClassKeys(Parameters):
@@ -60,7 +62,7 @@ class ClassKeys(Parameters):
     subnet: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = None
     """Subnet of its packets, from 0. null: each packet draws one."""
     reply: ReplyKeys | None = None
-    """What the receiver of a packet sends back: ``class``, ``packet_flits``, ``delay_ticks``. null: nothing."""
+    """What the receiver of a packet sends back: ``class``, ``packet_flits``, ``delay_ticks``, ``queue``."""
 
 
 @register("traffic", "classes")
@@ -74,8 +76,8 @@ class Classes(TrafficSpec):
     ``switching.subnets``. classes.csv has latency and throughput of
     each class.
 
-    The receiver of a packet of a class with a ``reply`` sends one back, of another class, whose source queue has no
-    limit: requests always drain. Loads count requests only.
+    The receiver of a packet of a class with a ``reply`` sends one back, of another class. Its source queue has no
+    limit, so that requests always drain, unless ``queue`` sets one (modes vct and wormhole). Loads count requests only.
 
     Modes vct, wormhole and ideal have classes. Ceilings are those of the sum of their demands. ``arrivals`` and
     ``burst`` hold for all classes.
@@ -165,7 +167,7 @@ def _replies(keys: ClassKeys, number: int, reply: ReplyKeys | None, request: Tra
     assert reply is not None
     lengths, weights = _mix(reply.packet_flits, f"classes[{number}].reply")
     one = TrafficClass(keys.name, request.demand, request.share, request.load, lengths, weights, keys.priority,
-                       _vc_range(keys, "classes"), number, reply.delay_ticks, keys.subnet)  # fmt: skip
+                       _vc_range(keys, "classes"), number, reply.delay_ticks, keys.subnet, reply.queue)  # fmt: skip
     source, target, amount = request.demand.pairs()
     size, flits = (request.demand.topology.hosts,) * 2, one.mean_flits / request.mean_flits
     back = scipy.sparse.csr_array((np.asarray(amount) * flits, (target, source)), size)

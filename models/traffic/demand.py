@@ -57,7 +57,8 @@ class TrafficClass:
     the share of packets of each. priority: the greater one goes first. vcs: the first VC that its packets may take, and
     one past the last; None: all. request: for a class of replies, the number of the class that it replies to; its
     demand is then that of the replies. delay: ticks from the delivery of a request to the creation of its reply.
-    subnet: of its packets; None: each draws one.
+    subnet: of its packets; None: each draws one. queue: of a class of replies, how many of them a host may
+    owe; None: any number.
     """
 
     name: str
@@ -71,6 +72,7 @@ class TrafficClass:
     request: int | None = None
     delay: int = 1
     subnet: int | None = None
+    queue: int | None = None
 
     @property
     def mean_flits(self) -> float:
@@ -86,6 +88,7 @@ class TrafficClass:
         """Hash of everything that results depend on."""
         reply: list[object] = [] if self.request is None else [self.request, self.delay]
         reply += [] if self.subnet is None else ["subnet", self.subnet]
+        reply += [] if self.queue is None else ["queue", self.queue]
         keys = (self.share, self.load, self.flits, self.shares, self.priority, self.vcs, *reply)
         return content_hash(self.demand.content_hash, *keys)
 

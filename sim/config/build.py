@@ -17,10 +17,12 @@ from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import SpecError, is_third_party, make
+from flitlab.models.reply_queues import reply_cycle
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
 from flitlab.models.subnets import mode_in_subnets, routes_in_subnets, topology_in_subnets, traffic_in_subnets
+from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.flit_times import capacity_unit
@@ -367,7 +369,7 @@ class _Builder:
         return SwitchingContext(
             topology, routes, source.flits, components.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
             flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
-            tuple(one.vcs for one in classes),
+            tuple(classes),
         )  # fmt: skip
 
     def _certified(self, spec: SwitchingSpec, setting: SwitchingContext) -> tuple[SwitchingMode, str]:
@@ -382,11 +384,31 @@ class _Builder:
                 reject_build_error(error, draft.part("switching"))
             raise Rejected from None
         try:
-            return switching_mode.certified(setting.topology, setting.routes, self._certify)
+            certified, certificate = switching_mode.certified(setting.topology, setting.routes, self._certify)
+            return self._with_replies(certified, certificate, setting)
+        except Rejected:
+            raise
         except Exception as error:  # a third-party routing, too
             in_switching = isinstance(error, SpecError) and error.key in type(spec).model_fields
             reject_build_error(error, draft.part("switching" if in_switching else "routing"))
             raise Rejected from None
+
+    def _with_replies(
+        self, switching_mode: SwitchingMode, certificate: str, setting: SwitchingContext
+    ) -> tuple[SwitchingMode, str]:
+        """The switching mode and its certificate, which covers replies that hosts owe."""
+        limited = switching_mode.limits_replies and any(one.queue is not None for one in setting.classes)
+        if not isinstance(switching_mode, Buffered) or not limited:
+            return switching_mode, certificate
+        cycle = reply_cycle(setting.topology, setting.classes, switching_mode.vcs)
+        if cycle is None:
+            return switching_mode, f"{certificate}; no replies wait for requests: they share no virtual channel"
+        number, text = cycle
+        if not switching_mode.allow_deadlock:
+            problem = f"may deadlock: {text}; use other vcs or subnets for replies, or switching.allow_deadlock: true"
+            self.draft.reject(f"traffic.classes[{number}].reply.queue", problem)
+            raise Rejected
+        return replace(switching_mode, may_deadlock=True), f"{certificate}; may deadlock: {text}"
 
     def _certify(self, topology: Topology, routes: Routes, vcs: int, allowed: bool) -> Certified:
         """The result of :func:`~flitlab.models.routing.certificate.certify`, computed once for equal arguments."""

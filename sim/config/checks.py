@@ -353,6 +353,7 @@ def validate_classes(
     if isinstance(draft.at("traffic", "burst"), dict):
         draft.reject("traffic.burst", "must be a number of packets where there are traffic.classes")
     vcs = getattr(spec, "vcs", None)
+    _validate_reply_queues(draft, spec, classes)
     for i, one in enumerate(classes):
         key = f"traffic.classes[{i}].vcs"
         if one.vcs is not None and vcs is None:
@@ -360,6 +361,19 @@ def validate_classes(
         elif one.vcs is not None and vcs is not None and one.vcs[1] > vcs:
             problem = f"ends at virtual channel {one.vcs[1] - 1}, and switching.vcs gives 0 to {vcs - 1}"
             draft.reject(key, problem)
+
+
+def _validate_reply_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
+    """Reject limits of owed replies in subnets that classes draw, and warn of them where they have no effect."""
+    for number, one in enumerate(classes):
+        if one.queue is None or one.request is None:
+            continue
+        key = f"traffic.classes[{one.request}].reply.queue"
+        if not spec.switching_mode.limits_replies:
+            draft.warn(key, f"is not used: hosts of mode {spec.mode} receive at once")
+        drawn = [i for i in (one.request, number) if classes[i].subnet is None]
+        if drawn and getattr(spec, "subnets", 1) > 1:
+            draft.reject(key, f"needs a class that names its subnet, and {classes[drawn[0]].name} draws one")
 
 
 def validate_subnets(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:

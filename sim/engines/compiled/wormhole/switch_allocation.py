@@ -13,8 +13,8 @@ from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
-from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit
-from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
+from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit, tick_of_step
+from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit, waits_for_reply
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.urgency import (
@@ -251,6 +251,34 @@ def _withhold_requests(output_ticks, state, first, end, ready_end, tick):
 
 
 @inline
+def _withhold_requests_that_wait_for_replies(replies, const, state, first, end, ready_end, tick):
+    """Move head flits whose hosts may owe no further reply to the ready list of the next step.
+
+    Parameters
+    ----------
+    replies: ``state.pool.replies``.
+    first, end: uint64, the requests in ``state.ready``.
+    ready_end: see :func:`allocate_all`.
+    tick: int64.
+
+    Returns
+    -------
+    The new ``end`` and ``ready_end``.
+    """
+    if replies is None:
+        return end, ready_end
+    kept = first
+    for i in range(first, end):
+        request = state.ready[i]
+        waits = U(waits_for_reply(replies, const, state, request & layout.VC_MASK, tick))
+        state.ready[kept] = request
+        state.ready[ready_end] = request
+        kept += ONE - waits
+        ready_end += waits
+    return kept, ready_end
+
+
+@inline
 def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads, tick):
     """Send the front flits of a part of ``state.ready_end``; contended requests move to its beginning.
 
@@ -324,6 +352,9 @@ def allocate_all(const, state, step, first, end, ready_end, sparse):
     the prediction for the next tick).
     """
     end, ready_end = _withhold_requests(const.output_ticks, state, first, end, ready_end, step)
+    end, ready_end = _withhold_requests_that_wait_for_replies(
+        state.pool.replies, const, state, first, end, ready_end, tick_of_step(state.crossbar, step)
+    )
     _turn_diagonals(state.wavefront, const, state, first, end, step)
     uncontended = time_of(const, step, U(const.iterations)) + ONE
     first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)
