@@ -236,12 +236,13 @@ BOOKSIM = {
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("matching", ["islip", "separable_input_first"])
 @pytest.mark.parametrize(("priority", "load"), BOOKSIM)
-def test_latencies_of_booksim2(priority, load):
+def test_latencies_of_booksim2(priority, load, matching):
     """With its allocator islip and class priorities BookSim2 has 30.90 and 45.02 at 0.2: only the choice of the VC that
     an input offers to an output heeds them there.
     """
-    rows = by_class(on_mesh(mesh(priority)), load, Measure(10_000, 40_000, None))
+    rows = by_class(on_mesh(mesh(priority, matching=matching)), load, Measure(10_000, 40_000, None))
     assert [row["latency_mean"] for row in rows] == pytest.approx(BOOKSIM[priority, load], rel=0.02)
 
 
