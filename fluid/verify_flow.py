@@ -226,7 +226,7 @@ def _most_accepted(instance: Instance, saved: FlowProof) -> float:
     amount, cost = _pair_costs(instance, *prices, None)
     offer = np.minimum(saved.load * amount, topology.host_capacity)
     worth = _worth(topology, *prices) + float(offer @ np.maximum(0, 1 - cost))
-    return min(worth, float(offer.sum())) / topology.hosts
+    return min(worth, float(offer.sum())) / topology.physical_hosts
 
 
 def _worth(topology: Topology, network: Floats, injection: Floats, ejection: Floats) -> float:
@@ -343,7 +343,7 @@ def _accepted(instance: Instance, saved: FlowProof) -> float:
         carried += float(np.minimum(served * _at_most(1.0, load, topology), offered)[_between(topology)].sum())
     elif offered[_between(topology)].any():
         return np.nan
-    return carried / topology.hosts
+    return carried / topology.physical_hosts
 
 
 def _lower(instance: Instance, saved: FlowProof, routes: Routes | None, demand: np.ndarray) -> float:

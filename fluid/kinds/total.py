@@ -51,14 +51,14 @@ class Total(Solved):
         from flitlab.fluid.total import total
 
         topology, (traffic, offered) = instance.topology, instance.traffic.at(load)
-        offer = offered * float(traffic.rate.sum()) / topology.hosts
+        offer = offered * float(traffic.rate.sum()) / topology.physical_hosts
         if load <= theta:
             return Ceiling("total", load, offer, offer, UNIT, "offer", 0.0, "the load is below a certified theta")
         try:
             bounds = total(topology, traffic, offered, self.gap, self.method)
         except FluidError as error:
             return Ceiling("total", load, math.nan, math.nan, UNIT, "omitted", 0.0, str(error))
-        lower, upper = bounds.lower / topology.hosts, bounds.upper / topology.hosts
+        lower, upper = bounds.lower / topology.physical_hosts, bounds.upper / topology.physical_hosts
         note = join_notes(bounds.note, gap_note(lower, upper, self.method, self.gap))
         return Ceiling(
             "total", load, lower, upper, UNIT, bounds.method, 0.0, note, bounds.certificate, flow=bounds.flow

@@ -12,6 +12,7 @@ from flitlab.models.arrays import Bytes, Floats, Ints, Masks
 from flitlab.models.delimited import rows_of
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.foreign_tables import followed_paths, garnet_ports, rapidchiplet_entries
 from flitlab.models.routing.next_hops import survey_of
 from flitlab.models.routing.paths import longest, missing_pair, path_notes, path_table
 from flitlab.models.routing.planned import thresholds
@@ -47,14 +48,18 @@ class _Line(NamedTuple):
 
 @register("routing", "table")
 class Table(RoutingSpec):
-    """Routing tables from a CSV file with a header: next hops of switches, or whole paths.
+    """Routing tables from a file: a CSV file with a header, of next hops or whole paths, or a file of another tool.
 
     Next hops: columns ``target``, ``switch``, ``next`` and optionally ``weight`` and ``port`` (which of parallel
     channels, counted from 0 among the channels of ``switch``; default: all of them). Paths: ``source``, ``target``,
     ``path`` (switches with ``-`` between them) and optionally ``weight`` and ``ports``. Both are what ``simrun
     export-routing`` writes. Switches go by their numbers or labels; other columns are not read. Weights are relative
     to those of the same pair, or of the same switch and target; those of next hops are kept in 256ths. ``per``: whether
-    each packet, or each pair of hosts, draws. Every pair of switches with hosts needs a route without loops.
+    each packet, or each pair of hosts, draws. A file ``.json`` is a routing table of RapidChiplet: chiplet i is switch
+    i, and interposer router i the i-th switch behind the chiplets. A file ``.ini`` is the config.ini of a gem5 run:
+    router i is switch i, and packets take Garnet's shortest paths by the weights of its links.
+
+    Every pair of switches with hosts needs a route without loops.
 
     Example: ``routing: {kind: table, path: next_hops.csv}``
 
@@ -65,6 +70,8 @@ class Table(RoutingSpec):
     per: Literal["packet", "flow"] = "packet"
 
     def routes(self, topology: Topology) -> Routes:
+        if self.path.suffix in (".json", ".ini"):
+            return self._of_another_tool(topology)
         lines = self._lines()
         first = next(lines, None)
         if first is None:
@@ -132,6 +139,27 @@ class Table(RoutingSpec):
         return Routes(
             self.kind, ports, PER[self.per], survey.longest(False), notes=notes, port_threshold=threshold
         )  # fmt: skip
+
+    def _of_another_tool(self, topology: Topology) -> Routes:
+        """Routes from a file of RapidChiplet or gem5."""
+        if not self.path.is_file():
+            raise SpecError("no such file", key="path")
+        if topology.out_degree.max(initial=0) > MAX_PORTS:
+            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="path")
+        if self.path.suffix == ".ini":
+            ports, most = garnet_ports(self.path, topology)
+            return Routes(self.kind, ports, PER[self.per], most)
+        entries, label = rapidchiplet_entries(self.path, topology), switch_names(topology).label
+        if not entries:
+            raise SpecError(f"{self.path}: no routes in it", key="path")
+        if entries[0].before is None:
+            cells = [{"target": label(e.target), "switch": label(e.switch), "next": label(e.to)} for e in entries]
+            return self._of_next_hops(topology, [_Line(e.where, one) for e, one in zip(entries, cells, strict=True)])
+        paths = []
+        for where, switches in followed_paths(entries, topology):
+            named = [label(v) for v in switches]
+            paths.append(_Line(where, {"source": named[0], "target": named[-1], "path": "-".join(named)}))
+        return self._of_paths(topology, paths)
 
     def _of_paths(self, topology: Topology, lines: Sequence[_Line]) -> Routes:
         names, between = switch_names(topology), _channels_between(topology)

@@ -13,6 +13,9 @@ with matches only.
 From a first diagonal on, each pair is matched whose input and output are both free. The first diagonal advances by one
 with every allocation that has requests.
 
+With priorities each choice is among the most urgent requests, and ``wavefront`` goes through all diagonals for each
+urgency, the greatest first.
+
 Source: Becker and Dally, Allocator implementations for network-on-chip routers, SC 2009, doi:10.1145/1654059.1654112;
 BookSim2.
 """

@@ -14,9 +14,13 @@ from flitlab.models.arrays import Int, Integers, Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.arrivals import Arrivals, make_arrivals
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.rules.packets import Packets, make_packets
 from flitlab.models.traffic.demand import Traffic
 from flitlab.models.traffic.source import Source
+
+NO_LIMIT = np.int64(1) << np.int64(62)
+"""Replies that a host may owe, where there is no limit."""
 
 
 class Process(NamedTuple):
@@ -59,18 +63,25 @@ class ClassTables(NamedTuple):
     class_count, hosts: numbers of classes and hosts. by_class: whether switches serve the greatest priority first.
     priority, first_vc, end_vc, seed: int64 [classes]. rank: int64 [classes], what the greatest priority exceeds that of
     the class by. reply, delay: int64 [classes], the class of the replies to its packets, negative without, and the
-    ticks to their creation. numbers: int64 [classes, 6], the scalar fields of :class:`Arrivals`, and the law of
-    :class:`Packets`. begin: int64 [classes + 1, 11], where the arrays of a class begin, in the order of the fields
+    ticks to their creation. request: int64 [classes], the class that its packets reply to, negative
+    without. reply_limit: int64 [classes], replies to its packets that a host may owe (:data:`NO_LIMIT`). numbers:
+    int64 [classes, 6], the scalar fields of :class:`Arrivals`, and the law of
+    :class:`Packets`. subnets: number of subnets. subnet: int64 [classes], that of its packets, negative if each draws
+    one. begin: int64 [classes + 1, 11], where the arrays of a class begin, in the order of the fields
     below: those of :class:`Arrivals` and :class:`Packets`.
     """
 
     class_count: int
     hosts: int
     by_class: bool
+    subnets: int
+    subnet: Ints
     priority: Ints
     rank: Ints
     reply: Ints
     delay: Ints
+    request: Ints
+    reply_limit: Ints
     first_vc: Ints
     end_vc: Ints
     seed: Ints
@@ -116,12 +127,16 @@ def make_class_tables(traffic: Traffic, processes: Sequence[Process], vcs: int, 
     ]
     priority = np.array([one.priority for one in classes], np.int64)
     reply, delay = np.full(len(classes), -1), np.zeros(len(classes), np.int64)
+    request, reply_limit = np.full(len(classes), -1), np.full(len(classes), NO_LIMIT)
     for number, one in enumerate(classes):
         if one.request is not None:
-            reply[one.request], delay[one.request] = number, one.delay
+            reply[one.request], delay[one.request], request[number] = number, one.delay, one.request
+            reply_limit[one.request] = NO_LIMIT if one.queue is None else one.queue
     return ClassTables(
-        len(classes), traffic.topology.hosts, by_class, priority, priority.max() - priority, reply,
-        delay,
+        len(classes), traffic.topology.hosts, by_class, traffic.topology.subnets,
+        np.array([-1 if one.subnet is None else one.subnet for one in classes], np.int64),
+        priority, priority.max() - priority, reply, delay,
+        request, reply_limit,
         ranges[:, 0].copy(), ranges[:, 1].copy(), np.array([one.seed for one in processes], np.int64),
         np.array(scalars, np.int64), np.cumsum(sizes, axis=0),
         *(np.concatenate(arrays) for arrays in zip(*parts, strict=True)),
@@ -173,6 +188,43 @@ def goes_before(priority: Ints, c: Int, best: Int) -> bool:
     best: number of the best class so far, negative if there is none.
     """
     return best < 0 or priority[c] > priority[best]
+
+
+@device_function
+def ends_of_reply(
+    t: ClassTables, seed: Int, reply: Int, src_host: Int, dst_host: Int, sequence: Int
+) -> tuple[int, int]:
+    """Source and destination of the reply to a packet: its ends exchanged, in the subnet of the reply.
+
+    Parameters
+    ----------
+    t: the tables.
+    seed: of the class of replies.
+    reply: number of this class.
+    src_host, dst_host, sequence: of the packet that is replied to.
+    """
+    if t.subnets == 1:
+        return dst_host, src_host
+    hosts, subnet = t.hosts // t.subnets, t.subnet[reply]
+    if subnet < 0:
+        subnet = below(draw(seed, Stream.SUBNET, src_host, sequence), t.subnets)
+    return subnet * hosts + dst_host % hosts, subnet * hosts + src_host % hosts
+
+
+@device_function
+def host_in_class(t: ClassTables, c: Int, host: Int) -> int:
+    """A host in the subnet of a class, which names one where there are several.
+
+    Parameters
+    ----------
+    t: the tables.
+    c: number of the class.
+    host: the host in any subnet.
+    """
+    if t.subnets == 1:
+        return host
+    hosts = t.hosts // t.subnets
+    return t.subnet[c] * hosts + host % hosts
 
 
 @device_function

@@ -35,6 +35,7 @@ class _Stream(NamedTuple):
     PLACEMENT: np.int64 = np.int64(9)
     DEFLECT: np.int64 = np.int64(11)
     BURST: np.int64 = np.int64(12)
+    SUBNET: np.int64 = np.int64(13)
 
 
 Stream = _Stream()

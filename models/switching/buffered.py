@@ -16,7 +16,7 @@ from flitlab.models.routing.class_ranges import certify_ranges
 from flitlab.models.routing.routes import Routes, VcPolicy
 from flitlab.models.switching.buffers import BufferFlits, BuffersByChannel, BufferSize, ChannelBuffers
 from flitlab.models.switching.hash_form import common_form
-from flitlab.models.switching.switching_mode import Certify, SwitchingContext
+from flitlab.models.switching.switching_mode import MAX_SUBNETS, Certify, SwitchingContext
 from flitlab.models.switching.timed import Credited, CreditedSpec, FlitTimed, slowest_flit
 from flitlab.models.topology.flit_times import capacity_unit, flit_times
 from flitlab.models.topology.graph import Topology
@@ -40,6 +40,7 @@ class Buffered(FlitTimed, Credited):
 
     programs: ClassVar[bool] = True
     counts_channels: ClassVar[bool] = True
+    limits_replies: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]]
 
     vcs: int = 1
@@ -258,6 +259,8 @@ class BufferedSpec(CreditedSpec):
     """What the packets of a channel take turns by, under rule vc of hot-potato routing. null: packet."""
     reserve: Annotated[int, BeforeValidator(whole), Field(ge=0, le=100_000)] | None = None
     """VCs of a switch's outputs that its hosts leave free, under rule vc of hot-potato routing. null: its degree."""
+    subnets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_SUBNETS)] = 1
+    """Copies of the network, each with channels, VCs and host channels of its own."""
     iterations: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] = 1
     """Iterations of iSLIP per tick."""
     priority: Literal["none", "class", "age"] = "none"
@@ -281,6 +284,8 @@ class BufferedSpec(CreditedSpec):
                     "the routing deflects, and hot-potato switching ranks packets itself; must be none",
                     key="switching.priority",
                 )
+            if self.subnets > 1:
+                yield SpecError("must be 1 where the routing deflects", key="switching.subnets")
             if len(flits) > 1:
                 yield SpecError("deflection needs packets of one length", key="traffic.packet_flits")
             yield from self._deflection_errors(topology)
@@ -386,12 +391,12 @@ class BufferedSpec(CreditedSpec):
         by_channel = None
         if isinstance(self.buffer_flits, BuffersByChannel) and len(np.unique(flits)) > 1:
             by_channel = ChannelBuffers(tuple(flits.tolist()), self.buffer_flits.plain())
-        one_class = self.priority == "class" and not setting.class_vcs  # of one priority
+        one_class = self.priority == "class" and not setting.classes  # of one priority
         return {
             "vcs": self.vcs, "buffer_flits": int(flits.max(initial=1)), "channel_buffers": by_channel,
             "shared_input": self.input_speedup == 1, "allow_deadlock": self.allow_deadlock,
             "priority": "none" if one_class else self.priority,
-            "vc_ranges": _distinct_ranges(setting.class_vcs, self.vcs),
+            "vc_ranges": _distinct_ranges([one.vcs for one in setting.classes], self.vcs),
             "own_credit_path": self.credit_path == "own", **self.ticks(capacity_unit(setting.topology)),
         }  # fmt: skip
 

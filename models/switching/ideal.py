@@ -3,16 +3,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
-from flitlab.models.registry import SpecError, register
+from flitlab.models.registry import SpecError, register, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.switching.buffered import speed_errors
 from flitlab.models.switching.dynamic_topology import DynamicTopology
-from flitlab.models.switching.switching_mode import Certify, SwitchingContext
+from flitlab.models.switching.switching_mode import MAX_SUBNETS, Certify, SwitchingContext
 from flitlab.models.switching.timed import FlitTimed, TimedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.network_changes import NetworkChange
@@ -103,6 +104,8 @@ class IdealSpec(TimedSpec):
     sends_flits: ClassVar[bool] = True
 
     mode: Literal["ideal"]
+    subnets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_SUBNETS)] = 1
+    """Copies of the network, each with channels, VCs and host channels of its own."""
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors: delays that are no ticks, capacities of ratios that are too fine, and hot-potato routing.

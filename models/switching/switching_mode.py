@@ -19,9 +19,13 @@ from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes, RoutingSpec, Selection, VcPolicy
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.demand import TrafficClass
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.law import TransportSpec
 from flitlab.models.transport.sizes import SizesSpec
+
+MAX_SUBNETS = 16
+"""The most subnets of a network."""
 
 Counted = Literal["packets", "flows", "programs"]
 """What a run is measured by: packets that hosts draw, or flows of a transport, as the mode counts them; or, where
@@ -43,6 +47,7 @@ class SwitchingMode(ABC):
     can change during a run. grants_flits: whether flits are granted, not packets. exact: its times are not rounded up
     to ticks. send_ends_at_injection: an eager send is done when all of its message is in flight. counts_channels:
     whether runs can count the traffic of every channel. has_classes: whether packets can be of several classes.
+    limits_replies: whether the replies that a host owes can be limited.
     """
 
     mode: ClassVar[str]
@@ -55,6 +60,7 @@ class SwitchingMode(ABC):
     send_ends_at_injection: ClassVar[bool] = True
     counts_channels: ClassVar[bool] = False
     has_classes: ClassVar[bool] = False
+    limits_replies: ClassVar[bool] = False
 
     @property
     def vc_policy(self) -> int:
@@ -312,8 +318,8 @@ class SwitchingContext:
 
     flits: packet lengths, in any order. routing: the routing of ``routes``. path_draw, transport, sizes, together,
     seconds: of flows, see :class:`~flitlab.models.switching.datagram.Datagram`. window: seconds at which the
-    measurement of flows begins and ends, None where hosts run a program. class_vcs: the virtual channels of each class
-    of traffic, from the first to before the last, None for all; empty without classes.
+    measurement of flows begins and ends, None where hosts run a program. classes: of traffic; empty where all
+    packets are of one class.
     """
 
     topology: Topology
@@ -326,7 +332,7 @@ class SwitchingContext:
     together: bool = False
     seconds: float = 2.0
     window: tuple[float, float] | None = None
-    class_vcs: tuple[tuple[int, int] | None, ...] = ()
+    classes: tuple[TrafficClass, ...] = ()
 
     @property
     def degree(self) -> int:

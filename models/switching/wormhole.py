@@ -168,11 +168,6 @@ class WormholeSpec(BufferedSpec):
         if self.iterations > 1 and self.allocator not in (None, AllocatorKind.ISLIP):
             problem = f"must be 1 with allocator {self.allocator}: only islip iterates"
             yield SpecError(problem, key="switching.iterations")
-        if self.priority != "none" and self.allocator in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):
-            problem = (
-                f"{self.priority} needs allocator islip or separable_output_first, which serve the most urgent first"
-            )
-            yield SpecError(problem, key="switching.priority")
         if Fraction(str(self.speedup)) * (2 * self.iterations + 2) > MOST_STEPS:
             problem = f"takes more than {MOST_STEPS} steps of the allocators per tick with {self.iterations} iterations"
             yield SpecError(problem, key="switching.speedup")

@@ -73,6 +73,8 @@ class Topology:
     host_delay: Ints | None = None
     default_weight: str = HOPS
     columns: dict[str, Floats] = field(default_factory=dict)
+    subnets: int = 1
+    """Copies that the network consists of, see :mod:`flitlab.models.subnets`."""
     grid: Grid | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     """Choices and results of the construction (JSON-able), for the manifest and ``simrun topology``."""
@@ -227,8 +229,13 @@ class Topology:
 
     @property
     def hosts(self) -> int:
-        """Number of hosts."""
+        """Number of hosts, each of which has an injection and an ejection channel; one in every subnet counts."""
         return len(self.host_switch)
+
+    @property
+    def physical_hosts(self) -> int:
+        """Number of hosts, each of which has a channel to and from every subnet."""
+        return self.hosts // self.subnets
 
     @cached_property
     def access_delay(self) -> Ints:
@@ -335,6 +342,7 @@ class Topology:
             self.switches, self.src, self.dst, self.capacity, self.delay, self.reverse, self.host_switch,
             repr(self.host_capacity), *([] if self.host_delay is None else [self.host_delay]),
             *([] if self.default_weight == HOPS else [self.default_weight]),
+            *([] if self.subnets == 1 else ["subnets", self.subnets]),
             *(part for name in sorted(self.columns) for part in (name, self.columns[name])),
             *([json.dumps(names)] if names else []),
         )  # fmt: skip

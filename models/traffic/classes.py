@@ -33,11 +33,13 @@ class ReplyKeys(Parameters):
     """``reply:`` the packet that the receiver of each packet of a class sends back."""
 
     class_: Annotated[str, Field(alias="class")]
-    """The class of the replies: one of ``classes`` with only ``name``, ``priority`` and ``vcs``."""
+    """The class of the replies: one of ``classes`` with only ``name``, ``priority``, ``vcs`` and ``subnet``."""
     packet_flits: Flits | list[Share] = 1
     """Length of a reply, or a mix of lengths."""
     delay_ticks: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 1
     """From the delivery of the request to the creation of its reply."""
+    queue: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    """Replies that a host may owe: while as many wait, are sent, or are due, it receives no request. null: any."""
 
 
 class ClassKeys(Parameters):
@@ -57,8 +59,10 @@ class ClassKeys(Parameters):
     """The greater one goes first: at hosts, and with ``switching.priority: class`` in switches."""
     vcs: tuple[int, int] | None = None
     """First and last virtual channel that its packets may take. null: all."""
+    subnet: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = None
+    """Subnet of its packets, from 0. null: each packet draws one."""
     reply: ReplyKeys | None = None
-    """What the receiver of a packet sends back: ``class``, ``packet_flits``, ``delay_ticks``. null: nothing."""
+    """What the receiver of a packet sends back: ``class``, ``packet_flits``, ``delay_ticks``, ``queue``."""
 
 
 @register("traffic", "classes")
@@ -68,11 +72,12 @@ class Classes(TrafficSpec):
     Each class has the keys of a pattern, and a ``share`` of the load or a fixed ``load``. It is drawn by a process of
     its own and has a source queue of its own at every host. A free host sends the oldest packet of the greatest
     ``priority`` that can start; equal priorities take turns. In mode wormhole hosts decide so for every flit.
-    ``vcs: [0, 1]`` keeps packets to these virtual channels on every channel. classes.csv has latency and throughput of
+    ``vcs: [0, 1]`` keeps packets to these virtual channels on every channel, ``subnet: 0`` to one of
+    ``switching.subnets``. classes.csv has latency and throughput of
     each class.
 
-    The receiver of a packet of a class with a ``reply`` sends one back, of another class, whose source queue has no
-    limit: requests always drain. Loads count requests only.
+    The receiver of a packet of a class with a ``reply`` sends one back, of another class. Its source queue has no
+    limit, so that requests always drain, unless ``queue`` sets one (modes vct and wormhole). Loads count requests only.
 
     Modes vct, wormhole and ideal have classes. Ceilings are those of the sum of their demands. ``arrivals`` and
     ``burst`` hold for all classes.
@@ -94,8 +99,8 @@ class Classes(TrafficSpec):
                 request = requests[keys.name]
                 built[i] = _replies(keys, request, self.classes[request].reply, built[request])
         classes = tuple(built[i] for i in range(len(self.classes)))
-        growing = _sum(self.kind, topology, [(one.demand, one.share) for one in classes if one.share])
-        fixed = _sum(self.kind, topology, [(one.demand, one.load) for one in classes if one.load])
+        growing = summed_demand(self.kind, topology, [(one.demand, one.share) for one in classes if one.share])
+        fixed = summed_demand(self.kind, topology, [(one.demand, one.load) for one in classes if one.load])
         if growing is None:
             raise SpecError("needs a class with a share: with fixed loads only, loads would change nothing", "classes")
         if fixed is not None and max(fixed.rate.max(), fixed.column_sums.max()) > 1 + ROUNDING:
@@ -116,9 +121,9 @@ class Classes(TrafficSpec):
             if of in requests:
                 raise SpecError(f"{of} has the replies of another class", path)
             own = self.classes[names.index(of)]
-            other_keys = own.model_fields_set - {"name", "priority", "vcs"} | set(own.model_extra or {})
+            other_keys = own.model_fields_set - {"name", "priority", "vcs", "subnet"} | set(own.model_extra or {})
             if other_keys:
-                problem = f"is not for {of}, a class of replies: it has only name, priority and vcs"
+                problem = f"is not for {of}, a class of replies: it has only name, priority, vcs and subnet"
                 raise SpecError(problem, f"classes[{names.index(of)}].{min(other_keys)}")
             requests[of] = i
         return requests
@@ -152,7 +157,9 @@ def _traffic_class(keys: ClassKeys, path: str, share: float, topology: Topology)
         raise SpecError("must be one demand that scales with the load", f"{path}.kind")
     lengths, weights = _mix(keys.packet_flits, path)
     vcs = _vc_range(keys, path)
-    return TrafficClass(keys.name, demand, share, keys.load or 0.0, lengths, weights, keys.priority, vcs)
+    return TrafficClass(
+        keys.name, demand, share, keys.load or 0.0, lengths, weights, keys.priority, vcs, subnet=keys.subnet
+    )  # fmt: skip
 
 
 def _replies(keys: ClassKeys, number: int, reply: ReplyKeys | None, request: TrafficClass) -> TrafficClass:
@@ -160,7 +167,7 @@ def _replies(keys: ClassKeys, number: int, reply: ReplyKeys | None, request: Tra
     assert reply is not None
     lengths, weights = _mix(reply.packet_flits, f"classes[{number}].reply")
     one = TrafficClass(keys.name, request.demand, request.share, request.load, lengths, weights, keys.priority,
-                       _vc_range(keys, "classes"), number, reply.delay_ticks)  # fmt: skip
+                       _vc_range(keys, "classes"), number, reply.delay_ticks, keys.subnet, reply.queue)  # fmt: skip
     source, target, amount = request.demand.pairs()
     size, flits = (request.demand.topology.hosts,) * 2, one.mean_flits / request.mean_flits
     back = scipy.sparse.csr_array((np.asarray(amount) * flits, (target, source)), size)
@@ -182,7 +189,8 @@ def _described(one: TrafficClass) -> str:
     offered = offered if one.request is None else f"to class {one.request}"
     flits = " and ".join(map(str, one.flits))
     vcs = "" if one.vcs is None else f", VCs {one.vcs[0]} to {one.vcs[1] - 1}"
-    return f"{one.name} ({one.demand.kind}, {offered}, flits {flits}, priority {one.priority}{vcs})"
+    subnet = "" if one.subnet is None else f", subnet {one.subnet}"
+    return f"{one.name} ({one.demand.kind}, {offered}, flits {flits}, priority {one.priority}{vcs}{subnet})"
 
 
 def _mix(mix: int | list[Share], path: str) -> tuple[tuple[int, ...], tuple[float, ...]]:
@@ -194,8 +202,15 @@ def _mix(mix: int | list[Share], path: str) -> tuple[tuple[int, ...], tuple[floa
     return tuple(part.flits for part in mix), tuple(part.share for part in mix)
 
 
-def _sum(kind: str, topology: Topology, parts: list[tuple[Traffic, float]]) -> Traffic | None:
-    """Return the sum of demands, each times a factor; None for no parts."""
+def summed_demand(kind: str, topology: Topology, parts: list[tuple[Traffic, float]]) -> Traffic | None:
+    """Return the sum of demands, each times a factor; None for no parts.
+
+    Parameters
+    ----------
+    kind: of the sum.
+    topology: the network.
+    parts: demands and their factors.
+    """
     if not parts:
         return None
     first, factor = parts[0][0], sum(amount for _, amount in parts)

@@ -57,6 +57,8 @@ class TrafficClass:
     the share of packets of each. priority: the greater one goes first. vcs: the first VC that its packets may take, and
     one past the last; None: all. request: for a class of replies, the number of the class that it replies to; its
     demand is then that of the replies. delay: ticks from the delivery of a request to the creation of its reply.
+    subnet: of its packets; None: each draws one. queue: of a class of replies, how many of them a host may
+    owe; None: any number.
     """
 
     name: str
@@ -69,6 +71,8 @@ class TrafficClass:
     vcs: tuple[int, int] | None = None
     request: int | None = None
     delay: int = 1
+    subnet: int | None = None
+    queue: int | None = None
 
     @property
     def mean_flits(self) -> float:
@@ -82,7 +86,9 @@ class TrafficClass:
     @property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
-        reply = [] if self.request is None else [self.request, self.delay]
+        reply: list[object] = [] if self.request is None else [self.request, self.delay]
+        reply += [] if self.subnet is None else ["subnet", self.subnet]
+        reply += [] if self.queue is None else ["queue", self.queue]
         keys = (self.share, self.load, self.flits, self.shares, self.priority, self.vcs, *reply)
         return content_hash(self.demand.content_hash, *keys)
 
@@ -157,6 +163,11 @@ class Traffic:
             for flits, share in zip(one.flits, one.shares, strict=True):
                 rates[flits] = rates.get(flits, 0.0) + packets * share / sum(one.shares)
         return tuple(sorted(rates)), tuple(rates[flits] for flits in sorted(rates))
+
+    @property
+    def mean_rate(self) -> float:
+        """Load that a host creates at load 1, on average over hosts; without the background."""
+        return float(self.rate.sum() / self.topology.physical_hosts)
 
     @cached_property
     def cumulative(self) -> Ints:

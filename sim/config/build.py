@@ -17,9 +17,12 @@ from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import SpecError, is_third_party, make
+from flitlab.models.reply_queues import reply_cycle
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
+from flitlab.models.subnets import mode_in_subnets, routes_in_subnets, topology_in_subnets, traffic_in_subnets
+from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingMode, SwitchingSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.flit_times import capacity_unit
@@ -40,6 +43,7 @@ from flitlab.sim.config.checks import (
     validate_memory,
     validate_run_length,
     validate_start,
+    validate_subnets,
     warn_of_unused_keys,
 )
 from flitlab.sim.config.collective import plan_of, question_of, without_program
@@ -127,12 +131,14 @@ class _Builder:
     ----------
     errors: those of the simulated scenario, not of its sections and components.
     jobs: of a list of applications.
+    one_subnet: the components of one subnet, None where the network is no copy.
     """
 
     def __init__(self, draft: Draft, cache: ComponentBuilder):
         self.draft, self.cache = draft, cache
         self.errors = draft.new_errors()
         self.jobs: list[Job] = []
+        self.one_subnet: Components | None = None
 
     def case(self) -> Case:
         """The case, without its name and its ceilings."""
@@ -146,9 +152,31 @@ class _Builder:
             return self._case(components, {**components.plain, "metrics": plain}, metrics=metrics)
         if draft.switching is None or has_unsupported_background(draft, components.traffic):
             raise Rejected  # errors that follow from defaults would mislead
+        components = self._in_subnets(components, draft.switching)
         if draft.experiment == "load_sweep" or draft.runs_program:
             return self._simulated(components, draft.switching)
         return self._for_ceilings(components, metrics, {"metrics": plain} if plain else {})
+
+    def _in_subnets(self, components: Components, spec: SwitchingSpec) -> Components:
+        """The components of all subnets."""
+        draft, traffic, routes = self.draft, components.traffic, components.routes
+        count: int = getattr(spec, "subnets", 1)
+        errors = draft.new_errors()
+        validate_subnets(draft, spec, () if traffic is None else traffic.classes)
+        errors.stop()
+        if count == 1:
+            return components
+        self.one_subnet = components
+        try:
+            topology = topology_in_subnets(components.topology, count)
+            if routes is not None and not routes.deflection:
+                routes = routes_in_subnets(routes, topology, count)
+            if traffic is not None:
+                traffic = traffic_in_subnets(traffic, topology, count)
+        except SpecError as error:
+            draft.reject(error.key if error.key == "routing.kind" else "switching.subnets", str(error))
+            raise Rejected from None
+        return replace(components, topology=topology, routes=routes, traffic=traffic)
 
     def _case(
         self,
@@ -285,14 +313,17 @@ class _Builder:
         """The case in its switching mode."""
         draft, topology, traffic = self.draft, components.topology, components.traffic
         transport = transport_of(draft) if counts_flows(draft) else None
-        setting = self._setting(components, spec, transport)
+        setting = self._setting(self.one_subnet or components, spec, transport)
         switching_mode, certificate = self._certified(spec, setting)
         if traffic is None or components.source is None:
             raise Rejected
         self.errors.stop()
-        routes = setting.routes
+        routes = components.routes
+        if self.one_subnet is not None:
+            switching_mode = mode_in_subnets(switching_mode, self.one_subnet.topology, topology.subnets)
         timeline = timeline_of(draft, components, switching_mode, spec.tick_ns)
         self.errors.stop()
+        assert routes is not None  # setting has them, too
         instance = Instance(topology, traffic, routes)
         work = components.source if ranks is None else ranks.workload(draft, topology, switching_mode)
         validate_start(draft, instance, switching_mode, work, timeline)
@@ -306,7 +337,10 @@ class _Builder:
             draft.warn(warning.key or "switching", str(warning))
         scenario = Scenario(instance, switching_mode, work, timeline)
         measure = _measure(draft.config, scenario)
-        plain = {**_resolved(draft, components, measure), "switching": switching_mode.plain(spec.tick_ns)}
+        plain = {
+            **_resolved(draft, components, measure),
+            "switching": switching_mode.plain(spec.tick_ns) | _plain_subnets(spec),
+        }
         if transport is not None:
             in_force = getattr(switching_mode, "transport", transport)
             plain |= plain_flows(draft, components.plain["routing"], in_force, not switching_mode.long_lived)
@@ -335,7 +369,7 @@ class _Builder:
         return SwitchingContext(
             topology, routes, source.flits, components.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
             flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
-            tuple(one.vcs for one in classes),
+            tuple(classes),
         )  # fmt: skip
 
     def _certified(self, spec: SwitchingSpec, setting: SwitchingContext) -> tuple[SwitchingMode, str]:
@@ -350,11 +384,31 @@ class _Builder:
                 reject_build_error(error, draft.part("switching"))
             raise Rejected from None
         try:
-            return switching_mode.certified(setting.topology, setting.routes, self._certify)
+            certified, certificate = switching_mode.certified(setting.topology, setting.routes, self._certify)
+            return self._with_replies(certified, certificate, setting)
+        except Rejected:
+            raise
         except Exception as error:  # a third-party routing, too
             in_switching = isinstance(error, SpecError) and error.key in type(spec).model_fields
             reject_build_error(error, draft.part("switching" if in_switching else "routing"))
             raise Rejected from None
+
+    def _with_replies(
+        self, switching_mode: SwitchingMode, certificate: str, setting: SwitchingContext
+    ) -> tuple[SwitchingMode, str]:
+        """The switching mode and its certificate, which covers replies that hosts owe."""
+        limited = switching_mode.limits_replies and any(one.queue is not None for one in setting.classes)
+        if not isinstance(switching_mode, Buffered) or not limited:
+            return switching_mode, certificate
+        cycle = reply_cycle(setting.topology, setting.classes, switching_mode.vcs)
+        if cycle is None:
+            return switching_mode, f"{certificate}; no replies wait for requests: they share no virtual channel"
+        number, text = cycle
+        if not switching_mode.allow_deadlock:
+            problem = f"may deadlock: {text}; use other vcs or subnets for replies, or switching.allow_deadlock: true"
+            self.draft.reject(f"traffic.classes[{number}].reply.queue", problem)
+            raise Rejected
+        return replace(switching_mode, may_deadlock=True), f"{certificate}; may deadlock: {text}"
 
     def _certify(self, topology: Topology, routes: Routes, vcs: int, allowed: bool) -> Certified:
         """The result of :func:`~flitlab.models.routing.certificate.certify`, computed once for equal arguments."""
@@ -364,6 +418,11 @@ class _Builder:
         if isinstance(certificate, BaseException):
             raise certificate
         return certificate
+
+
+def _plain_subnets(spec: SwitchingSpec) -> dict[str, object]:
+    """The resolved key ``subnets``, of modes that have it."""
+    return {"subnets": spec.subnets} if hasattr(spec, "subnets") else {}
 
 
 def _limit(draft: Draft) -> dict[str, object]:

@@ -139,7 +139,7 @@ class Case:
         """A table for notebooks."""
         topology = self.topology
         about = {
-            **self.keys, "topology": f"{topology.kind}, {topology.switches} switches, {topology.hosts} hosts",
+            **self.keys, "topology": f"{topology.kind}, {topology.switches} switches, {topology.physical_hosts} hosts",
             "routing": self.routes and self.routes.kind,
             "traffic": self.instance and self.instance.traffic.kind,
             "switching": self.scenario and self.scenario.switching.mode,

@@ -353,6 +353,7 @@ def validate_classes(
     if isinstance(draft.at("traffic", "burst"), dict):
         draft.reject("traffic.burst", "must be a number of packets where there are traffic.classes")
     vcs = getattr(spec, "vcs", None)
+    _validate_reply_queues(draft, spec, classes)
     for i, one in enumerate(classes):
         key = f"traffic.classes[{i}].vcs"
         if one.vcs is not None and vcs is None:
@@ -360,6 +361,43 @@ def validate_classes(
         elif one.vcs is not None and vcs is not None and one.vcs[1] > vcs:
             problem = f"ends at virtual channel {one.vcs[1] - 1}, and switching.vcs gives 0 to {vcs - 1}"
             draft.reject(key, problem)
+
+
+def _validate_reply_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
+    """Reject limits of owed replies in subnets that classes draw, and warn of them where they have no effect."""
+    for number, one in enumerate(classes):
+        if one.queue is None or one.request is None:
+            continue
+        key = f"traffic.classes[{one.request}].reply.queue"
+        if not spec.switching_mode.limits_replies:
+            draft.warn(key, f"is not used: hosts of mode {spec.mode} receive at once")
+        drawn = [i for i in (one.request, number) if classes[i].subnet is None]
+        if drawn and getattr(spec, "subnets", 1) > 1:
+            draft.reject(key, f"needs a class that names its subnet, and {classes[drawn[0]].name} draws one")
+
+
+def validate_subnets(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
+    """Reject subnets where the experiment or a section cannot have them, and classes of subnets that do not exist.
+
+    Parameters
+    ----------
+    draft: gets the errors.
+    spec: the keys of the switching mode.
+    classes: of traffic; empty where all packets are of one class.
+    """
+    count = getattr(spec, "subnets", 1)
+    for i, one in enumerate(classes):
+        if one.subnet is not None and one.subnet >= count:
+            draft.reject(f"traffic.classes[{i}].subnet", f"must be from 0 to {count - 1}: switching.subnets is {count}")
+    if count == 1:
+        return
+    key = "switching.subnets"
+    if draft.runs_program or draft.experiment in ("relative", "search"):
+        draft.reject(key, f"must be 1 in experiment: {draft.experiment}")
+    if draft.follows_trace:
+        draft.reject(key, f"must be 1 for traffic.kind: {draft.at('traffic', 'kind')}, whose packets name no subnet")
+    if draft.has_value("timeline"):
+        draft.reject(key, "must be 1 for a network that changes: events name links of one network")
 
 
 def validate_start(

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flitlab.models.rules.classes import ClassTables, Process, make_class_tables
+from flitlab.models.rules.classes import NO_LIMIT, ClassTables, Process, make_class_tables
 from flitlab.models.scenario import Scenario
 
 
@@ -27,7 +27,10 @@ def class_tables(scenario: Scenario[Any], processes: Sequence[Process]) -> Class
     if scenario.timeline is not None:
         raise ValueError("classes of traffic are for networks that do not change")
     by_class = getattr(scenario.switching, "priority", "none") == "class"
-    return make_class_tables(scenario.traffic, processes, scenario.switching.vcs, by_class)
+    tables = make_class_tables(scenario.traffic, processes, scenario.switching.vcs, by_class)
+    if not scenario.switching.limits_replies:
+        tables.reply_limit[:] = NO_LIMIT
+    return tables
 
 
 def has_replies(classes: ClassTables | None) -> bool:

@@ -392,9 +392,9 @@ def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
         return None
     upper, nic = float(row["upper"]), instance.topology.host_capacity
     if row["ceiling"] == "mmf:total":
-        return upper / instance.topology.hosts / nic
+        return upper / instance.topology.physical_hosts / nic
     equal = row["ceiling"] in ("mcf", "mcf_paths", "split")
-    return upper * float(instance.traffic.rate.mean()) / nic if equal else None
+    return upper * instance.traffic.mean_rate / nic if equal else None
 
 
 def _epoch_row(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:

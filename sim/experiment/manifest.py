@@ -41,10 +41,10 @@ def manifest(study: Study) -> dict[str, Any]:
         "semantics_version": SEMANTICS_VERSION,
         "config_hash": config_hash(study),
         "flit_ns": _common([case.flit_ns for case in study.cases]),
-        "mean_rate": {case.label: float(case.instance.traffic.rate.mean()) for case in study.cases if case.instance},
+        "mean_rate": {case.label: case.instance.traffic.mean_rate for case in study.cases if case.instance},
         "flits_per_load": {case.label: case.flits_per_load for case in study.cases if case.flits_per_load != 1},
         "background_rate": {
-            case.label: float(background.rate.mean())
+            case.label: background.mean_rate
             for case in study.cases
             if case.instance and (background := case.instance.traffic.background) is not None
         },
@@ -91,7 +91,7 @@ def _scenario(case: Case) -> dict[str, Any]:
     described |= {
         "topology": {
             "kind": topology.kind, "switches": topology.switches, "channels": topology.channels,
-            "hosts": topology.hosts, "directed": topology.directed, "hash": topology.content_hash,
+            "hosts": topology.physical_hosts, "directed": topology.directed, "hash": topology.content_hash,
             "edge_hash": topology.edge_hash, "notes": topology.notes,
         },
         "seeds": case.seeds,

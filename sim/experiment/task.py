@@ -250,7 +250,7 @@ def _certain_columns(
         return _drawn(scenario, load, seed, kinds)
     if counts != "packets" or scenario.follows_trace:
         return {}
-    fixed = {} if background is None else {BACKGROUND: float(background.rate.mean())}
+    fixed = {} if background is None else {BACKGROUND: background.mean_rate}
     if scenario.timeline is not None:
         return fixed
     limit = certified_limit(scenario.instance) / scenario.switching.flits_per_load(scenario.topology)

@@ -18,7 +18,7 @@ def class_tables(scenario: Scenario, before: Snapshot, after: Snapshot) -> dict[
     """
     if before.classes is None or after.classes is None:
         return {}
-    rows, host_ticks = [], (after.tick - before.tick) * scenario.topology.hosts
+    rows, host_ticks = [], (after.tick - before.tick) * scenario.topology.physical_hosts
     for one, counted in zip(scenario.traffic.classes, after.classes - before.classes, strict=True):
         packets, histogram = int(counted[ClassCounter.DELIVERED_PACKETS]), counted[len(ClassCounter) :]
         latency, network = (

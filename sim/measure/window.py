@@ -46,7 +46,7 @@ class Window:
     @property
     def hosts(self) -> int:
         """All hosts of the topology, those without traffic included."""
-        return self.scenario.topology.hosts
+        return self.scenario.topology.physical_hosts
 
     @cached_property
     def total(self) -> Ints:

@@ -14,7 +14,9 @@ from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from tests.scenarios import build, scenario, wormhole_scenarios
+from tests.sim.test_classes import LOADS, agree, with_classes
 from tests.sim.test_credit_delay import ROUTER
+from tests.sim.test_reply_queues import plain_wormhole
 
 OWN = [AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT]
 """Allocators with code of their own."""
@@ -43,6 +45,20 @@ def test_inputs_select_before_outputs():
     assert pairs(separable_input_first(requests)) == {(0, 0), (2, 1)}
     # input 0 goes on behind output 0; input 1 lost, and selects output 0 again, where input 0 now is last
     assert pairs(separable_input_first(requests)) == {(0, 1), (1, 0)}
+
+
+def test_the_most_urgent_requests_go_first():
+    """Inputs 1 and 2 are urgent at output 0; input 0 has the highest rotating priority, and the first diagonal."""
+    (a, b, c), (x, y, z) = sides(3), sides(3)
+    urgent = {(1, 0), (2, 0), (1, 2)}
+    ranked = {"urgency": lambda requester, output: int((requester.index, output.index) in urgent)}
+    requests = {a: [x, y], b: [x, z], c: [x, y]}
+    assert pairs(separable_input_first(requests, **ranked)) == {(1, 0)}
+    assert pairs(separable_input_first({a: [x], c: [x, y]}, **ranked)) == {(2, 0)}
+    for diagonal in range(3):
+        assert (0, 0) not in pairs(wavefront(requests, diagonal, 3, **ranked))
+    assert pairs(wavefront({a: [x, y], b: [x]}, 0, 3, **ranked)) == {(1, 0), (0, 1)}
+    assert pairs(wavefront({a: [x, y], b: [x]}, 0, 3)) == {(0, 0)}
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -108,6 +124,28 @@ def test_booksim2_agrees(kind, latency, accepted):
     for load, name, expected, tolerance in ((0.3, "latency_mean", latency, 0.02), (1.0, "accepted", accepted, 0.03)):
         row = measure("compiled", case, load, 1, Measure(10_000, 40_000, None)).row
         assert row[name] == pytest.approx(expected, rel=tolerance), name
+
+
+@pytest.mark.long
+def test_booksim2_agrees_on_age():
+    """One class, the oldest packet first at each stage (FLIT.md, section 3)."""
+    case = mesh(matching=AllocatorKind.INPUT_FIRST)
+    case = replace(case, switching=replace(case.switching, priority="age"))
+    rows = [measure("compiled", case, load, 1, Measure(10_000, 40_000, None)).row for load in (0.3, 1.0)]
+    assert rows[0]["latency_mean"] == pytest.approx(47.23, rel=0.02)
+    assert rows[1]["accepted"] == pytest.approx(0.4012, rel=0.03)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", OWN)
+def test_engines_heed_priorities_alike(kind):
+    @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(with_classes(plain_wormhole()), st.sampled_from(["class", "age"]), LOADS, st.booleans())
+    def check(case, priority, load, shared):
+        keys = {"matching": kind, "priority": priority, "shared_input": shared}
+        agree(replace(case, switching=replace(case.switching, **keys)), load, 5)
+
+    check()
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.long) for kind in OWN])

@@ -80,7 +80,8 @@ def with_classes(draw, cases, replies: bool = True) -> Scenario:
             answers = {"name": f"replies {i}", "priority": draw(st.integers(-1, 1)), **vc_range()}
             lengths = draw(st.sampled_from([longest, [{"flits": 1, "share": 1}, {"flits": longest, "share": 2}]]))
             listed[-1]["reply"] = {
-                "class": answers["name"], "packet_flits": lengths, "delay_ticks": draw(st.sampled_from([1, 2, 9, 300]))
+                "class": answers["name"], "packet_flits": lengths, "delay_ticks": draw(st.sampled_from([1, 2, 9, 300])),
+                "queue": draw(st.sampled_from([None, 1, 3])),
             }  # fmt: skip
             listed.insert(draw(st.integers(0, len(listed))), answers)
     case = carrying(case, *listed)
@@ -235,12 +236,13 @@ BOOKSIM = {
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("matching", ["islip", "separable_input_first"])
 @pytest.mark.parametrize(("priority", "load"), BOOKSIM)
-def test_latencies_of_booksim2(priority, load):
+def test_latencies_of_booksim2(priority, load, matching):
     """With its allocator islip and class priorities BookSim2 has 30.90 and 45.02 at 0.2: only the choice of the VC that
     an input offers to an output heeds them there.
     """
-    rows = by_class(on_mesh(mesh(priority)), load, Measure(10_000, 40_000, None))
+    rows = by_class(on_mesh(mesh(priority, matching=matching)), load, Measure(10_000, 40_000, None))
     assert [row["latency_mean"] for row in rows] == pytest.approx(BOOKSIM[priority, load], rel=0.02)
 
 
@@ -463,7 +465,7 @@ def test_a_run_writes_a_row_per_class(tmp_path, capsys):
         (("", "", ", reply: {}"), "traffic.classes[1].reply.class", "is missing"),
         (("", "", ", reply: {class: none}"), "traffic.classes[1].reply.class", "is no name of a class"),
         (("", "", ", reply: {class: control}"), "traffic.classes[0].kind", "only name, priority and vcs"),
-        (("", "", ", reply: {class: control, queue: 4}"), "traffic.classes[1].reply.queue", "unknown key"),
+        (("", "", ", reply: {class: control, queue: 0}"), "traffic.classes[1].reply.queue", "greater than or equal"),
         (("", ", vcs: [0, 0]", ", vcs: [1, 3]"), "routing", "classes on VC 0"),
         ((", priority: class, allocator: oldest", "", ""), "switching.allocator", "priority age is the same order"),
         ((", priority: older", "", ""), "switching.priority", "not one of the choices"),

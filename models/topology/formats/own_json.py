@@ -40,7 +40,7 @@ class _Document(BaseModel):
     """The JSON form: one array [src, dst, capacity, delay, reverse] per channel, hosts counted by switch.
 
     ``reverse`` is the index of the opposite channel, or -1. host_delay: of each host, switch by switch. columns:
-    further numbers of channels, by name.
+    further numbers of channels, by name. subnets: equal copies that the network consists of.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -54,6 +54,7 @@ class _Document(BaseModel):
     host_delay: list[_Whole] | None = None
     default_weight: Literal["hops", "delay"] = "hops"
     columns: dict[str, list[_Finite]] = {}
+    subnets: Annotated[int, Field(ge=1)] = 1
     grid: _Grid | None = None
     notes: dict[str, Any] = {}
     channels: list[_Channel]
@@ -81,6 +82,7 @@ def json_text(topology: Topology) -> str:
         **({} if topology.host_delay is None else {"host_delay": topology.host_delay.tolist()}),
         **({} if topology.default_weight == HOPS else {"default_weight": topology.default_weight}),
         **({"columns": more} if more else {}),
+        **({} if topology.subnets == 1 else {"subnets": topology.subnets}),
         "grid": grid and {"dims": grid.dims, "wrap": grid.wrap, "coordinates": grid.coordinates.tolist()},
         "notes": topology.notes,
     }
@@ -118,6 +120,8 @@ def read_json(path: Readable) -> Topology:
     n = document.switches
     if sum(document.hosts) > MAX_SIZE:
         fail(f"{sum(document.hosts)} in all; at most {MAX_SIZE} are built", "hosts")
+    if sum(document.hosts) % document.subnets:
+        fail(f"{document.subnets} do not divide {sum(document.hosts)} hosts", "subnets")
     if len(document.hosts) != n:
         fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
     if document.host_delay is not None and len(document.host_delay) != sum(document.hosts):
@@ -145,7 +149,7 @@ def read_json(path: Readable) -> Topology:
         document.kind, n, arcs, reverse,
         capacity=[channel.capacity for channel in document.channels],
         delay=[channel.delay for channel in document.channels], columns=document.columns,
-        default_weight=document.default_weight, grid=grid, notes=document.notes,
+        default_weight=document.default_weight, subnets=document.subnets, grid=grid, notes=document.notes,
     )  # fmt: skip
     return topology.with_hosts(document.hosts, float(document.host_capacity), document.host_delay)
 

@@ -305,7 +305,7 @@ def _set_destination(program, const, state, source, packet):
     record = state.pool.packet[packet]
     host_record = state.host[source]
     if program is None:
-        if not take_reply(state.pool.replies, state, source, packet):
+        if not take_reply(state.pool.replies, const, state, source, packet):
             arrivals, packets, seed = _process_of_source(const.net.classes, const.net, source)
             host = host_of_source(const.net.classes, const.net, source)
             candidate, position_before = host_record.counter + 1, host_record.position

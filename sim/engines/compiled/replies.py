@@ -12,7 +12,7 @@ import numpy as np
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.rules.classes import ClassTables, packets_of
+from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, packets_of
 from flitlab.models.rules.packets import length
 from flitlab.sim.engines.classes import has_replies
 from flitlab.sim.engines.compiled.pool import full_stack
@@ -32,13 +32,17 @@ class Replies(NamedTuple):
 
     entry: int64 [entries, 5], see NEXT. free: uint32 [entries + 1], the stack of unused entries, its height last.
     queue: int64 [sources, 2], see FRONT. made: int64 [sources, 2], replies so far, and their flits, those included that
-    are created in later ticks.
+    are created in later ticks. outstanding: int64 [sources], replies that wait, or whose request was granted.
+    sending_until: int64 [sources], tick from which the last reply that was started has left the host. Both of classes
+    with a limit.
     """
 
     entry: Ints
     free: Words
     queue: Ints
     made: Ints
+    outstanding: Ints
+    sending_until: Ints
 
 
 def make_replies(classes: ClassTables | None) -> Replies | None:
@@ -51,6 +55,8 @@ def make_replies(classes: ClassTables | None) -> Replies | None:
         free=full_stack(entries),
         queue=np.full((sources, 2), -1, np.int64),
         made=np.zeros((sources, 2), np.int64),
+        outstanding=np.zeros(sources, np.int64),
+        sending_until=np.zeros(sources, np.int64),
     )
 
 
@@ -91,10 +97,14 @@ def create_reply(replies, const, state, request, tick):
     if replies is None:
         return
     classes = const.net.classes
-    c, host = np.int64(request.sequence) % classes.class_count, np.int64(request.dst_host)
+    sequence = np.int64(request.sequence)
+    c = sequence % classes.class_count
     reply = classes.reply[c]
     if reply < 0:
         return
+    host, dst_host = ends_of_reply(
+        classes, classes.seed[reply], reply, np.int64(request.src_host), np.int64(request.dst_host), sequence
+    )
     source = reply * const.net.hosts + host
     created_at = tick + classes.delay[c]
     flits = length(packets_of(classes, reply), classes.seed[reply], host, replies.made[source, 0])
@@ -102,7 +112,7 @@ def create_reply(replies, const, state, request, tick):
     replies.free[top] -= np.uint32(1)
     place = np.int64(replies.free[replies.free[top]])
     entry = replies.entry[place]
-    entry[NEXT], entry[DST_HOST], entry[CREATED_AT] = -1, np.int64(request.src_host), created_at
+    entry[NEXT], entry[DST_HOST], entry[CREATED_AT] = -1, dst_host, created_at
     entry[FLITS], entry[SOURCE] = flits, source
     replies.made[source, 0] += 1
     replies.made[source, 1] += flits
@@ -116,7 +126,7 @@ def create_reply(replies, const, state, request, tick):
 
 
 @inline
-def take_reply(replies, state, source, packet):
+def take_reply(replies, const, state, source, packet):
     """Take the first reply of a source queue as a packet: fill in its destination; return whether there is one."""
     if replies is None:
         return False
@@ -129,7 +139,66 @@ def take_reply(replies, state, source, packet):
     replies.free[replies.free[top]] = place
     replies.free[top] += np.uint32(1)
     _show_first(replies, state, source)
+    _start_limited_reply(replies, const, source)
     return True
+
+
+@inline
+def _start_limited_reply(replies, const, source):
+    """Note that a reply of a class with a limit is being sent: it counts until :func:`end_reply`."""
+    classes = const.net.classes
+    if classes.reply_limit[classes.request[source // const.net.hosts]] != NO_LIMIT:
+        replies.outstanding[source] -= 1
+        replies.sending_until[source] = _NEVER
+
+
+@inline
+def end_reply(replies, const, source, tick):
+    """Note the tick from which the reply that a source sends has left its host.
+
+    Returns the output that ejects the requests of this host, for which that may make space; -1 without a limit.
+    """
+    if replies is None:
+        return np.int64(-1)
+    classes, c = const.net.classes, np.int64(source) // const.net.hosts
+    request = classes.request[c]
+    if request < 0 or classes.reply_limit[request] == NO_LIMIT:
+        return np.int64(-1)
+    replies.sending_until[np.int64(source)] = tick
+    return np.int64(const.net.ports.eject[host_in_class(classes, request, np.int64(source) % const.net.hosts)])
+
+
+@inline
+def may_eject(replies, const, record, tick):
+    """Tell whether a packet may be granted the channel to its host, which may owe no further reply.
+
+    record: of the packet.
+    """
+    if replies is None:
+        return True
+    c = np.int64(record.sequence) % const.net.classes.class_count
+    limit = const.net.classes.reply_limit[c]
+    if limit == NO_LIMIT:
+        return True
+    source = reply_source(const, c, record)
+    return replies.outstanding[source] + np.int64(replies.sending_until[source] > tick) < limit
+
+
+@inline
+def commit_reply(replies, const, record):
+    """Count the reply to a packet that is granted the channel to its host. record: of the packet."""
+    if replies is None:
+        return
+    c = np.int64(record.sequence) % const.net.classes.class_count
+    if const.net.classes.reply_limit[c] != NO_LIMIT:
+        replies.outstanding[reply_source(const, c, record)] += 1
+
+
+@inline
+def reply_source(const, c, record):
+    """Return the source queue of the reply to a packet of a class with a limit. record: of the packet."""
+    reply = const.net.classes.reply[c]
+    return reply * const.net.hosts + host_in_class(const.net.classes, reply, np.int64(record.dst_host))
 
 
 @inline

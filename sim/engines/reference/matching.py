@@ -67,38 +67,49 @@ def most_urgent(entries: dict[int, C], urgencies: list[int]) -> dict[int, C]:
     return {index: entry for (index, entry), one in zip(entries.items(), urgencies, strict=True) if one == greatest}
 
 
-def separable_input_first(requests: dict[A, list[B]]) -> dict[A, B]:
+def separable_input_first(requests: dict[A, list[B]], urgency: Callable[[A, B], int] | None = None) -> dict[A, B]:
     """Match requesters to outputs: each requester selects one of its outputs, then each output one of these requesters.
 
-    requests: outputs by requester. Returns the matched output by requester.
+    requests: outputs by requester. urgency: see :func:`islip`. Returns the matched output by requester.
     """
     selected: dict[B, dict[int, A]] = defaultdict(dict)
     for requester, outputs in requests.items():
         if outputs:
             by_index = {output.index: output for output in outputs}
+            if urgency is not None:
+                by_index = most_urgent(by_index, [urgency(requester, output) for output in by_index.values()])
             selected[by_index[requester.arbiter.select(by_index)]][requester.index] = requester
     matched: dict[A, B] = {}
     for output, entries in selected.items():
+        if urgency is not None:
+            entries = most_urgent(entries, [urgency(entry, output) for entry in entries.values()])
         requester = entries[output.arbiter.select(entries)]
         matched[requester] = output
         output.arbiter.last_served, requester.arbiter.last_served = requester.index, output.index
     return matched
 
 
-def wavefront(requests: dict[A, list[B]], diagonal: int, size: int) -> dict[A, B]:
-    """Match requesters to outputs diagonal by diagonal, from a first one on.
+def wavefront(
+    requests: dict[A, list[B]], diagonal: int, size: int, urgency: Callable[[A, B], int] | None = None
+) -> dict[A, B]:
+    """Match requesters to outputs diagonal by diagonal, from a first one on; the requests of each urgency in turn.
 
     requests: outputs by requester. diagonal: the first; requester i and output o are on diagonal (i + o) mod ``size``.
-    Returns the matched output by requester.
+    urgency: of a request; the greatest go first. Returns the matched output by requester.
     """
     pairs = [
-        ((requester.index + output.index - diagonal) % size, requester, output)
+        (
+            0 if urgency is None else -urgency(requester, output),
+            (requester.index + output.index - diagonal) % size,
+            requester,
+            output,
+        )
         for requester, outputs in requests.items()
         for output in outputs
     ]
     matched: dict[A, B] = {}
     taken = set[B]()
-    for _, requester, output in sorted(pairs, key=lambda pair: pair[0]):
+    for _, _, requester, output in sorted(pairs, key=lambda pair: pair[:2]):
         if requester not in matched and output not in taken:
             matched[requester] = output
             taken.add(output)
@@ -117,12 +128,12 @@ class Matcher:
         self.diagonal = 0
 
     def match(self, requests: dict[A, list[B]], urgency: Callable[[A, B], int] | None = None) -> dict[A, B]:
-        """Match requesters to the outputs that they request. urgency: see :func:`islip`; other allocators have none."""
+        """Match requesters to the outputs that they request. urgency: see :func:`islip`."""
         if self.allocator == AllocatorKind.INPUT_FIRST:
-            return separable_input_first(requests)
+            return separable_input_first(requests, urgency)
         if self.allocator != AllocatorKind.WAVEFRONT:
             return islip(requests, self.iterations, urgency)
-        matched = wavefront(requests, self.diagonal, self.size)
+        matched = wavefront(requests, self.diagonal, self.size, urgency)
         if matched:
             self.diagonal = (self.diagonal + 1) % self.size
         return matched

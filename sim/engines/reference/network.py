@@ -3,7 +3,7 @@
 protocol.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -16,7 +16,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, next_arrival
-from flitlab.models.rules.classes import make_processes
+from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, make_processes
 from flitlab.models.rules.packets import Packets, destination, length
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import (
@@ -93,6 +93,17 @@ class Host:
         self.sequence = 0
         self.free_at = 0
 
+    def reply_ends(self, packet: Packet, tick: int) -> None:
+        """Note that a packet, perhaps a reply, will have left this host from a tick on."""
+        network = self.network
+        if network.classes is None:
+            return
+        request = int(network.classes.request[packet.sequence % len(network.processes)])
+        if request >= 0 and network.classes.reply_limit[request] < NO_LIMIT:
+            host = int(host_in_class(network.classes, request, self.index))
+            network.leaving.add((request, host))
+            network.clock.call(tick, Phase.CREDITS, network.release_reply, (request, host))
+
     def schedule_send(self, now: int) -> None:
         """Schedule the allocation of the next packet, which waits since tick ``now``."""
         raise NotImplementedError
@@ -108,15 +119,14 @@ class Host:
             ledger.create(packet)
             self.schedule_send(tick)
 
-    def reply(self, request: Packet) -> None:
-        """Create the reply to a packet, which this host has received."""
+    def reply(self, ends: tuple[int, int]) -> None:
+        """Create a reply; ends: number of its class, and the host that receives it."""
+        number, to = ends
         network, count = self.network, len(self.network.processes)
-        assert network.classes is not None
-        number = int(network.classes.reply[request.sequence % count])
         nth = self.replies[number] = self.replies.get(number, -1) + 1
         _, packets, seed = network.processes[number]
         flits = int(length(packets, seed, self.index, nth))
-        packet = network.packet(self.index, nth * count + number, request.source, flits)
+        packet = network.packet(self.index, nth * count + number, to, flits)
         self.waiting.append(packet)
         network.ledger.create(packet)
         self.schedule_send(network.clock.now)
@@ -164,6 +174,7 @@ class Host:
         self.network.ledger.enter(self.index, packet.flits)
         self.free_at = now + packet.flits * self.network.host_flit_ticks
         self.network.tail_leaves(packet, self.free_at)
+        self.reply_ends(packet, self.free_at)
         self.network.move(packet, now + self.network.injection(self.index), receiver)
 
 
@@ -225,12 +236,13 @@ class Network(Generic[D]):
     program: the program of the hosts, if any. processes: by which hosts create packets, one for each class of traffic.
     classes: None where all packets are of one class. has_priorities: whether switches rank packets by ``urgency``.
     times: the switching mode with its delays in ticks. flit_ticks: ticks of a flit on each channel between switches,
-    host_flit_ticks: on those of hosts. shuffle: seed for the order of events that the model leaves open; 0 for none.
-    latest: the last tick.
+    host_flit_ticks: on those of hosts. leaving: owners (:meth:`release_reply`) of the replies that are being sent.
+    shuffle: seed for the order of events that the model leaves open; 0 for none. latest: the last tick.
     """
 
     program: Ranks
     hosts: Sequence[Any]
+    switches: Sequence[Any]
     latest = LATEST
 
     def __init__(self, scenario: Scenario[D], load: float, seed: int, log: bool = False, shuffle: int = 0):
@@ -249,6 +261,8 @@ class Network(Generic[D]):
         self.flit_ticks: list[int] = flit_ticks.tolist()
         self._access: list[int] = scenario.topology.access_delay.tolist()
         self._undelivered: set[Packet] = set()
+        self._outstanding_replies: Counter[tuple[int, int]] = Counter()
+        self.leaving: set[tuple[int, int]] = set()
         self._rings = make_rings(scenario.topology)
         self._route_word = machine_code(route_word, seed, 0, 0, 0)
         self._by_age = getattr(scenario.switching, "priority", "none") == "age"
@@ -479,8 +493,44 @@ class Network(Generic[D]):
             self.program.receive(packet.message)
         classes = self.classes
         if classes is not None and classes.reply[packet.sequence % classes.class_count] >= 0:
-            delay = int(classes.delay[packet.sequence % classes.class_count])
-            self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[packet.destination].reply, packet)
+            self._schedule_reply(classes, packet)
+
+    def _schedule_reply(self, classes: ClassTables, request: Packet) -> None:
+        """Create the reply to a delivered packet after the delay of its class."""
+        delay, number = (int(table[request.sequence % classes.class_count]) for table in (classes.delay, classes.reply))
+        seed = self.processes[number].seed
+        source, to = ends_of_reply(classes, seed, number, request.source, request.destination, request.sequence)
+        self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[source].reply, (number, to))
+
+    def may_eject(self, packet: Packet) -> bool:
+        """Whether the host of a packet may owe a further reply, where its class limits them."""
+        if self.classes is None:
+            return True
+        number = packet.sequence % self.classes.class_count
+        return self._outstanding_replies[number, packet.destination] < int(self.classes.reply_limit[number])
+
+    def commit_reply(self, packet: Packet) -> None:
+        """Count the reply to a packet that is granted the channel to its host; it counts until it has left the host."""
+        if self.classes is not None and self.classes.reply_limit[packet.sequence % self.classes.class_count] < NO_LIMIT:
+            self._outstanding_replies[packet.sequence % self.classes.class_count, packet.destination] += 1
+
+    def release_reply(self, owner: tuple[int, int]) -> None:
+        """A reply to a packet of a class has left its host. owner: the class, and the host that received the packet."""
+        self._outstanding_replies[owner] -= 1
+        self.leaving.remove(owner)
+        self.switches[self._host_switch[owner[1]]].schedule_at(self.clock.now)
+
+    def will_release_reply(self, packet: Packet) -> bool:
+        """Whether the host of a packet may owe a further reply, or is sending the last flits of one."""
+        return self.may_eject(packet) or (packet.sequence % len(self.processes), packet.destination) in self.leaving
+
+    def first_reply(self, packet: Packet) -> tuple[Any, Packet | None, int]:
+        """The host that replies to a packet, the reply that it sends next (None: still to come), and its class."""
+        assert self.classes is not None
+        reply = int(self.classes.reply[packet.sequence % self.classes.class_count])
+        host = self.hosts[int(host_in_class(self.classes, reply, packet.destination))]
+        queue = host.waiting.queues[reply]
+        return host, queue[0] if queue else None, reply
 
     def count_channels(self) -> None:
         """Count the traffic of channels from now, tick 0, on."""

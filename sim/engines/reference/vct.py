@@ -258,6 +258,7 @@ class VctSwitch(Allocator):
             if vc.feeds_from(output) > now:
                 continue
             lacks_credit = all(to.credits < packet.flits for to in vcs)
+            lacks_credit |= output.channel is None and not self.network.may_eject(packet)
             is_taken = max(vc.reader.free_at, output.free_at) > now
             if not lacks_credit and not is_taken:
                 return Stall.SWITCH
@@ -283,6 +284,8 @@ class VctSwitch(Allocator):
                 self._block(vc, output.free_at)
                 return False
             next_vc = select_vc(vcs, packet.flits, vc_score)  # without space, returning credits schedule this switch
+            if output.channel is None and not network.may_eject(packet):
+                return False  # a reply that leaves the host schedules this switch
         elif network.polarized:
             output, vcs = self._cheapest(packet)
             next_vc = self._offer(vc, output, vcs, vc_score, now)
@@ -290,6 +293,8 @@ class VctSwitch(Allocator):
             output, next_vc = self._choose(vc, vc_score, now)
         if next_vc is None:
             return False
+        if output.channel is None:
+            network.commit_reply(packet)
         next_vc.credits -= packet.flits
         vc.leave(now, output.flit_ticks)
         if isinstance(next_vc, VctInputVC):
@@ -408,6 +413,8 @@ class VctFaults(ReferenceFaults):
 class VctNetwork(Network[Vct]):
     """A run of virtual cut-through."""
 
+    switches: list[VctSwitch]
+
     def __init__(self, scenario: Scenario[Vct], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
@@ -492,12 +499,20 @@ class VctNetwork(Network[Vct]):
                 return vc not in blocked
             return vc.credits < vc.size  # a packet is in flight to its front
 
+        def receives(packet: Packet) -> bool:
+            """Whether the host of a packet may owe its reply, now, or once the next reply has left."""
+            if self.will_release_reply(packet):
+                return True
+            host, waiting, reply = self.first_reply(packet)
+            return waiting is None or any(opens(vc, waiting.flits) for vc in host.vcs[slice(*self.class_vcs(reply))])
+
+        def moves(packet: Packet) -> bool:
+            if packet.outlets[0][0].channel is None:
+                return receives(packet)
+            return any(opens(to, packet.flits) for _, vcs in packet.outlets for to in vcs)
+
         while True:
-            freed = {
-                vc
-                for vc in blocked
-                if any(opens(to, vc.queue[0].flits) for _, vcs in vc.queue[0].outlets for to in vcs)
-            }
+            freed = {vc for vc in blocked if moves(vc.queue[0])}
             if not freed:
                 return bool(blocked)
             blocked -= freed

@@ -239,7 +239,15 @@ class WormholeInputVC:
         """Whether the front flit can be sent at tick ``now``: its packet has a VC of a free output, and a credit."""
         if self.outlet is None or not self._front_is_read(now) or self.outlet.credits == 0:
             return False
-        return self.outlet.channel.takes_flit(now, self.switch.network.times.output_flits)
+        return not self._waits_for_reply() and self.outlet.channel.takes_flit(
+            now, self.switch.network.times.output_flits
+        )
+
+    def _waits_for_reply(self) -> bool:
+        """Whether the head flit at the front goes to a host that may owe no further reply."""
+        assert self.outlet is not None
+        flit = self.flits[0]
+        return self.outlet.input_vc is None and flit.is_head and not self.switch.network.may_eject(flit.packet)
 
     def _front_is_read(self, now: int) -> bool:
         """Whether there is a flit at the front that may be switched: of a head, the header has been read."""
@@ -253,7 +261,7 @@ class WormholeInputVC:
         if self.outlet is None:
             return int(stall_reasons(True, False, False))
         is_taken = not self.outlet.channel.takes_flit(now, self.switch.network.times.output_flits)
-        return int(stall_reasons(False, self.outlet.credits == 0, is_taken))
+        return int(stall_reasons(False, self.outlet.credits == 0 or self._waits_for_reply(), is_taken))
 
     def leave(self, now: int, step: int) -> None:
         """Send the front flit, which is granted in a step of tick ``now``; a tail releases its VC."""
@@ -265,6 +273,8 @@ class WormholeInputVC:
         self.switch.clock.call(returned, Phase.CREDITS, self.restore, returned)
         if flit.is_head:
             net.ledger.grant(channel, 1)
+            if channel is None:
+                net.commit_reply(flit.packet)
             if channel is not None:
                 flit.packet.hop += 1
                 net.enter(flit.packet, outlet.index % net.times.vcs)
@@ -418,6 +428,8 @@ class WormholeSwitch(Allocator):
 class WormholeNetwork(Network[Wormhole]):
     """A run of wormhole switching."""
 
+    switches: list[WormholeSwitch]
+
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
@@ -502,8 +514,20 @@ class WormholeNetwork(Network[Wormhole]):
                 return outlet.holder not in blocked
             return self.routes.rule != Selection.ADAPTIVE or drains(outlet.input_vc)
 
+        def receives(vc: WormholeInputVC) -> bool:
+            packet = vc.flits[0].packet
+            if not vc.flits[0].is_head or self.will_release_reply(packet):
+                return True
+            host, waiting, reply = self.first_reply(packet)
+            injection = host.injections[reply]
+            if injection.flit is not None:
+                return drains(injection.outlet.input_vc)
+            return waiting is None or any(drains(outlet.input_vc) for outlet in injection.vcs)
+
         def moves(vc: WormholeInputVC) -> bool:
-            return drains(vc.outlet.input_vc) if vc.outlet else any(comes_free(outlet) for outlet in vc.outlets)
+            if vc.outlet is None:
+                return any(comes_free(outlet) for outlet in vc.outlets)
+            return receives(vc) if vc.outlet.input_vc is None else drains(vc.outlet.input_vc)
 
         while True:
             freed = {vc for vc in blocked if moves(vc)}

@@ -11,6 +11,7 @@ from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
 from flitlab.sim.engines.compiled.records import NONE, ZERO, count_flits, ejection_channel, switch_pair
+from flitlab.sim.engines.compiled.replies import commit_reply, may_eject
 from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.timing_wheel import prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import uses_congestion
@@ -82,6 +83,7 @@ def grant_output_to_head_packet(const, state, packet, vc, output, out_vc, tick):
         insert_requests_of_head_packet(const, state, vc, next_packet, free_at)
 
     if out_vc == NONE:
+        commit_reply(state.pool.replies, const, record)
         count_flits(state.counters.channels, ejection_channel(const, state, record.dst_host), flits)
         delivered_at = last_flit_at + const.switch_ticks + const.ejection_ticks
         if const.delayed:
@@ -161,7 +163,10 @@ def _check_request_or_schedule_output(const, state, output, i, ejects, tick):
         schedule(state.output_wheel, output, eligible)
         return _NOT_ELIGIBLE, NONE
     if ejects:
-        return _GRANTABLE, NONE
+        packet = np.int64(state.vc[age & 0xFFFFFFFF].head_packet)
+        if may_eject(state.pool.replies, const, state.pool.packet[packet], tick):
+            return _GRANTABLE, NONE
+        return _NO_CREDIT, NONE  # the host that sends a reply schedules the output
     out_vc, _ = select_downstream_vc_for_request(const, state, output, request)
     if out_vc != NONE:
         return _GRANTABLE, out_vc

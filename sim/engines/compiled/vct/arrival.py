@@ -30,6 +30,7 @@ from flitlab.sim.engines.compiled.records import (
     first_creation,
     inject_packet,
 )
+from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import reroute, uses_congestion
 from flitlab.sim.engines.compiled.vct.credits import (
@@ -167,6 +168,9 @@ def _start_packet(const, state, source, host, vc_number, tick):
     packet = inject_packet(const, state, source, tick)
     free_at = tick + held_ticks(const.input_ticks, const.net.ports.inject[host], flits)
     state.host[host].free_at = free_at
+    ejecting_output = end_reply(state.pool.replies, const, source, free_at)
+    if ejecting_output >= 0:
+        schedule(state.output_wheel, ejecting_output, free_at)
     record_injection(state.program, state.pool.packet[packet].send, free_at)
     choose_route_at_injection(const.congestion_aware, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number

@@ -9,7 +9,8 @@ from flitlab.models.rules.route import at_destination
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved_for_others
 from flitlab.sim.engines.compiled.calendar_queue import list_events
-from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.replies import FRONT, may_eject, reply_source
 from flitlab.sim.engines.compiled.vct.credits import free_flits_of_downstream_vc, unpack_indices_of_returning_credits
 from flitlab.sim.engines.compiled.vct.requests import allowed_downstream_vc_range, allowed_ports_of_adaptive_packet
 from flitlab.sim.engines.compiled.vct.state import VctConstants, VctState
@@ -19,15 +20,15 @@ def has_deadlocked_packet(const: VctConstants, state: VctState, now: int) -> boo
     """Tell whether some head packet can never move, between ticks."""
     returning = np.zeros(len(state.free_flits), bool)
     returning[unpack_indices_of_returning_credits(list_events(state.returning_credits)[0])] = True
-    return bool(_any_head_packet_blocked_forever(const, state, returning))
+    return bool(_any_head_packet_blocked_forever(const, state, returning, now))
 
 
 @njit
-def _any_head_packet_blocked_forever(const, state, returning):
+def _any_head_packet_blocked_forever(const, state, returning, now):
     """Tell whether some head packet can never move: no VC that it may take will ever have space.
 
     A VC will have space if it has some, if credits of it are in flight, or if its head packet can move. returning: bool
-    [credit indices], whether credits are in flight.
+    [credit indices], whether credits are in flight. now: int64, tick.
     """
     count = len(state.vc)
     live = np.zeros(count, np.bool_)
@@ -37,21 +38,21 @@ def _any_head_packet_blocked_forever(const, state, returning):
     while changed:
         changed = False
         for vc in range(count):
-            if not live[vc] and _can_head_packet_ever_move(const, state, vc, live):
+            if not live[vc] and _can_head_packet_ever_move(const, state, vc, live, now):
                 live[vc] = True
                 changed = True
     return not live.all()
 
 
 @njit
-def _can_head_packet_ever_move(const, state, vc, live):
-    """Tell whether the head packet of a VC can move: now, or into a live VC; live: bool [input VCs]."""
+def _can_head_packet_ever_move(const, state, vc, live, now):
+    """Tell whether the head packet of a VC can move: at tick ``now``, or into a live VC; live: bool [input VCs]."""
     packet = np.int64(state.vc[vc].head_packet)
     switch = np.int64(state.vc[vc].switch)
     dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
     route, hop = np.int64(state.pool.packet[packet].route), np.int64(state.pool.packet[packet].hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
-        return True
+        return _can_host_ever_receive(state.pool.replies, const, state, packet, live, now)
     base = const.net.ports.out_base[switch]
     if const.rule != Selection.ADAPTIVE:
         return _will_output_ever_have_space(const, state, packet, np.int64(state.pool.packet[packet].output), live)
@@ -60,6 +61,29 @@ def _can_head_packet_ever_move(const, state, vc, live):
         if _will_output_ever_have_space(const, state, packet, base + lowest(ports), live):
             return True
         ports &= ports - np.uint64(1)
+    return False
+
+
+@njit
+def _can_host_ever_receive(replies, const, state, packet, live, now):
+    """Tell whether the host of a packet may owe its reply, or may once a reply in its queue has left.
+
+    replies: ``state.pool.replies``. live: bool [input VCs]. now: int64, tick.
+    """
+    if replies is None:
+        return True
+    record = state.pool.packet[packet]
+    if may_eject(replies, const, record, TICK_LIMIT):
+        return True
+    classes = const.net.classes
+    source = reply_source(const, np.int64(record.sequence) % classes.class_count, record)
+    if replies.queue[source, FRONT] < 0 or np.int64(state.host[source].created_at) >= now:
+        return True  # those that it owes are to come
+    reply, host = source // const.net.hosts, source % const.net.hosts
+    for vc in range(classes.first_vc[reply], classes.end_vc[reply]):
+        free = free_flits_of_downstream_vc(const, state, len(state.output) + host, vc)
+        if live[const.net.ports.inject[host] * const.vcs + vc] or free >= state.host[source].flits:
+            return True
     return False
 
 

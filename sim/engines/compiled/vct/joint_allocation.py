@@ -13,6 +13,7 @@ from flitlab.models.rules.vc import is_reserved
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
 from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.replies import may_eject
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.allocation import grant_output_to_head_packet, prefetch_records_for_allocation
 from flitlab.sim.engines.compiled.vct.credits import downstream_credits_in_use, flag_credits_awaited_by_upstream
@@ -234,7 +235,8 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
             if grantable_from > tick:
                 schedule(state.output_wheel, output, grantable_from)
             elif downstream_input_of_output(state, output) == NONE:
-                best = k
+                if may_eject(state.pool.replies, const, state.pool.packet[packet], tick):
+                    best = k
             else:
                 next_vc, score = select_downstream_vc_for_request(
                     const, state, output, read_vc_range_and_flits_of_request(const, state, output, cursor[k] - 1)

@@ -8,6 +8,7 @@ from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.stalls import Stall, stall_reasons
 from flitlab.models.rules.tables import Selection
 from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.replies import may_eject
 from flitlab.sim.engines.compiled.vct.credits import select_downstream_vc
 from flitlab.sim.engines.compiled.vct.requests import (
     allowed_downstream_vc_range,
@@ -29,6 +30,8 @@ def _reasons_at_output(const, state, packet, output, is_input_busy, tick):
         flits = np.int64(state.pool.packet[packet].flits)
         next_vc, _ = select_downstream_vc(const, state, const.reserved_vcs, output, first_vc, end_vc, flits)
         lacks_credit = next_vc == NONE
+    else:
+        lacks_credit = not may_eject(state.pool.replies, const, state.pool.packet[packet], tick)
     return stall_reasons(False, lacks_credit, is_taken), is_taken or lacks_credit
 
 

@@ -105,6 +105,14 @@ def start_step(crossbar, tick, step):
 
 
 @inline
+def tick_of_step(crossbar, step):
+    """Return the tick of the present step."""
+    if crossbar is None:
+        return step
+    return crossbar.now[TICK]
+
+
+@inline
 def set_aside_blocked(crossbar, state, first, end, ready_end):
     """Move requests for outputs whose queue is full to the next ready list: (end, new ready_end).
 

@@ -6,9 +6,10 @@ import numpy as np
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import Selection
-from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.replies import FRONT, reply_source
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.flits import buffer_of
+from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, waits_for_reply
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.routing import allowed_outputs, allowed_vcs_at, front_packet
 
@@ -25,7 +26,7 @@ def has_deadlocked_packet(const, state, now):
     while changed:
         changed = False
         for vc in range(const.input_vcs):
-            if not live[vc] and _can_move(const, state, vc, live):
+            if not live[vc] and _can_move(const, state, vc, live, now):
                 live[vc] = True
                 changed = True
     return not live.all()
@@ -59,11 +60,37 @@ def _will_get_vc(const, state, output, allowed, live):
 
 
 @njit
-def _can_move(const, state, vc, live):
-    """Tell whether the front flit of a VC can move, given the live VCs; live: bool [input VCs]."""
+def _host_receives(replies, const, state, vc, live, now):
+    """Tell whether the host of the packet at the front of a VC may owe its reply, or may once one has left the host.
+
+    replies: ``state.pool.replies``. live: bool [input VCs]. now: int64, tick.
+    """
+    if replies is None:
+        return True
+    if not waits_for_reply(replies, const, state, vc, TICK_LIMIT):
+        return True
+    classes, record = const.net.classes, state.pool.packet[front_packet(state, vc)]
+    source = reply_source(const, np.int64(record.sequence) % classes.class_count, record)
+    reply, host = source // const.net.hosts, source % const.net.hosts
+    base = U(const.net.ports.inject[host]) * U(const.vcs)
+    if state.injecting[source].packet != NONE:
+        return _drains(const, state, U(state.injecting[source].vc), live)
+    if replies.queue[source, FRONT] < 0 or np.int64(state.host[source].created_at) >= now:
+        return True  # those that it owes are to come
+    drains = False
+    for k in range(classes.first_vc[reply], classes.end_vc[reply]):
+        drains |= _drains(const, state, base + U(k), live)
+    return drains
+
+
+@njit
+def _can_move(const, state, vc, live, now):
+    """Tell whether the front flit of a VC can move, given the live VCs; live: bool [input VCs]. now: int64, tick."""
     vc_record = state.vc[vc]
     if not U(vc_record.blocked) & layout.NO_VC:
-        return _drains(const, state, U(vc_record.next_vc), live)
+        return _drains(const, state, U(vc_record.next_vc), live) and _host_receives(
+            state.pool.replies, const, state, U(vc), live, now
+        )
     if const.rule != Selection.ADAPTIVE:
         return _will_get_vc(const, state, U(vc_record.output), U(vc_record.allowed_vcs), live)
     packet = front_packet(state, vc)

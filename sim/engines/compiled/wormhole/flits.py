@@ -14,6 +14,7 @@ from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.replies import commit_reply, may_eject
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import forward_flit
@@ -176,9 +177,26 @@ def _count_hop(const, state, flit, output, next_vc):
         row = records.ejection_channel(const, state, record.dst_host) if ejects else channel
         records.count_flits(state.counters.channels, row, np.int64(0))  # flits are counted by VC
     record.hop += U(next_vc < const.input_vcs)
+    if next_vc >= const.input_vcs:
+        commit_reply(state.pool.replies, const, record)
     if const.policy == VcPolicy.ESCAPE and next_vc < const.input_vcs and next_vc % U(const.vcs) == U(ESCAPE_VC):
         record.route = ON_ESCAPE
     state.counters.scalars[Scalar.GRANTS] += 1
+
+
+@inline
+def waits_for_reply(replies, const, state, vc, tick):
+    """Tell whether the front flit of an input VC is a head flit whose host may owe no further reply.
+
+    replies: ``state.pool.replies``.
+    """
+    if replies is None:
+        return False
+    vc_record = state.vc[vc]
+    flit = U(vc_record.front_flit)
+    if U(vc_record.next_vc) < const.input_vcs or not flit & layout.HEAD:
+        return False
+    return not may_eject(replies, const, state.pool.packet[flit >> layout.PACKET_SHIFT], tick)
 
 
 @inline

@@ -8,6 +8,7 @@ from flitlab.models.rules.classes import goes_before
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT, inject_packet
+from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route
 from flitlab.sim.engines.compiled.wormhole import layout
@@ -200,6 +201,7 @@ def _push_flit(const, state, source, host, flit, tick):
         flit |= layout.TAIL
         record_injection(state.program, state.pool.packet[injecting.packet].send, next_tick)
         injecting.packet = NONE
+        end_reply(state.pool.replies, const, source, next_tick)
     push(state, U(injecting.queue), flit, vc)
     return next_tick
 

@@ -6,6 +6,7 @@ import numpy as np
 from flitlab.models.jit import inline
 from flitlab.models.rules.stalls import stall_reasons
 from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.flits import waits_for_reply
 from flitlab.sim.engines.compiled.wormhole.layout import U
 
 
@@ -44,9 +45,10 @@ def note_stalls(stalls, const, state, new_heads, tick):
             output = np.int64(vc_record.output)
             is_taken = _sends_earlier_flit(const.output_ticks, state, output, tick)
             is_taken |= _has_full_queue(state.crossbar, output)
-            reasons = stall_reasons(
-                blocked & layout.NO_VC == layout.NO_VC, blocked & layout.NO_CREDIT == layout.NO_CREDIT, is_taken
-            )
+            lacks_vc, lacks_credit = blocked & layout.NO_VC == layout.NO_VC, blocked & layout.NO_CREDIT != U(0)
+            if not lacks_vc:
+                lacks_credit |= waits_for_reply(state.pool.replies, const, state, U(vc), tick)
+            reasons = stall_reasons(lacks_vc, lacks_credit, is_taken)
         stalls.reasons[vc] = reasons
     for i in range(new_heads):
         stalls.reasons[state.new_heads[i] & layout.VC_MASK] = 0

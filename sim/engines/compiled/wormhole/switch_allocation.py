@@ -13,17 +13,26 @@ from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
-from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit
-from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit
+from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit, tick_of_step
+from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit, waits_for_reply
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.urgency import (
     accepts_for_vc,
     bids_for_output,
+    rank_all_at_inputs,
     rank_at_inputs,
     rank_at_outputs,
+    rank_selected_at_outputs,
 )
-from flitlab.sim.engines.compiled.wormhole.wavefront import distance_of, sort_by_diagonal, turn_diagonals
+from flitlab.sim.engines.compiled.wormhole.wavefront import (
+    distance_of,
+    have_equal_ranks,
+    note_rank,
+    sort_by_diagonal,
+    sort_by_rank,
+    turn_diagonals,
+)
 
 # Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
 # whether the output has offered itself, and the time.
@@ -99,17 +108,21 @@ def _accept_offers(const, state, first, contended, time):
 @inline
 def _select_outputs(const, state, first, contended, time):
     """Let every contended input select one output, and then every output one of these inputs."""
+    rank_all_at_inputs(state.urgency, const, state, first, contended)
     for i in range(contended):
         vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         input_record = state.crossbar_input[crossbar_input]
         bid = time | (((U(input_record.output) - output) & _PORT_TURN_MASK) << _PORT_SHIFT)
-        state.bids[i] = bid | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
+        bid |= (U(input_record.vc) - vc) & _VC_TURN_MASK
+        state.bids[i] = bid * accepts_for_vc(state.urgency, vc, crossbar_input)
         input_record.best_bid = max(input_record.best_bid, state.bids[i])
+    rank_selected_at_outputs(state.urgency, const, state, first, contended)
     for i in range(contended):
-        _, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         output_record = state.output[output]
         if state.bids[i] == state.crossbar_input[crossbar_input].best_bid:
             bid = time | ((U(output_record.last_input) - crossbar_input) & _INPUT_TURN_MASK)
+            bid *= bids_for_output(state.urgency, vc, output)
             output_record.best_bid = max(output_record.best_bid, bid)
     for i in range(contended):
         _, crossbar_input, output = _unpack_request(const, state.ready[first + i])
@@ -124,33 +137,51 @@ def _select_outputs(const, state, first, contended, time):
 def _match_diagonals(wavefront, const, state, first, contended, time):
     """Match the contended requests diagonal by diagonal; of the VCs of a pair of ports the next one in rotation wins.
 
-    A bid holds the rotating priority of the VC, the distance of the diagonal, the lowest highest, and the time. An
-    output that is matched has the time as its bid.
+    With priorities all diagonals come for each urgency, the greatest first. A bid holds the rotating priority of the
+    VC, and the time; it is 0 where the input or the output is matched. A matched output has the time as its bid.
     """
     for i in range(contended):
         vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
+        note_rank(wavefront.rank, state.urgency, i, vc)
         wavefront.diagonal[i] = distance_of(
             wavefront.crossbar, np.int64(const.switch[vc]), np.int64(crossbar_input), np.int64(output)
         )
     sort_by_diagonal(wavefront, contended)
+    sort_by_rank(wavefront.rank, wavefront, np.int64(contended))
     begin = np.int64(0)
-    for distance in range(len(wavefront.bucket_end)):
-        end = wavefront.bucket_end[distance]
+    while begin < np.int64(contended):
+        end = _end_of_diagonal(wavefront, begin, np.int64(contended))
         for place in range(begin, end):
             i = wavefront.order[place]
             vc, crossbar_input, output = _unpack_request(const, state.ready[first + U(i)])
             input_record, bid = state.crossbar_input[crossbar_input], U(0)
-            if state.output[output].best_bid < time:
-                bid = time | ONE << _OFFERED_SHIFT | (_PORT_TURN_MASK - U(distance)) << _PORT_SHIFT
-                bid |= (U(input_record.vc) - vc) & _VC_TURN_MASK
-                input_record.best_bid = max(input_record.best_bid, bid)
+            if state.output[output].best_bid < time and input_record.best_bid < time:
+                bid = time | ONE << _OFFERED_SHIFT | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
             state.bids[i] = bid
+        for place in range(begin, end):
+            i = wavefront.order[place]
+            _, crossbar_input, _ = _unpack_request(const, state.ready[first + U(i)])
+            input_record = state.crossbar_input[crossbar_input]
+            input_record.best_bid = max(input_record.best_bid, state.bids[i])
         for place in range(begin, end):
             i = wavefront.order[place]
             _, crossbar_input, output = _unpack_request(const, state.ready[first + U(i)])
             if state.bids[i] == state.crossbar_input[crossbar_input].best_bid:
                 state.output[output].best_bid = time
         begin = end
+
+
+@inline
+def _end_of_diagonal(wavefront, begin, requests):
+    """Return the end of the requests of one diagonal, and one urgency, from place ``begin`` of the order on."""
+    entry, end = wavefront.order[begin], begin + 1
+    while (
+        end < requests
+        and wavefront.diagonal[wavefront.order[end]] == wavefront.diagonal[entry]
+        and have_equal_ranks(wavefront.rank, wavefront.order[end], entry)
+    ):
+        end += 1
+    return end
 
 
 @inline
@@ -251,6 +282,34 @@ def _withhold_requests(output_ticks, state, first, end, ready_end, tick):
 
 
 @inline
+def _withhold_requests_that_wait_for_replies(replies, const, state, first, end, ready_end, tick):
+    """Move head flits whose hosts may owe no further reply to the ready list of the next step.
+
+    Parameters
+    ----------
+    replies: ``state.pool.replies``.
+    first, end: uint64, the requests in ``state.ready``.
+    ready_end: see :func:`allocate_all`.
+    tick: int64.
+
+    Returns
+    -------
+    The new ``end`` and ``ready_end``.
+    """
+    if replies is None:
+        return end, ready_end
+    kept = first
+    for i in range(first, end):
+        request = state.ready[i]
+        waits = U(waits_for_reply(replies, const, state, request & layout.VC_MASK, tick))
+        state.ready[kept] = request
+        state.ready[ready_end] = request
+        kept += ONE - waits
+        ready_end += waits
+    return kept, ready_end
+
+
+@inline
 def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_end, new_heads, tick):
     """Send the front flits of a part of ``state.ready_end``; contended requests move to its beginning.
 
@@ -324,6 +383,9 @@ def allocate_all(const, state, step, first, end, ready_end, sparse):
     the prediction for the next tick).
     """
     end, ready_end = _withhold_requests(const.output_ticks, state, first, end, ready_end, step)
+    end, ready_end = _withhold_requests_that_wait_for_replies(
+        state.pool.replies, const, state, first, end, ready_end, tick_of_step(state.crossbar, step)
+    )
     _turn_diagonals(state.wavefront, const, state, first, end, step)
     uncontended = time_of(const, step, U(const.iterations)) + ONE
     first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)

@@ -79,18 +79,21 @@ def _note_priority(urgency, classes, vc, record):
 
 
 @inline
-def rank_vc_requests(urgency, const, state, count):
+def rank_vc_requests(urgency, const, state, count, requested_vcs):
     """Find the most urgent request for every free VC.
 
+    Parameters
+    ----------
+    urgency: ``state.urgency``.
     count: uint64, of requests in ``state.contenders``.
+    requested_vcs: function (input_first, const, state, vc, output) of the VCs that an input VC bids for.
     """
     if urgency is None:
         return
     for sets in range(2):
         for i in range(count):
             vc, output = state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT
-            vc_set = state.vc_set[output]
-            allowed, first = U(state.vc[vc].allowed_vcs) & U(vc_set.free), U(vc_set.first)
+            allowed, first = requested_vcs(const.input_first, const, state, vc, output), U(state.vc_set[output].first)
             for k in range(U(const.vcs)):
                 if (allowed >> k) & ONE:
                     greatest = max(urgency.of_next_vc[first + k], urgency.of_vc[vc])
@@ -133,6 +136,41 @@ def bids_for_output(urgency, vc, output):
     if urgency is None:
         return ONE
     return U(urgency.of_vc[vc] == urgency.of_output[output])
+
+
+@inline
+def rank_all_at_inputs(urgency, const, state, first, contended):
+    """Find the most urgent request of every crossbar input.
+
+    first, contended: uint64, the requests in ``state.ready``, and their number.
+    """
+    if urgency is None:
+        return
+    for sets in range(2):
+        for i in range(contended):
+            vc = state.ready[first + i] & layout.VC_MASK
+            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+            greatest = max(urgency.of_input[crossbar_input], urgency.of_vc[vc])
+            urgency.of_input[crossbar_input] = greatest if sets else -NEVER
+
+
+@inline
+def rank_selected_at_outputs(urgency, const, state, first, contended):
+    """Find the most urgent request for every output among those that their crossbar inputs have selected.
+
+    first, contended: uint64, the requests in ``state.ready``, whose bids are in ``state.bids``, and their number.
+    """
+    if urgency is None:
+        return
+    for sets in range(2):
+        for i in range(contended):
+            request = state.ready[first + i]
+            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
+            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+            greatest = urgency.of_output[output]
+            if state.bids[i] == state.crossbar_input[crossbar_input].best_bid:
+                greatest = max(greatest, urgency.of_vc[vc])
+            urgency.of_output[output] = greatest if sets else -NEVER
 
 
 @inline

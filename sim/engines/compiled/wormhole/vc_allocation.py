@@ -36,7 +36,13 @@ from flitlab.sim.engines.compiled.wormhole.urgency import (
     order_adaptive_heads,
     rank_vc_requests,
 )
-from flitlab.sim.engines.compiled.wormhole.wavefront import distance_of, sort_by_diagonal, turn_diagonals
+from flitlab.sim.engines.compiled.wormhole.wavefront import (
+    distance_of,
+    note_rank,
+    sort_by_diagonal,
+    sort_by_rank,
+    turn_diagonals,
+)
 
 _NONE = U(NONE)
 _LAST_BIT = U(63)
@@ -224,7 +230,7 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
     for round_ in range(2):
         count, remaining = remaining, U(0)
         if round_:
-            rank_vc_requests(state.urgency, const, state, count)
+            rank_vc_requests(state.urgency, const, state, count, _requested_vcs)
             for i in range(count):
                 _bid_for_vcs(
                     const, state, state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT, time
@@ -278,11 +284,13 @@ def _match_diagonals(wavefront, const, state, count, ready_end, step):
             free &= free - ONE
             turn_diagonals(wavefront.vc, switch, step)
             wavefront.request[pairs] = np.int64(i) * const.vcs + k
+            note_rank(wavefront.rank, state.urgency, pairs, vc)
             wavefront.diagonal[pairs] = distance_of(
                 wavefront.vc, switch, np.int64(vc), np.int64(output) * const.vcs + k
             )
             pairs += 1
     sort_by_diagonal(wavefront, pairs)
+    sort_by_rank(wavefront.rank, wavefront, pairs)
     for place in range(pairs):
         pair = wavefront.request[wavefront.order[place]]
         request, k = state.contenders[U(pair // const.vcs)], U(pair % const.vcs)

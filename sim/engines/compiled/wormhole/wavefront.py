@@ -35,7 +35,8 @@ class Wavefront(NamedTuple):
 
     vc, crossbar: of the two allocators. request, diagonal, order: scratch, int64 [pairs of an input VC and an output
     VC]: what is requested, the distance of its diagonal from the first one, and the requests by diagonal. bucket_end:
-    scratch, int64 [diagonals].
+    scratch, int64 [diagonals]. rank, merged: scratch, int64 [pairs]: the urgency of each request, and the order while
+    it is merged; None without priorities.
     """
 
     vc: Diagonals
@@ -44,6 +45,8 @@ class Wavefront(NamedTuple):
     diagonal: Ints
     order: Ints
     bucket_end: Ints
+    rank: Ints | None
+    merged: Ints | None
 
 
 def make_wavefront(model: Wormhole, ports: Ports) -> Wavefront | None:
@@ -51,7 +54,7 @@ def make_wavefront(model: Wormhole, ports: Ports) -> Wavefront | None:
 
     Parameters
     ----------
-    model: its ``matching``, ``vcs`` and ``shared_input``.
+    model: its ``matching``, ``vcs``, ``shared_input`` and ``priority``.
     ports: the port numbering.
     """
     if model.matching != AllocatorKind.WAVEFRONT:
@@ -67,6 +70,8 @@ def make_wavefront(model: Wormhole, ports: Ports) -> Wavefront | None:
         diagonal=np.zeros(pairs, np.int64),
         order=np.zeros(pairs, np.int64),
         bucket_end=np.zeros(int(vc.count.max(initial=1)), np.int64),
+        rank=None if model.priority == "none" else np.zeros(pairs, np.int64),
+        merged=None if model.priority == "none" else np.zeros(pairs, np.int64),
     )
 
 
@@ -122,3 +127,51 @@ def sort_by_diagonal(wavefront, requests):
         place = wavefront.bucket_end[wavefront.diagonal[i]]
         wavefront.bucket_end[wavefront.diagonal[i]] = place + 1
         wavefront.order[place] = i
+
+
+@inline
+def note_rank(rank, urgency, entry, vc):
+    """Store the urgency of a request.
+
+    Parameters
+    ----------
+    rank, urgency: ``state.wavefront.rank``, ``state.urgency``.
+    entry: of the request.
+    vc: the input VC that makes it.
+    """
+    if rank is None:
+        return
+    rank[entry] = urgency.of_vc[vc]
+
+
+@inline
+def have_equal_ranks(rank, entry, other):
+    """Tell whether two requests are equally urgent. rank: ``state.wavefront.rank``."""
+    if rank is None:
+        return True
+    return rank[entry] == rank[other]
+
+
+@inline
+def sort_by_rank(rank, wavefront, requests):
+    """Sort the first ``requests`` entries of ``wavefront.order``, the most urgent first; equal ones keep their order.
+
+    rank: ``wavefront.rank``.
+    """
+    if rank is None:
+        return
+    order, merged, width = wavefront.order, wavefront.merged, np.int64(1)
+    while width < requests:
+        for begin in range(0, requests, 2 * width):
+            middle, end = min(begin + width, requests), min(begin + 2 * width, requests)
+            left, right = begin, middle
+            for place in range(begin, end):
+                if right == end or (left < middle and rank[order[left]] >= rank[order[right]]):
+                    merged[place] = order[left]
+                    left += 1
+                else:
+                    merged[place] = order[right]
+                    right += 1
+        for place in range(requests):
+            order[place] = merged[place]
+        width *= 2
