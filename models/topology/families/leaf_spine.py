@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaf-spine networks: folded Clos networks of two tiers."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Cut, Equipment
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size, listed
 from flitlab.models.topology.spec import TopologySpec
@@ -50,6 +52,23 @@ class LeafSpine(TopologySpec):
     hosts_per_leaf: int | None = Field(default=None, ge=1)
     multiplicity: int = Field(default=1, ge=1)
     oversubscription: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any number of leaves that serves all hosts, spines and parallel links, up to full rate."""
+        hosts, most = equipment.hosts, equipment.most_switches
+        for leaves in range(2, min(hosts, most, equipment.most_links) + 1):
+            each = equipment.each(leaves)
+            free = min(equipment.links(each), each * equipment.split)
+            for spines in range(1, min(free, most - leaves) + 1):
+                multiplicity = min(free // spines, equipment.most_links // leaves)
+                if multiplicity:
+                    up = spines * multiplicity
+                    keys = {"kind": "leaf_spine", "leaves": leaves, "spines": spines, "multiplicity": multiplicity}
+                    placed = keys | equipment.keys(leaves + spines, leaves)
+                    cut = Cut(each, hosts // leaves, up, matched=True)
+                    degree = max(up, leaves * multiplicity)
+                    yield Candidate(placed, leaves + spines, leaves * up, leaves, degree, multiplicity, spines, (cut,))
 
     def graph(self) -> Topology:
         leaves, spines = self.leaves, self.spines
