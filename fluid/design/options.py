@@ -80,7 +80,9 @@ def _short(value: Any) -> str:
 
 
 def most_switches(hosts: int, ports: int) -> int:
-    """Switches of the least non-blocking Clos network, about; networks of more cost more and carry no more.
+    """Switches of a non-blocking Clos network of few; networks of more cost more and carry no more.
+
+    An eighth more than if the hosts filled all its ports, as pods do not divide all numbers.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def most_switches(hosts: int, ports: int) -> int:
     ports: of a switch, each as fast as a host.
     """
     tiers = 3 if 2 * hosts <= ports**2 else 5
-    return -(-tiers * hosts // ports) + 2
+    return -(-9 * tiers * hosts // (8 * ports)) + 2
 
 
 def options(

@@ -13,13 +13,14 @@ from flitlab.fluid.design.options import Option
 from flitlab.fluid.hosts import host_bound
 from flitlab.fluid.mcf.choose import Solution, solve
 from flitlab.models.arrays import Bools, Floats
+from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
 
-Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error"]
-"""Where a candidate was struck; ``solved``: at the gap of the front."""
+Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error", "open"]
+"""Where a candidate was struck; ``solved``: at the gap of the front, or not at all; ``open``: not examined."""
 
-STAGES: tuple[Stage, ...] = ("limit", "floor", "closed form", "built", "one solve", "solved", "error")
+STAGES: tuple[Stage, ...] = ("limit", "floor", "closed form", "built", "one solve", "solved", "error", "open")
 
 COARSE = 0.15
 """The gap of the first solve."""
@@ -117,7 +118,7 @@ class Tolerance:
 
 
 class Search:
-    """A search over options.
+    """A search over options, which ends after ``budget`` CPU seconds; what was not examined then is ``open``.
 
     Attributes
     ----------
@@ -129,13 +130,14 @@ class Search:
 
     def __init__(
         self, options: Sequence[Option], demands: Sequence[DesignDemand], limits: Limits, tolerance: Tolerance,
-        progress: Callable[[str], None] = lambda text: None,
+        progress: Callable[[str], None] = lambda text: None, budget: float = math.inf,
     ):  # fmt: skip
         self.demands, self.limits, self.tolerance, self.progress = demands, limits, tolerance, progress
         self.counted = np.array([demand.weight > 0 for demand in demands])
         self.floor = np.array([demand.floor for demand in demands])
         self.results = [self._start(option) for option in options]
         self.cost = np.array([option.cost for option in options])
+        self.budget = budget
         self.kept: list[int] = []
         self.front: list[int] = []
 
@@ -153,8 +155,12 @@ class Search:
         order = sorted(left, key=self._order)
         first = [i for i in order if self.results[i].option.kind in CLOS and (self.results[i].upper >= 1).all()]
         reference = min(first, key=lambda i: self.cost[i], default=None)
+        spent = CpuTime()
         for i in ([] if reference is None else [reference]) + [i for i in order if i != reference]:
-            self._treat(i)
+            if spent.seconds > self.budget:
+                self.results[i].stage = "open"
+            else:
+                self._treat(i)
         self.front = self._undominated()
 
     def _order(self, i: int) -> tuple[int, float, int]:

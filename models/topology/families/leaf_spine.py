@@ -33,8 +33,9 @@ class LeafSpine(TopologySpec):
 
     ``multiplicity`` parallel links join a leaf to a spine. ``hosts_per_leaf`` is given, or follows from
     ``oversubscription``, the hosts' capacity over that of the links of a leaf (default 1): multiplicity * spines *
-    oversubscription, times the common key ``capacity`` of the links over ``host_capacity``. ``notes`` tell the
-    oversubscription. At 1, all-to-all traffic and every permutation reach the full rate of hosts.
+    oversubscription, times the common key ``capacity`` of the links over ``host_capacity``. The common key ``hosts``
+    may stand in place of both. ``notes`` tell the oversubscription of the leaf with most hosts. At 1, all-to-all
+    traffic and every permutation reach the full rate of hosts.
 
     leaves + spines switches, numbered leaves first; leaves * spines * multiplicity links; diameter 2.
     Valid: up to 2 * 10**7 channels and hosts.
@@ -66,6 +67,8 @@ class LeafSpine(TopologySpec):
                     up = spines * multiplicity
                     keys = {"kind": "leaf_spine", "leaves": leaves, "spines": spines, "multiplicity": multiplicity}
                     placed = keys | equipment.keys(leaves + spines, leaves)
+                    if "hosts_per_switch" in placed:
+                        placed = keys | {"hosts_per_leaf": each}
                     cut = Cut(each, hosts // leaves, up, matched=True)
                     degree = max(up, leaves * multiplicity)
                     yield Candidate(placed, leaves + spines, leaves * up, leaves, degree, multiplicity, spines, (cut,))
@@ -92,6 +95,8 @@ class LeafSpine(TopologySpec):
         if self.hosts_per_leaf is not None:
             self.reject_other_hosts("hosts_per_leaf")
             return self.hosts_per_leaf
+        if self.hosts is not None and self.oversubscription is None:
+            return max(1, max(self.hosts if isinstance(self.hosts, list) else self.hosts.values(), default=1))
         hosts = Fraction(repr(self.oversubscription or 1.0)) * self._hosts_served()
         if hosts.denominator > 1:
             near = listed(sorted({max(1, int(hosts)), int(hosts) + 1}))

@@ -23,6 +23,8 @@ class Trunked(TopologySpec):
     Valid: any topology; up to 2 * 10**7 channels.
 
     Example: ``topology: {kind: trunked, links: 2, of: {kind: torus, dims: [4, 4]}}``
+
+    Source: link aggregation, IEEE 802.1AX.
     """
 
     links: int = Field(ge=1)
