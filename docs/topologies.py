@@ -28,8 +28,8 @@ HEAD = """\
 
 Every topology family with a picture and metrics: the first example of its documentation, drawn by
 `simrun topology ... --draw`, measured by `simrun topology ... --metrics bisection`. `simrun show topology <kind>`
-prints definition, parameters and source. Jellyfish is `rrg`, a folded Clos network `fat_tree` or `leaf_spine`, Megafly
-`dragonfly_plus`. `python docs/topologies.py` writes this page.
+prints definition, parameters and source. Jellyfish is `rrg`, a folded Clos network `fat_tree`, `clos` or `leaf_spine`,
+Megafly `dragonfly_plus`. `python docs/topologies.py` writes this page.
 
 * **links**: bi-directional, two channels each; for uni-directional families, channels.
 * **ASPL**: mean hops over ordered pairs of different switches; in brackets the Moore-type lower bound for the largest

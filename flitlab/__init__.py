@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flitlab.models.topology.graph import Topology
-    from flitlab.sim.api import ConfigError, Experiment, RunError, Simulation, ceiling, simulate
+    from flitlab.sim.api import ConfigError, Experiment, NetworkDesign, RunError, Simulation, ceiling, design, simulate
 
 __version__ = "0.1.0"
 """The version of flitlab: the only place that says it."""
 
-__all__ = ["ConfigError", "Experiment", "RunError", "Simulation", "Topology", "ceiling", "simulate"]
+__all__ = [
+    "ConfigError", "Experiment", "NetworkDesign", "RunError", "Simulation", "Topology", "ceiling", "design", "simulate",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

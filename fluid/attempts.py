@@ -31,7 +31,7 @@ Attempts = dict[str, Callable[[], Any]]
 """Name of a method -> function that returns :class:`CertifiedBounds`, or None if the method does not apply."""
 
 
-def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = math.inf) -> Any:
+def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = math.inf, refuted: float = 0.0) -> Any:
     """Bounds of the first method that closes the gap, or the tightest of all methods tried.
 
     Parameters
@@ -44,6 +44,8 @@ def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = m
         Relative gap between the two bounds at which the search ends.
     enough : float
         Lower bound at which the search ends, whatever the gap.
+    refuted : float
+        Upper bound at which it ends, likewise.
 
     Returns
     -------
@@ -60,7 +62,9 @@ def best_of(preferred: Attempts, others: Attempts, gap: float, enough: float = m
     best: Any = None
     notes = []
     for name, attempt in [*preferred.items(), *others.items()]:
-        if best is not None and (name in others or best.lower >= enough or best.upper <= (1 + gap) * best.lower):
+        if best is not None and (
+            name in others or best.lower >= enough or best.upper <= max((1 + gap) * best.lower, refuted)
+        ):
             break
         if best is not None and best.method not in FIRST_ORDER:
             notes.append(f"{best.method} left a gap of {best.upper / best.lower - 1:.2g}")

@@ -15,8 +15,10 @@ from flitlab.fluid.cuts import one_node
 from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Ints
+from flitlab.models.layout.prices import ports
 from flitlab.models.topology.bounds import moore_aspl
 from flitlab.models.topology.distances import distance_counts, distances
+from flitlab.models.topology.equipment import equipment_bound
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.longest_matching import longest_assignment
@@ -205,6 +207,27 @@ def tub(topology: Topology) -> Bound:
     farthest = units.size * int(hops[np.arange(units.count), longest_assignment(hops)].sum())
     note = "total capacity / distance of the longest matching: bounds the worst hose demand"
     return Bound("tub", float(topology.capacity.sum()) / farthest, note, None)
+
+
+def equipment(topology: Topology) -> Bound:
+    """Upper bound over all networks of as many switches and hosts: of uniform traffic, and of a worst hose demand.
+
+    Every switch may have as many ports as the largest one uses, each of the capacity of the fastest channel, and hosts
+    and links may be anywhere. Host channels are ignored.
+
+    Raises
+    ------
+    FluidError
+        The network has uni-directional channels, or all hosts are at one switch.
+    """
+    if topology.directed:
+        raise FluidError("bounds networks of bi-directional links, and this one has others")
+    if np.count_nonzero(topology.host_count) < 2:
+        raise FluidError("needs hosts at two switches or more")
+    radix = int(ports(topology).max())
+    bound = equipment_bound(topology.switches, radix, topology.hosts)
+    note = f"any network of {topology.switches} switches of {radix} ports: {bound.mean_hops:.4f} mean hops at least"
+    return Bound("equipment", bound.throughput * float(topology.capacity.max()), note, None)
 
 
 def path_length_bound(switches: int, degree: int, flows: float, distance: float | None = None) -> float:

@@ -28,6 +28,7 @@ import flitlab.models.registry as registry
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.config.pipeline import read
+from flitlab.sim.design.request import read_design
 from flitlab.sim.experiment.scoreboard.rows import PAPERS
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.measure.columns import registry as columns
@@ -205,6 +206,9 @@ def configuration(text: str, place: str) -> None:
     given = yaml.safe_load(text)
     if "reported" in given:
         read_claim(place)
+        return
+    if given.get("experiment") == "design":
+        read_design(place)
         return
     simulates = given.get("experiment", "load_sweep") == "load_sweep"
     datagram = isinstance(given.get("switching"), dict) and given["switching"].get("mode") == "datagram"

@@ -26,6 +26,8 @@ class Bounds(CeilingSpec):
     Beside them stands ``bounds:tub``, the throughput upper bound of Namyar et al. (SIGCOMM 2021): what the network can
     guarantee at most for every demand of the hose model, as the load at which the busiest host sends or receives that
     much. It bounds longest matchings, not the demand at hand, and is never the least that the row ``bounds`` names.
+    ``bounds:equipment`` bounds all networks of as many switches, each with as many ports as the largest one uses: no
+    wiring has more under uniform traffic, or under a worst demand.
     """
 
     rank = 4
@@ -37,6 +39,7 @@ class Bounds(CeilingSpec):
         "cuts": ("single-switch cut", THETA),
         "hosts": ("host channels", THETA),
         "tub": ("TUB, of the worst demand", THETA),
+        "equipment": ("bound over all networks of this equipment", THETA),
     }
     minor = ("",)
     line = False
@@ -57,8 +60,8 @@ class Bounds(CeilingSpec):
         return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_PRICES)])
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the least bound, then one of each bound, then TUB."""
-        from flitlab.fluid.bounds import all_bounds, tub
+        """The row of the least bound, then one of each bound, then those of the worst demand and of all networks."""
+        from flitlab.fluid.bounds import all_bounds, equipment, tub
         from flitlab.fluid.hosts import load_of
         from flitlab.fluid.problem import FluidError, Problem
 
@@ -69,9 +72,10 @@ class Bounds(CeilingSpec):
         for name, bound in [("bounds", least)] + [(f"bounds:{bound.name}", bound) for bound in every]:
             note = f"{bound.name}: {bound.note}" if name == "bounds" else bound.note
             yield Ceiling(name, None, math.nan, bound.upper, unit, "closed form", 0.0, note, bound.certificate)
-        try:
-            worst = tub(instance.topology)
-            upper = load_of(instance.topology, instance.traffic, worst.upper)
-            yield Ceiling("bounds:tub", None, math.nan, upper, unit, "assignment", 0.0, worst.note)
-        except FluidError as error:
-            yield Ceiling.omitted("bounds:tub", unit, str(error))
+        for name, method, of_all in (("tub", "assignment", tub), ("equipment", "linear program", equipment)):
+            try:
+                bound = of_all(instance.topology)
+                upper = load_of(instance.topology, instance.traffic, bound.upper)
+                yield Ceiling(f"bounds:{name}", None, math.nan, upper, unit, method, 0.0, bound.note)
+            except FluidError as error:
+                yield Ceiling.omitted(f"bounds:{name}", unit, str(error))

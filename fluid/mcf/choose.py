@@ -65,7 +65,9 @@ class Solution:
         return replace(below, lower=lower, upper=above.upper, prices=above.prices, method=method)
 
 
-def solve(problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf) -> Solution:
+def solve(
+    problem: Problem, gap: float, method: Method = "auto", enough: float = np.inf, refuted: float = 0.0
+) -> Solution:
     """Bounds on the largest theta with theta * demand feasible.
 
     A method that fails, or whose certificate is rejected, is followed by the next one; ``note`` gives the reason.
@@ -82,6 +84,8 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
         by destination. ``auto``: exact where that is as fast, or where the gap needs it and it fits.
     enough : float
         Lower bound at which the search ends.
+    refuted : float
+        Upper bound at which the multipliers end: theta is not larger, and that is all that is asked.
 
     Raises
     ------
@@ -90,19 +94,19 @@ def solve(problem: Problem, gap: float, method: Method = "auto", enough: float =
     FluidError
         No method gives a bound; the message has all reasons.
     """
-    preferred, others = _Methods(problem, gap, enough).in_turn(method)
-    solution: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough)
+    preferred, others = _Methods(problem, gap, enough, refuted).in_turn(method)
+    solution: Solution = best_of(preferred, others, PROMISED if method == "exact" else gap, enough, refuted)
     return solution
 
 
 class _Methods:
     """The methods; each returns a certified solution, or None if it does not apply.
 
-    gap, enough: where first-order methods may end.
+    gap, enough, refuted: where first-order methods may end.
     """
 
-    def __init__(self, problem: Problem, gap: float, enough: float):
-        self.problem, self.gap, self.enough = problem, gap, enough
+    def __init__(self, problem: Problem, gap: float, enough: float, refuted: float = 0.0):
+        self.problem, self.gap, self.enough, self.refuted = problem, gap, enough, refuted
         self.start: tuple[np.ndarray, Paths] | None = None
         """What the multipliers came to."""
 
@@ -163,7 +167,9 @@ class _Methods:
         return self._over_paths(prices, paths, f"path LP ({solver})")
 
     def multipliers(self) -> Solution:
-        self.start = prices, paths = multipliers(self.problem, self.gap, self.enough, effort(self.problem))
+        self.start = prices, paths = multipliers(
+            self.problem, self.gap, self.enough, effort(self.problem), self.refuted
+        )
         return self._over_paths(prices, paths, "multipliers")
 
     def column_generation(self) -> Solution:

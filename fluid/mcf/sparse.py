@@ -91,7 +91,9 @@ def bound_by(problem: Problem, z: Floats, distance: np.ndarray) -> float:
     return float((problem.graph.capacity * z).sum() / (problem.demand.amount * distance).sum())
 
 
-def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tuple[Floats, Paths]:
+def multipliers(
+    problem: Problem, gap: float, enough: float, work: Effort, refuted: float = 0.0
+) -> tuple[Floats, Paths]:
     """Prices and path flows whose bounds differ by ``gap``, by the exponential method of multipliers.
 
     Parameters
@@ -104,6 +106,8 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
         Theta of the flow at which it ends.
     work : Effort
         Limits of the work.
+    refuted : float
+        Bound by the prices at which it ends.
 
     Returns
     -------
@@ -146,7 +150,7 @@ def multipliers(problem: Problem, gap: float, enough: float, work: Effort) -> tu
         bound = bound_by(problem, z, distance)
         if bound < upper:
             upper, best = bound, z
-        if upper <= (1 + gap) * lower or lower >= enough:
+        if upper <= (1 + gap) * lower or lower >= enough or upper <= refuted:
             break
 
         mean = (weight * use).sum() / weight.sum()

@@ -4,8 +4,10 @@
 from math import log, sqrt
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
+from flitlab.models.layout.prices import ports
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.bounds import (
@@ -19,6 +21,7 @@ from flitlab.models.topology.bounds import (
 )
 from flitlab.models.topology.degree_diameter_graphs import record_orders
 from flitlab.models.topology.distances import distance_counts, mean_hops
+from flitlab.models.topology.equipment import host_aspl_bound
 from flitlab.models.topology.families.degree_diameter import MAX_DIAMETER, largest_digraph
 from flitlab.models.topology.graph import Topology
 
@@ -31,10 +34,15 @@ class Moore(MetricSpec):
     uni-directional channels 1 + d + … + d**D; ``order_ratio``: switches / order. ``diameter``: least diameter
     of that many switches, ``diameter_excess``: difference of the diameter and it. ``aspl``: the lower bound of
     Cerf et al. on the average distance, ``aspl_ratio``: average distance / bound (1 for a single switch).
+    ``host_aspl``: the least mean hops from host to host, channels of hosts included, of any network with as many hosts
+    and as many ports of a switch (the largest number in use), whatever its switches (the Order/Radix Problem);
+    ``host_aspl_ratio``: mean hops from host to host / bound. Both are None for uni-directional networks, and for fewer
+    than two hosts.
 
     Example: ``metrics: [{kind: moore}]``
 
-    Source: Cerf, Cowan, Mullin and Stanton, Networks 4, 1974, doi:10.1002/net.3230040405. UNI section III-A.
+    Source: Cerf, Cowan, Mullin and Stanton, Networks 4, 1974, doi:10.1002/net.3230040405. UNI section III-A. Order and
+    radix: models/topology/equipment.py.
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
@@ -50,7 +58,17 @@ class Moore(MetricSpec):
             "diameter_excess": diameter - least_diameter,
             "aspl": bound,
             "aspl_ratio": mean_hops(counts) / bound if bound else 1.0,
+            **self._of_hosts(topology),
         }
+
+    @staticmethod
+    def _of_hosts(topology: Topology) -> dict[str, float | None]:
+        if topology.directed or topology.hosts < 2:
+            return {"host_aspl": None, "host_aspl_ratio": None}
+        bound, _ = host_aspl_bound(topology.hosts, int(ports(topology).max()))
+        counts = distance_counts(topology, topology.host_count)
+        hops = 2 + int(counts @ np.arange(len(counts))) / (topology.hosts * (topology.hosts - 1))
+        return {"host_aspl": bound, "host_aspl_ratio": hops / bound}
 
 
 @register("metric", "known_orders")

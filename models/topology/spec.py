@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The base class of topology families: hosts, capacities, failures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
+from flitlab.models.topology.candidates import Candidate, Equipment
 from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
@@ -37,6 +38,14 @@ class TopologySpec(Spec):
         Raises :class:`~flitlab.models.registry.SpecError` where no such graph exists.
         """
         raise NotImplementedError
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Yield the members of this family that some equipment can be wired to; none unless a family says so.
+
+        ``simrun design`` and ``flitlab.design`` search them. Sizes are in closed form, so that nothing is built.
+        """
+        yield from ()
 
     def build(self) -> Topology:
         """Build the whole topology: the validated graph, with capacities and hosts, without what fails.

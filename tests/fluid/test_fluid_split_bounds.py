@@ -76,7 +76,8 @@ def test_routes_that_loop_or_end_are_refused():
 def test_bounds_name_the_one_that_binds():
     topology = torus(4)
     found = {row.ceiling: row for row in rows(scenario(topology, all_to_all(topology)), "bounds")}
-    assert set(found) == {f"bounds{one}" for one in ("", ":volumetric", ":moore", ":cuts", ":hosts", ":tub")}
+    names = ("", ":volumetric", ":moore", ":cuts", ":hosts", ":tub", ":equipment")
+    assert set(found) == {f"bounds{one}" for one in names}
     assert found["bounds"].note.startswith("volumetric")
     assert found["bounds"].upper == found["bounds:volumetric"].upper == pytest.approx(2.0)
     assert found["bounds:moore"].upper >= found["bounds:volumetric"].upper

@@ -91,6 +91,7 @@ def test_moore_graphs_and_kautz_graphs():
     petersen = measure({"kind": "moore"}, kind="mddp", n=10, degree=3, directed=False)
     assert petersen == {
         "order": 10, "order_ratio": 1, "diameter": 2, "diameter_excess": 0, "aspl": 5 / 3, "aspl_ratio": 1,
+        "host_aspl": pytest.approx(10 / 3), "host_aspl_ratio": pytest.approx(1.1),
     }  # fmt: skip
     kautz = measure({"kind": "moore"}, kind="kautz", degree=4, diameter=3)
     assert (kautz["order"], kautz["diameter_excess"]) == (1 + 4 + 16 + 64, 0)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dragonflies: fully meshed groups, joined by global links."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
@@ -102,6 +104,20 @@ class Dragonfly(TopologySpec):
     h: int | None = Field(default=None, ge=1)
     groups: int | None = Field(default=None, ge=2)
     arrangement: Arrangement = "consecutive"
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any groups, with a global link at every port that is left."""
+        most = equipment.most_switches
+        for a in range(2, most // 2 + 1):
+            for groups in range(2, most // a + 1):
+                free = equipment.links(equipment.each(a * groups))
+                h = free - (a - 1)
+                if h < 1 or groups > a * h + 1:
+                    continue
+                keys = {"kind": "dragonfly", "a": a, "h": h, "groups": groups}
+                local, across = groups * a * (a - 1) // 2, groups * a * h // 2
+                yield from flat(equipment, keys, a * groups, a - 1 + h, local + across)
 
     def graph(self) -> Topology:
         a, h = self.a, self.h or max(1, self.a // 2)

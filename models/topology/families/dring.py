@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """DRing: supernodes of top-of-rack switches on a ring."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
@@ -40,6 +43,17 @@ class DRing(TopologySpec):
     supernodes: int = Field(ge=2 * REACH + 1)
     switches: int = Field(ge=1)
     ports: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any ring of supernodes of equal size."""
+        for supernodes in range(2 * REACH + 1, equipment.most_switches + 1):
+            for size in range(1, equipment.most_switches // supernodes + 1):
+                switches, degree = supernodes * size, 2 * REACH * size
+                if degree > equipment.most_links:
+                    break
+                keys = {"kind": "dring", "supernodes": supernodes, "switches": switches}
+                yield from flat(equipment, keys, switches, degree, switches * degree // 2)
 
     def graph(self) -> Topology:
         supernodes, switches = self.supernodes, self.switches

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HyperX: grids whose lines are complete graphs."""
 
+from collections.abc import Iterator
 from math import prod
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.families.mesh import Extents
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
@@ -99,6 +101,20 @@ class HyperX(TopologySpec):
 
     dims: Extents
     multiplicity: Multiplicity = 1
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Full meshes, and grids of two and three dimensions with equal trunks."""
+        most, links = equipment.most_switches, equipment.most_links
+        sides = range(2, links + 2)
+        lines = [[s] for s in sides if s <= most]
+        planes = [[s, t] for s in sides for t in range(2, s + 1) if s * t <= most]
+        cubes = [[s, t, u] for s, t in planes for u in range(2, t + 1) if s * t * u <= most]
+        for dims in (*lines, *planes, *cubes):
+            switches, degree = prod(dims), hyperx_degree(dims, [1] * len(dims))
+            yield from flat(
+                equipment, {"kind": "hyperx", "dims": dims}, switches, degree, switches * degree // 2, "multiplicity"
+            )
 
     def graph(self) -> Topology:
         multiplicity = self._multiplicities()

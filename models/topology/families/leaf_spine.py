@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaf-spine networks: folded Clos networks of two tiers."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Cut, Equipment
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size, listed
 from flitlab.models.topology.spec import TopologySpec
@@ -31,8 +33,9 @@ class LeafSpine(TopologySpec):
 
     ``multiplicity`` parallel links join a leaf to a spine. ``hosts_per_leaf`` is given, or follows from
     ``oversubscription``, the hosts' capacity over that of the links of a leaf (default 1): multiplicity * spines *
-    oversubscription, times the common key ``capacity`` of the links over ``host_capacity``. ``notes`` tell the
-    oversubscription. At 1, all-to-all traffic and every permutation reach the full rate of hosts.
+    oversubscription, times the common key ``capacity`` of the links over ``host_capacity``. The common key ``hosts``
+    may stand in place of both. ``notes`` tell the oversubscription of the leaf with most hosts. At 1, all-to-all
+    traffic and every permutation reach the full rate of hosts.
 
     leaves + spines switches, numbered leaves first; leaves * spines * multiplicity links; diameter 2.
     Valid: up to 2 * 10**7 channels and hosts.
@@ -50,6 +53,25 @@ class LeafSpine(TopologySpec):
     hosts_per_leaf: int | None = Field(default=None, ge=1)
     multiplicity: int = Field(default=1, ge=1)
     oversubscription: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any number of leaves that serves all hosts, spines and parallel links, up to full rate."""
+        hosts, most = equipment.hosts, equipment.most_switches
+        for leaves in range(2, min(hosts, most, equipment.most_links) + 1):
+            each = equipment.each(leaves)
+            free = min(equipment.links(each), each * equipment.split)
+            for spines in range(1, min(free, most - leaves) + 1):
+                multiplicity = min(free // spines, equipment.most_links // leaves)
+                if multiplicity:
+                    up = spines * multiplicity
+                    keys = {"kind": "leaf_spine", "leaves": leaves, "spines": spines, "multiplicity": multiplicity}
+                    placed = keys | equipment.keys(leaves + spines, leaves)
+                    if "hosts_per_switch" in placed:
+                        placed = keys | {"hosts_per_leaf": each}
+                    cut = Cut(each, hosts // leaves, up, matched=True)
+                    degree = max(up, leaves * multiplicity)
+                    yield Candidate(placed, leaves + spines, leaves * up, leaves, degree, multiplicity, spines, (cut,))
 
     def graph(self) -> Topology:
         leaves, spines = self.leaves, self.spines
@@ -73,6 +95,8 @@ class LeafSpine(TopologySpec):
         if self.hosts_per_leaf is not None:
             self.reject_other_hosts("hosts_per_leaf")
             return self.hosts_per_leaf
+        if self.hosts is not None and self.oversubscription is None:
+            return max(1, max(self.hosts if isinstance(self.hosts, list) else self.hosts.values(), default=1))
         hosts = Fraction(repr(self.oversubscription or 1.0)) * self._hosts_served()
         if hosts.denominator > 1:
             near = listed(sorted({max(1, int(hosts)), int(hosts) + 1}))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Meshes, tori and hypercubes: grids of switches with bi-directional links between neighbours."""
 
+from collections.abc import Iterator
 from math import prod
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from flitlab.models.registry import register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
@@ -74,6 +76,22 @@ class Torus(TopologySpec):
 
     dims: Extents
 
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Tori of two to five dimensions of extent 3 and more."""
+
+        def grids(dims: list[int], most: int) -> Iterator[list[int]]:
+            """Extents from 3, falling, of two to five dimensions."""
+            if len(dims) > 1:
+                yield dims
+            if len(dims) < 5:
+                for extent in range(3, min(dims[-1] if dims else most, most) + 1):
+                    yield from grids([*dims, extent], most // extent)
+
+        for dims in grids([], equipment.most_switches):
+            degree, switches = 2 * len(dims), prod(dims)
+            yield from flat(equipment, {"kind": "torus", "dims": dims}, switches, degree, switches * len(dims))
+
     def graph(self) -> Topology:
         return grid(self.kind, self.dims, wrap=True)
 
@@ -90,6 +108,12 @@ class Hypercube(TopologySpec):
     """
 
     dim: int = Field(ge=1, le=20)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Hypercubes of four and more dimensions; smaller ones are a HyperX."""
+        for dim in range(4, min(20, equipment.most_switches.bit_length() - 1) + 1):
+            yield from flat(equipment, {"kind": "hypercube", "dim": dim}, 2**dim, dim, dim * 2 ** (dim - 1))
 
     def graph(self) -> Topology:
         switches, bits = np.arange(2**self.dim), np.arange(self.dim)

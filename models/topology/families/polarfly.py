@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """PolarFly: polarity graphs of projective planes, of diameter 2."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.galois import prime_power
 from flitlab.models.topology.graph import Topology
@@ -67,6 +70,15 @@ class PolarFly(TopologySpec):
     """
 
     q: int = Field(le=MAX_Q)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any order that has no more switches."""
+        for q in filter(is_polarfly_order, range(2, MAX_Q + 1)):
+            switches = q * q + q + 1
+            if switches > equipment.most_switches:
+                return
+            yield from flat(equipment, {"kind": "polarfly", "q": q}, switches, q + 1, q * (q + 1) ** 2 // 2)
 
     def graph(self) -> Topology:
         q = self.q

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """PolarStar: star products of polarity graphs, of diameter 3."""
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, get_args
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.degree_diameter_graphs import polarity_links
 from flitlab.models.topology.families.polarfly import MAX_Q, is_polarfly_order
 from flitlab.models.topology.galois import field, prime_power
@@ -109,6 +111,21 @@ class PolarStar(TopologySpec):
     d: int | None = Field(default=None, ge=0)
     degree: int | None = Field(default=None, ge=3, le=2 * MAX_Q)
     supernode: Supernode | None = None
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any order and supernode that have no more switches."""
+        for q in filter(is_polarfly_order, range(2, MAX_Q + 1)):
+            if (q * q + q + 1) * 5 > equipment.most_switches:
+                return
+            for d in range(2, equipment.most_links):
+                for supernode in get_args(Supernode):
+                    switches = order_of(q, d, supernode)
+                    if EXISTS[supernode](d) and switches <= equipment.most_switches:
+                        quadrics = 0 if supernode == "inductive_quad" else (q + 1) * (2 * d + 1)
+                        links = (switches * (q + 1 + d) - quadrics) // 2
+                        keys = {"kind": "polarstar", "q": q, "d": d, "supernode": supernode}
+                        yield from flat(equipment, keys, switches, q + 1 + d, links)
 
     def graph(self) -> Topology:
         q, d, supernode = self._chosen()

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random regular graphs (Jellyfish)."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Cut, Equipment
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_random_size, limit_size
 from flitlab.models.topology.spec import TopologySpec
@@ -21,7 +24,8 @@ class Rrg(TopologySpec):
     Either ``degree`` links at each of ``n`` switches; or ``n`` switches of ``ports`` ports of which
     ``hosts_total`` hosts take theirs, spread evenly (the first switches have one more), and links use the
     rest: the degrees then differ by at most one. One port, noted as ``unwired_switch``, stays free if
-    their number is odd.
+    their number is odd. With ``split`` a port without a host makes that many links; give ``capacity: 1 / split``
+    if they share its rate.
 
     Valid: 2 <= degree < n (or degree 1, n 2) and n * degree even; or every switch left with 1 to n - 1 ports for
     links, at least 2 (n - 1) in all. Up to 5 * 10**6 channels.
@@ -39,7 +43,24 @@ class Rrg(TopologySpec):
     degree: int | None = Field(default=None, ge=1)
     ports: int | None = Field(default=None, ge=1)
     hosts_total: int | None = Field(default=None, ge=1)
+    split: int = Field(default=1, ge=1)
     seed: int = Field(default=1, ge=0)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any number of switches, with a link at every port that has no host."""
+        hosts, ports, split = equipment.hosts, equipment.ports, equipment.split
+        for n in range(2, min(hosts, equipment.most_switches) + 1):
+            each, least = equipment.each(n), hosts // n
+            ends = sum(equipment.links(h) * count for h, count in ((each, hosts % n), (least, n - hosts % n)))
+            links = [equipment.links(h) for h in (each, least)]
+            if min(links) < 1 or max(links) >= n or ends < 2 * (n - 1):
+                continue
+            keys = {"kind": "rrg", "n": n, "ports": ports, "hosts_total": hosts}
+            yield Candidate(
+                keys | ({} if split == 1 else {"split": split}), n, ends // 2, n, max(links), 1, max(links),
+                (Cut(each, least, links[0]),),
+            )  # fmt: skip
 
     def graph(self) -> Topology:
         hosts, degrees = self._ports_of_each()
@@ -63,6 +84,8 @@ class Rrg(TopologySpec):
     def _ports_of_each(self) -> tuple[np.ndarray | None, np.ndarray]:
         """Hosts (None: as the common keys say) and links of every switch, int64 [n] each."""
         if self.degree is not None:
+            if "split" in self.model_fields_set:
+                raise SpecError("goes with ports and hosts_total", key="split")
             if self.ports is not None or self.hosts_total is not None:
                 raise SpecError("give either degree, or ports and hosts_total", key="degree")
             if self.degree >= self.n:
@@ -81,17 +104,17 @@ class Rrg(TopologySpec):
         if self.hosts is not None or "hosts_per_switch" in self.model_fields_set:
             message = "hosts_total already says where hosts are: leave out hosts and hosts_per_switch"
             raise SpecError(message, key="hosts_total")
-        most = self.n * self.ports - 2 * (self.n - 1)
+        most = self.n * self.ports - -(-2 * (self.n - 1) // self.split)
         if most < 1:
             raise SpecError("must be 2 or more", key="ports")
         if self.hosts_total > most:
             message = f"leave too few ports of {self.n * self.ports} to connect {self.n} switches; at most {most}"
             raise SpecError(message, key="hosts_total")
         limit_size(self.hosts_total, "hosts_total", "hosts")
-        widest = self.n - 1 + self.hosts_total // self.n
+        widest = (self.n - 1) // self.split + self.hosts_total // self.n
         if self.ports > widest:
             message = f"more ports left for links than the {self.n - 1} other switches; at most {widest}"
             raise SpecError(message, key="ports")
-        limit_random_size(self.n * self.ports - self.hosts_total, "n")
+        limit_random_size((self.n * self.ports - self.hosts_total) * self.split, "n")
         hosts = self.hosts_total // self.n + (np.arange(self.n) < self.hosts_total % self.n)
-        return hosts, self.ports - hosts
+        return hosts, (self.ports - hosts) * self.split

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slim Fly: McKay-Miller-Siran graphs of diameter 2."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import listed, nearest_valid
@@ -83,6 +86,15 @@ class SlimFly(TopologySpec):
     """
 
     q: int = Field(le=MAX_Q)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any order that has no more switches."""
+        for q in filter(is_slim_fly_order, range(3, MAX_Q + 1)):
+            if 2 * q * q > equipment.most_switches:
+                return
+            degree = slim_fly_degree(q)
+            yield from flat(equipment, {"kind": "slim_fly", "q": q}, 2 * q * q, degree, q * q * degree)
 
     def graph(self) -> Topology:
         if not is_slim_fly_order(self.q):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Xpander: random lifts of complete graphs."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.registry import register
+from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.families.hyperx import clique_links
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_random_size
@@ -32,6 +35,15 @@ class Xpander(TopologySpec):
     degree: int = Field(ge=1)
     lift: int = Field(ge=1)
     seed: int = Field(default=1, ge=0)
+
+    @classmethod
+    def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
+        """Any degree from 3 and any lift from 2; a lift of 1 is a full mesh."""
+        for degree in range(3, equipment.most_links):
+            for lift in range(2, equipment.most_switches // (degree + 1) + 1):
+                switches = (degree + 1) * lift
+                keys = {"kind": "xpander", "degree": degree, "lift": lift}
+                yield from flat(equipment, keys, switches, degree, switches * degree // 2)
 
     def graph(self) -> Topology:
         nodes = self.degree + 1

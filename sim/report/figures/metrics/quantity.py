@@ -26,6 +26,8 @@ LABELS: dict[str, tuple[str, str]] = {
     "aspl": ("average shortest path length", "hops"),
     "moore_aspl": ("Moore bound", "hops"),
     "moore_aspl_ratio": ("average shortest path length / Moore bound", ""),
+    "moore_host_aspl": ("least mean distance from host to host", "hops"),
+    "moore_host_aspl_ratio": ("mean distance from host to host / bound", ""),
     "moore_diameter": ("Moore bound on the diameter", "hops"),
     "moore_order": ("Moore bound on the number of switches", ""),
     "moore_order_ratio": ("number of switches / Moore bound", ""),

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop: strike what a solved point beats by ever dearer proofs, and solve what is left."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from flitlab.fluid.design.bounds import Network, Upper, by_equipment, closed_form
+from flitlab.fluid.design.options import Option
+from flitlab.fluid.hosts import host_bound
+from flitlab.fluid.mcf.choose import Solution, solve
+from flitlab.models.arrays import Bools, Floats
+from flitlab.models.cputime import CpuTime
+from flitlab.models.registry import SpecError, make
+from flitlab.models.topology.graph import Topology
+
+Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error", "open"]
+"""Where a candidate was struck; ``solved``: at the gap of the front, or not at all; ``open``: not examined."""
+
+STAGES: tuple[Stage, ...] = ("limit", "floor", "closed form", "built", "one solve", "solved", "error", "open")
+
+COARSE = 0.15
+"""The gap of the first solve."""
+
+BAND = 0.04
+"""Candidates whose costs differ by less are ordered by their bounds."""
+
+CLOS = ("leaf_spine", "clos")
+"""Families with a member of full throughput, which strikes everything dearer."""
+
+
+@dataclass(frozen=True)
+class DesignDemand:
+    """A demand of a design. traffic: its keys. floor: theta that a network must reach. weight: in the score; a demand
+    of weight 0 is reported and strikes nothing.
+    """
+
+    name: str
+    traffic: dict[str, object]
+    floor: float = 0.0
+    weight: float = 1.0
+
+    @property
+    def closed(self) -> Literal["uniform", "worst", ""]:
+        """Which closed forms bound it."""
+        if self.traffic in ({"kind": "uniform"}, {"kind": "all_to_all"}):
+            return "uniform"
+        return "worst" if self.traffic == {"kind": "worst_matching"} else ""
+
+    def on(self, network: Network) -> tuple[Floats, float]:
+        """The demand between switches, float64 [switches, switches], and what host channels allow."""
+        if self.closed == "uniform":
+            return network.uniform(), 1.0
+        if self.closed == "worst":
+            return network.worst(), 1.0
+        traffic = make("traffic", **self.traffic).build(network.topology)
+        source, target, amount = traffic.switch_pairs()
+        demand = np.zeros((network.topology.switches,) * 2)
+        np.add.at(demand, (source, target), amount)
+        return demand, host_bound(network.topology, traffic)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a network may be at most; None: anything. cost, watts: per host."""
+
+    cost: float | None = None
+    watts: float | None = None
+    cables: int | None = None
+    switches: int | None = None
+    diameter: int | None = None
+
+    def exceeded(self, option: Option) -> str:
+        """The first limit that an option exceeds before it is built, '' if none."""
+        hosts = option.equipment.hosts
+        values = {
+            "cost": option.cost / hosts, "watts": option.watts / hosts, "cables": option.cables,
+            "switches": option.switches,
+        }  # fmt: skip
+        for name, value in values.items():
+            limit = getattr(self, name)
+            if limit is not None and value > limit * (1 + 1e-12):
+                return f"{name} {value:.6g} > {limit:g}"
+        return ""
+
+
+@dataclass
+class Result:
+    """What is known of an option.
+
+    lower, upper: float64 [demands], certified ends of theta. proof: of each upper end. stage: where it ended. by: index
+    of the solved point that beats it, -1 if none. note: limit, floor or error. diameter, mean_hops: of one plane, where
+    built. solutions: of the demands, at the last gap, of what is on the front.
+    """
+
+    option: Option
+    upper: Floats
+    lower: Floats
+    proof: list[str]
+    stage: Stage = "closed form"
+    by: int = -1
+    note: str = ""
+    diameter: int | None = None
+    mean_hops: float | None = None
+    solutions: list[Solution | None] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How much a point must beat another one by, relatively. gap: of the intervals of solved points."""
+
+    throughput: float = 0.03
+    cost: float = 0.015
+    gap: float = 0.02
+
+
+class Search:
+    """A search over options, which ends after ``budget`` CPU seconds; what was not examined then is ``open``.
+
+    Attributes
+    ----------
+    results : list of Result
+        One of each option, in their order.
+    front : list of int
+        Indices of the points that no other one beats, by cost.
+    """
+
+    def __init__(
+        self, options: Sequence[Option], demands: Sequence[DesignDemand], limits: Limits, tolerance: Tolerance,
+        progress: Callable[[str], None] = lambda text: None, budget: float = math.inf,
+    ):  # fmt: skip
+        self.demands, self.limits, self.tolerance, self.progress = demands, limits, tolerance, progress
+        self.counted = np.array([demand.weight > 0 for demand in demands])
+        self.floor = np.array([demand.floor for demand in demands])
+        self.results = [self._start(option) for option in options]
+        self.cost = np.array([option.cost for option in options])
+        self.budget = budget
+        self.kept: list[int] = []
+        self.front: list[int] = []
+
+    def _start(self, option: Option) -> Result:
+        closed = dict(zip(("uniform", "worst"), closed_form(option.candidate, option.equipment), strict=True))
+        unknown = Upper(math.inf, "none")
+        uppers = [closed.get(demand.closed, unknown) for demand in self.demands]
+        return Result(
+            option, np.array([upper.value for upper in uppers]), np.zeros(len(uppers)), [one.proof for one in uppers],
+        )  # fmt: skip
+
+    def run(self) -> None:
+        """Search: every result gets its stage, and the front is known."""
+        left = [i for i in range(len(self.results)) if not self._limited(i)]
+        order = sorted(left, key=self._order)
+        first = [i for i in order if self.results[i].option.kind in CLOS and (self.results[i].upper >= 1).all()]
+        reference = min(first, key=lambda i: self.cost[i], default=None)
+        spent = CpuTime()
+        for i in ([] if reference is None else [reference]) + [i for i in order if i != reference]:
+            if spent.seconds > self.budget:
+                self.results[i].stage = "open"
+            else:
+                self._treat(i)
+        self.front = self._undominated()
+
+    def _order(self, i: int) -> tuple[int, float, int]:
+        upper = np.where(self.counted, np.minimum(self.results[i].upper, 1), 0)
+        return int(math.log(self.cost[i] / self.cost.min()) / math.log1p(BAND)), -float(upper.sum()), i
+
+    def _limited(self, i: int) -> bool:
+        result = self.results[i]
+        if note := self.limits.exceeded(result.option):
+            result.stage, result.note = "limit", note
+        return bool(note) or self._below_floor(i)
+
+    def _below_floor(self, i: int) -> bool:
+        result = self.results[i]
+        low = np.flatnonzero(result.upper < self.floor)
+        if len(low):
+            d = int(low[0])
+            result.stage = "floor"
+            result.note = f"{self.demands[d].name} <= {result.upper[d]:.4g} < {self.floor[d]:g}: {result.proof[d]}"
+        return len(low) > 0
+
+    def _rivals(self, i: int) -> list[int]:
+        """Kept points that cost no more."""
+        most = self.cost[i] * (1 + self.tolerance.cost)
+        return [k for k in self.kept if self.cost[k] <= most]
+
+    def _beats(self, k: int, i: int) -> Bools:
+        """bool [demands]: whether point k reaches what is possible for i."""
+        reached = self.results[k].lower >= self.results[i].upper * (1 - self.tolerance.throughput)
+        beaten: Bools = reached | ~self.counted
+        return beaten
+
+    def _struck(self, i: int, stage: Stage) -> bool:
+        """Whether i is below a floor or beaten; its stage is then known."""
+        if self._below_floor(i):
+            return True
+        for k in self._rivals(i):
+            if self._beats(k, i).all():
+                self.results[i].stage, self.results[i].by = stage, k
+                return True
+        return False
+
+    def _treat(self, i: int) -> None:
+        result = self.results[i]
+        if self._struck(i, "closed form"):
+            return
+        closed = dict(
+            zip(("uniform", "worst"), by_equipment(result.option.candidate, result.option.equipment), strict=True)
+        )
+        for d, demand in enumerate(self.demands):
+            if demand.closed:
+                self._tighten(result, d, closed[demand.closed])
+        if self._struck(i, "closed form"):
+            return
+        try:
+            topology: Topology = make("topology", **result.option.plane()).build()
+            network = Network.of(topology)
+            demands = [demand.on(network) for demand in self.demands]
+        except SpecError as error:
+            result.stage, result.note = "error", str(error)
+            return
+        weight = np.outer(network.hosts, network.hosts)
+        result.diameter = int(network.hops.max())
+        result.mean_hops = float((weight * network.hops).sum() / (weight.sum() - network.hosts.sum()))
+        if self.limits.diameter is not None and result.diameter > self.limits.diameter:
+            result.stage, result.note = "limit", f"diameter {result.diameter} > {self.limits.diameter}"
+            return
+        for d, (matrix, at_hosts) in enumerate(demands):
+            self._tighten(result, d, network.upper(matrix).least(Upper(at_hosts, "rate of hosts")))
+        if self._struck(i, "built"):
+            return
+        self._solve(i, network, demands)
+
+    def _tighten(self, result: Result, d: int, upper: Upper) -> None:
+        if upper.value < result.upper[d]:
+            result.upper[d], result.proof[d] = upper.value, upper.proof
+
+    def _refuting(self, i: int, d: int) -> float:
+        """An upper end of demand d at which i is struck; 0 if there is none."""
+        below = [float(self.results[k].lower[d]) for k in self._rivals(i) if np.delete(self._beats(k, i), d).all()]
+        return max(max(below, default=0.0) / (1 - self.tolerance.throughput), 0.0) if self.counted[d] else 0.0
+
+    def _solve(self, i: int, network: Network, demands: Sequence[tuple[Floats, float]]) -> None:
+        result = self.results[i]
+        result.solutions = [None] * len(demands)
+        solves = 0
+        for gap in sorted({max(COARSE, self.tolerance.gap), self.tolerance.gap}, reverse=True):
+            rivals = self._rivals(i)
+            reached = np.max([self.results[k].lower for k in rivals], axis=0) if rivals else np.zeros(len(demands))
+            for d in np.argsort(reached / np.minimum(result.upper, 1e9), kind="stable"):
+                demand, at_hosts = demands[d]
+                if result.upper[d] <= result.lower[d] * (1 + gap) or not demand.any():
+                    continue
+                floor = np.nextafter(self.floor[d], 0) if self.floor[d] else 0.0
+                solution = solve(
+                    network.problem(demand), gap, "approx", at_hosts, max(self._refuting(i, int(d)), floor)
+                )
+                solves += 1
+                self._tighten(result, int(d), Upper(solution.upper, "channel prices"))
+                lower = min(solution.lower, float(result.upper[d]))
+                if lower > result.lower[d]:
+                    result.lower[d], result.solutions[d] = lower, solution
+                if self._struck(i, "one solve" if gap > self.tolerance.gap or solves == 1 else "solved"):
+                    return
+        for d, (demand, at_hosts) in enumerate(demands):
+            if not demand.any():  # hosts of one switch
+                result.lower[d] = result.upper[d] = at_hosts
+        result.stage = "solved"
+        if not self._struck(i, "solved"):
+            self.kept.append(i)
+            ends = ", ".join(f"{d.name} {x:.3f}" for d, x in zip(self.demands, result.lower, strict=True))
+            self.progress(f"{result.option.label}: {ends}")
+
+    def _undominated(self) -> list[int]:
+        """Kept points that no other one beats outright, by cost."""
+        counted, results = self.counted, self.results
+
+        def beaten(i: int, k: int) -> bool:
+            mine, other = results[i].lower[counted], results[k].lower[counted]
+            if k == i or self.cost[k] > self.cost[i] or (other < mine).any():
+                return False
+            return bool(self.cost[k] < self.cost[i] or (other > mine).any() or k < i)
+
+        floors = [i for i in self.kept if (results[i].lower >= self.floor * (1 - self.tolerance.gap)).all()]
+        return sorted((i for i in floors if not any(beaten(i, k) for k in self.kept)), key=lambda i: self.cost[i])
+
+    def counts(self) -> dict[str, int]:
+        """How many candidates ended at each stage."""
+        return {stage: sum(result.stage == stage for result in self.results) for stage in STAGES}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prices and power of networks in closed form: ``design_prices.yaml``, or a user's own values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DEFAULT_PROFILE = "800g"
+"""The profile of a design that names none."""
+
+
+@dataclass(frozen=True)
+class DesignPrices:
+    """Prices in dollars and power in watts, of a port at full rate.
+
+    profile: name of the set. gbps: rate of a port. switch_fixed, switch_port: price of a switch, and of each of its
+    ports. optic: of one end of a link. fibre: of a link. copper: cables of a host. switch_port_watts, optic_watts:
+    power. sources: key -> where the value is from.
+    """
+
+    profile: str
+    gbps: float
+    switch_fixed: float
+    switch_port: float
+    optic: float
+    fibre: float
+    copper: float
+    switch_port_watts: float
+    optic_watts: float
+    sources: Mapping[str, str]
+
+    def of_switch(self, ports: int) -> float:
+        """Price of a switch in dollars."""
+        return max(0.0, self.switch_fixed + self.switch_port * ports)
+
+    def scaled_optics(self, factor: float) -> "DesignPrices":
+        """The same prices with dearer or cheaper optics."""
+        return replace(self, optic=self.optic * factor)
+
+    def assumptions(self) -> list[tuple[str, float, str]]:
+        """Every value: its key, the value and its source."""
+        return [(key, getattr(self, key), self.sources[key]) for key in KEYS]
+
+
+KEYS = tuple(field.name for field in fields(DesignPrices) if field.name not in ("profile", "sources"))
+"""Values of a profile."""
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    file = Path(__file__).with_name("design_prices.yaml")
+    profiles: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return profiles
+
+
+def profiles() -> dict[str, str]:
+    """Names of the shipped profiles, and what they are about."""
+    return {name: profile["about"] for name, profile in _shipped().items()}
+
+
+def design_prices(profile: str = DEFAULT_PROFILE, changes: Mapping[str, float] | None = None) -> DesignPrices:
+    """Return a profile with some of its values replaced.
+
+    Parameters
+    ----------
+    profile: name of a shipped one.
+    changes: key -> value.
+
+    Raises
+    ------
+    KeyError: the profile or a key is unknown.
+    """
+    shipped, changed = _shipped()[profile], dict(changes or {})
+    if unknown := sorted(set(changed) - set(KEYS)):
+        raise KeyError(unknown[0])
+    values = {key: float(changed.get(key, shipped[key]["value"])) for key in KEYS}
+    sources = {key: "given" if key in changed else str(shipped[key]["source"]) for key in KEYS}
+    return DesignPrices(profile, **values, sources=sources)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``simrun design``: find the networks to build for a number of hosts, with proofs of what is left out."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from flitlab.sim.cli.common import complain, error_text, number, print_json, print_rows, print_table, say
+from flitlab.sim.cli.components import load
+from flitlab.sim.cli.options import add_json, add_plugin, positive
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_point, write_tables
+from flitlab.sim.design.outcome import Design, FrontPoint, design
+from flitlab.sim.design.request import DesignRequest, read_design
+from flitlab.sim.exit import ExitCode
+from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", metavar="FILE", help="YAML: hosts, switches, demands and limits")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the file")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the results (default: runs/NAME-design)")
+    parser.add_argument(
+        "--write", metavar="N", type=positive, action="append", default=[],
+        help="write point N of the front as a configuration to run, with its topology and list of cables",
+    )  # fmt: skip
+    parser.add_argument("--simulate", action="store_true", help="simulate the points written, or all: their saturation")
+    add_json(parser)
+    add_plugin(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search, print the front and what is proven, and write tables, figure and page."""
+    try:
+        load(options.plugin)
+        request = read_design(options.file, options.set)
+        folder = options.out or Path("runs") / f"{request.name}-design"
+        reject_unrelated_folder(folder, MARK)
+        answer = design(request, complain)
+    except ConfigError as error:
+        complain(*map(str, error.errors))
+        return ExitCode.BAD
+    except UnrelatedFolder as error:
+        complain(f"simrun design: {folder}: {error}")
+        return ExitCode.BAD
+    chosen = [point for point in answer.front if point.number in options.write]
+    try:
+        page = _write(answer, folder)
+        files = [file for point in chosen for file in write_point(answer, point, folder)]
+    except OSError as error:
+        complain(f"simrun design: {error_text(error)}")
+        return ExitCode.BAD
+    simulated = _simulate(answer, chosen or answer.front, folder) if options.simulate else []
+    if options.json:
+        print_json(_document(answer, simulated))
+    else:
+        _print(answer)
+        if simulated:
+            print_rows("simulated", list(simulated[0]), simulated)
+        say(f"page in {page}", *(f"wrote {file}" for file in files))
+    if missing := sorted(set(options.write) - {point.number for point in answer.front}):
+        complain(f"--write {missing[0]}: the front has points 1 to {len(answer.front)}")
+        return ExitCode.BAD
+    if not answer.front:
+        complain(f"{options.file}: no candidate meets the limits; candidates.csv says what each of them violates")
+        return ExitCode.FAILED
+    return ExitCode.OK
+
+
+def _write(answer: Design, folder: Path) -> Path:
+    from flitlab.sim.report.figures.design import figure_of
+    from flitlab.sim.report.figures.style import save
+    from flitlab.sim.report.html.design import write
+
+    write_tables(answer, folder)
+    png, _ = save(figure_of(answer), folder / "figures" / "design")
+    return write(answer, folder, png)
+
+
+def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[dict[str, Any]]:
+    """The saturation of points, beside the certified ceiling."""
+    from flitlab.sim.config.pipeline import read
+    from flitlab.sim.experiment.pool import RunOptions
+    from flitlab.sim.experiment.runner import run as run_study
+    from flitlab.sim.experiment.store import StoreError
+
+    rows = []
+    for point in points:
+        file = write_point(answer, point, folder)[0]
+        try:
+            report = run_study(read(file), folder / "simulated" / file.stem, RunOptions.of(1))
+        except ConfigError as error:
+            complain(f"point {point.number} is not simulated: {error.errors[0]}")
+            continue
+        except StoreError as error:
+            complain(f"point {point.number} is not simulated: {error}")
+            continue
+        (row,) = report.tables["saturation.csv"]
+        rows.append(
+            {
+                "point": point.number, "design": point.result.option.label, "saturation": row["saturation"],
+                "ceiling": float(point.result.upper[answer.uniform or 0]), "efficiency": row["efficiency"],
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _document(answer: Design, simulated: list[dict[str, Any]]) -> dict[str, Any]:
+    request, search = answer.request, answer.search
+    return {
+        "name": request.name, "hosts": request.hosts, "profile": request.prices.profile,
+        "prices": {key: value for key, value, _ in request.prices.assumptions()},
+        "front": list(front_rows(answer)), "stages": search.counts(), "families": answer.families(),
+        "sentences": [*answer.sentences(), *answer.orders], "candidates": len(list(candidate_rows(answer))),
+        "seconds": answer.seconds, "simulated": simulated,
+    }  # fmt: skip
+
+
+def interval(lower: float, upper: float) -> str:
+    """A certified interval of theta, both ends rounded outwards to three digits."""
+    low, high = int(lower * 1000) / 1000, -(-int(upper * 1e9) // 10**6) / 1000
+    return f"{low:.3f}..{max(high, low):.3f}"
+
+
+def _columns(answer: Design) -> Iterator[Any]:
+    def of(row: Any, d: int) -> str:
+        return interval(float(row.result.lower[d]), float(row.result.upper[d]))
+
+    hosts = answer.request.hosts
+    yield "point", lambda row: str(row.number)
+    yield "design", lambda row: row.result.option.label
+    yield "$/host", lambda row: number(row.result.option.cost / hosts)
+    yield "W/host", lambda row: number(row.result.option.watts / hosts, 3)
+    yield "switches", lambda row: str(row.result.option.switches)
+    yield "cables", lambda row: str(row.result.option.cables)
+    yield "diameter", lambda row: str(row.result.diameter)
+    for d, demand in enumerate(answer.request.demands):
+        yield demand.name, lambda row, d=d: of(row, d)
+    if answer.uniform is not None:
+        yield "bound", lambda row: number(min(row.bound, 1.0))
+        yield "least switches", lambda row: str(row.least)
+        yield "ECMP", lambda row: number(row.ecmp, 3)
+    for k, (name, _) in enumerate(answer.front[0].failures if answer.front else []):
+        yield f"{name} failed", lambda row, k=k: " ".join(f"{theta:.3f}" for theta in row.failures[k][1])
+
+
+def _print(answer: Design) -> None:
+    request = answer.request
+    for line in assumptions(request):
+        say(line)
+    print_table(f"{request.name}: the front, {request.hosts} hosts", list(_columns(answer)), answer.front)
+    rows = [
+        {**row, "could exceed": None if row["could_exceed"] is None else f"{100 * row['could_exceed']:.1f} %"}
+        for row in answer.families()
+    ]
+    stages = ["limit", "floor", "closed form", "built", "one solve", "solved"]
+    print_rows("why not", ["family", "candidates", *stages, "front", "could exceed"], rows)
+    for sentence in [*answer.sentences(), *answer.orders]:
+        say(sentence)
+    say(f"{answer.seconds:.1f} CPU s")
+
+
+def assumptions(request: DesignRequest) -> list[str]:
+    """Every price that is used, with its source."""
+    lines = [f"prices: profile {request.prices.profile}; every value can be replaced (prices: {{KEY: VALUE}})"]
+    lines += [f"  {key} {value:g}: {source}" for key, value, source in request.prices.assumptions()]
+    lines += [f"  switch {sku.name}: {sku.ports} ports, {sku.price:g} $, {sku.watts:g} W" for sku in request.skus]
+    return [*lines, "  NICs of hosts are not included; throughputs are of ideal routing (beside them that of ECMP)"]

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a design: front.csv, candidates.csv, figure, page, and a point as a configuration to run."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from flitlab.models.delimited import csv_text
+from flitlab.models.files import replace_file
+from flitlab.models.registry import make
+from flitlab.sim.design.outcome import Design, FrontPoint
+
+MARK = "front.csv"
+"""The file that marks a folder of this command."""
+
+
+def demand_columns(design: Design) -> list[str]:
+    """Columns with the ends of every demand: its name, ``.lower`` or ``.upper``."""
+    return [f"{demand.name}.{end}" for demand in design.request.demands for end in ("lower", "upper")]
+
+
+def front_rows(design: Design) -> Iterator[dict[str, Any]]:
+    """A row of each point of the front, by cost.
+
+    ``topology`` is the configuration of the network as JSON; ``gap``: by how much another network of as many switches
+    could exceed its uniform throughput.
+    """
+    hosts = design.request.hosts
+    for point in design.front:
+        result, option = point.result, point.result.option
+        ends = dict(zip(demand_columns(design), _ends(point), strict=True))
+        yield {
+            "point": point.number, "design": option.label, "family": option.kind, "switch": option.sku.name,
+            "planes": option.planes, "split": option.equipment.split * option.planes, "switches": option.switches,
+            "cables": option.cables, "cost_per_host": option.cost / hosts, "watts_per_host": option.watts / hosts,
+            "diameter": result.diameter, "mean_hops": result.mean_hops, **ends, "bound": min(point.bound, 1.0),
+            "gap": None if design.uniform is None else design.excess(point), "least_switches": point.least,
+            "ecmp": point.ecmp, "score": design.score(point),
+            **{
+                f"{demand.name}@{name}": theta[d]
+                for name, theta in point.failures for d, demand in enumerate(design.request.demands)
+            },
+            "topology": json.dumps(option.topology()),
+        }  # fmt: skip
+
+
+def _ends(point: FrontPoint) -> list[float]:
+    pairs = zip(point.result.lower.tolist(), point.result.upper.tolist(), strict=True)
+    return [end for pair in pairs for end in pair]
+
+
+def candidate_rows(design: Design) -> Iterator[dict[str, Any]]:
+    """A row of each candidate: its upper ends with their proofs, where it was struck, and by which candidate."""
+    hosts, results = design.request.hosts, design.search.results
+    on_front = set(design.search.front)
+    for i, result in enumerate(results):
+        option = result.option
+        bounds: dict[str, Any] = {}
+        for d, demand in enumerate(design.request.demands):
+            upper = float(result.upper[d])
+            bounds |= {f"{demand.name}.upper": upper if upper < float("inf") else None}
+            bounds |= {f"{demand.name}.proof": result.proof[d]}
+        yield {
+            "candidate": i, "design": option.label, "family": option.kind, "switch": option.sku.name,
+            "switches": option.switches, "cables": option.cables, "cost_per_host": option.cost / hosts,
+            "watts_per_host": option.watts / hosts, **bounds, "stage": "front" if i in on_front else result.stage,
+            "beaten_by": result.by if result.by >= 0 else None,
+            "beaten_by_design": results[result.by].option.label if result.by >= 0 else None, "note": result.note,
+        }  # fmt: skip
+
+
+def write_tables(design: Design, folder: Path) -> None:
+    """Write front.csv and candidates.csv. Raises ``OSError``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (("candidates.csv", list(candidate_rows(design))), (MARK, list(front_rows(design)))):
+        header = list(rows[0]) if rows else ["point"]
+        replace_file(folder / name, csv_text(header, ([_cell(value) for value in row.values()] for row in rows)))
+
+
+def _cell(value: Any) -> Any:
+    """A value of a table; numbers have twelve digits, the accuracy of a certified end."""
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def configuration(design: Design, point: FrontPoint) -> dict[str, Any]:
+    """The configuration of a point: its saturation under uniform traffic, beside the certified ceiling.
+
+    Packets take random shortest paths; a VC per hop keeps them from deadlock.
+    """
+    option, diameter = point.result.option, point.result.diameter or 1
+    hops = diameter + (2 if option.planes > 1 else 0)
+    return {
+        "schema": 1,
+        "name": f"{design.request.name}-point-{point.number}",
+        "topology": option.topology(),
+        "routing": {"kind": "minimal"},
+        "switching": {"mode": "vct", "vcs": max(4, hops), "buffer_flits": 32},
+        "traffic": {"kind": "uniform", "packet_flits": 4},
+        "experiment": "saturation",
+        "measure": {"ticks": 2000},
+        "ceilings": [{"kind": "mcf", "gap": 0.02}, "split"],
+    }
+
+
+def write_point(design: Design, point: FrontPoint, folder: Path) -> list[Path]:
+    """Write a point: its configuration, topology and list of cables, those of one plane; returns the files.
+
+    Raises ``OSError``.
+    """
+    from flitlab.models.layout.blueprint import write
+    from flitlab.models.metrics.layout import CablingMetric
+    from flitlab.models.topology.formats.own_json import json_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"point-{point.number}"
+    files = [folder / f"{stem}.yaml", folder / f"{stem}-topology.json", folder / f"{stem}-cables.csv"]
+    option = point.result.option
+    text = yaml.safe_dump(configuration(design, point), sort_keys=False, default_flow_style=None, width=110)
+    replace_file(files[0], f"# {option.label}\n{text}")
+    replace_file(files[1], json_text(make("topology", **option.topology()).build()))
+    plane = make("topology", **option.plane()).build()
+    write(plane, CablingMetric(kind="cabling").blueprint(plane)[1], files[2])
+    return files

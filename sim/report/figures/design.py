@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figure of a design: cost over certified throughput."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from flitlab.models.topology.equipment import equipment_bound, most_hosts
+from flitlab.sim.design.outcome import Design
+from flitlab.sim.report.figures.style import in_style, new_figure
+
+MARKERS = "osD^vP*X<>hp"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B")
+
+LINES = ("-", "--", ":", "-.")
+
+STRUCK = "#BBBBBB"
+
+
+@in_style
+def figure_of(design: Design) -> Figure:
+    """A panel for each demand: certified intervals of the front, upper ends of what was struck, and the bound."""
+    demands = design.request.demands
+    figure = new_figure((4.6 * len(demands), 4.2))
+    axes = figure.subplots(1, len(demands), sharey=True, squeeze=False)[0]
+    for d, ax in enumerate(axes):
+        _panel(ax, design, d)
+    axes[0].set_ylabel("cost in $ per host")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    return figure
+
+
+def _panel(ax: Axes, design: Design, d: int) -> None:
+    search, hosts = design.search, design.request.hosts
+    struck = [result for i, result in enumerate(search.results) if result.by >= 0 and np.isfinite(result.upper[d])]
+    ax.scatter(
+        [min(float(result.upper[d]), 1.0) for result in struck], [result.option.cost / hosts for result in struck],
+        s=8, color=STRUCK, linewidths=0, label="struck (upper end)", rasterized=True,
+    )  # fmt: skip
+    kinds = list(dict.fromkeys(point.result.option.kind for point in design.front))
+    for k, kind in enumerate(kinds):
+        points = [point.result for point in design.front if point.result.option.kind == kind]
+        lower, upper = (
+            np.array([float(ends[d]) for ends in both])
+            for both in zip(*((p.lower, p.upper) for p in points), strict=True)
+        )
+        cost = [point.option.cost / hosts for point in points]
+        ax.errorbar(
+            (lower + upper) / 2, cost, xerr=(upper - lower) / 2, linestyle="none", marker=MARKERS[k % len(MARKERS)],
+            markersize=4.5, color=COLOURS[k % len(COLOURS)], elinewidth=1.2, label=kind,
+        )  # fmt: skip
+    if design.request.demands[d].closed == "uniform":
+        for k, (name, cost, theta) in enumerate(_bound(design)):
+            ax.plot(theta, cost, color="black", linestyle=LINES[k % len(LINES)], linewidth=1, label=name)
+    ax.set_xlim(0, 1.03)
+    top = max((result.option.cost / hosts for result in struck), default=0.0)
+    most = max((point.result.option.cost / hosts for point in design.front), default=top)
+    ax.set_ylim(0, 1.15 * most if most else None)
+    ax.set_xlabel(f"throughput of {design.request.demands[d].name}, share of the hosts' rate")
+
+
+def _bound(design: Design) -> list[tuple[str, list[float], list[float]]]:
+    """Name, cost per host and bound of networks with a link at every port; for every switch, plane and split."""
+    request, curves = design.request, []
+    used = {(p.result.option.sku.name, p.result.option.planes, p.result.option.equipment.split) for p in design.front}
+    for sku, b, split in request.equipments():
+        if (sku.name, b, split) not in used:
+            continue
+        most = max(p.result.option.switches for p in design.front if p.result.option.sku is sku) // b
+        sizes = [n for n in range(2, most + 1) if most_hosts(n, sku.ports * b, split) >= request.hosts]
+        cost, theta = [], []
+        for n in sizes[:: max(1, len(sizes) // 60)]:
+            free = n * sku.ports * b - request.hosts
+            links = free * split / 2 * b  # of all planes; a port of a plane is 1 / b of a port
+            total = b * n * sku.price + free * request.prices.optic + links * request.prices.fibre
+            cost.append(total / request.hosts + request.prices.copper)
+            theta.append(min(equipment_bound(n, sku.ports * b, request.hosts, split).throughput, 1.0))
+        name = f"{sku.name}, " * (len(request.skus) > 1) + f"{b} planes, split {b * split}"
+        curves.append(("bound over all networks" + f" ({name})" * (len(request.equipments()) > 1), cost, theta))
+    return curves

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``write(design, folder)``: one self-contained page on a design."""
+
+from pathlib import Path
+from typing import Any
+
+from flitlab.sim.design.files import front_rows
+from flitlab.sim.design.outcome import Design
+from flitlab.sim.report.html.shell import data_uri, write_page
+from flitlab.sim.report.html.tables import Table
+
+MOST_PRICES = "Prices in dollars and power in watts; a file replaces any of them."
+
+
+def write(design: Design, folder: Path, figure: Path | None) -> Path:
+    """Write ``folder/report.html``; figure: a picture (PNG or SVG) to show. Raises ``OSError``."""
+    request, sentences = design.request, [*design.sentences(), *design.orders]
+    sections: list[tuple[str, str, Any]] = [
+        ("front", "The front", _front(design)), ("figure", "Cost and throughput", figure and data_uri(figure)),
+        ("why", "Why not", _families(design)), ("proven", "What is proven", sentences),
+        ("prices", "Assumptions", _prices(design)), ("file", "The file", request.text),
+    ]  # fmt: skip
+    facts = [f"{request.hosts} hosts", f"{len(design.search.results)} candidates", f"prices {request.prices.profile}"]
+    return write_page(
+        folder / "report.html", "design.html", title=request.name, answer=_answer(design), facts=facts,
+        warnings=[] if design.front else ["no network meets the limits"], sections=sections, data={},
+    )  # fmt: skip
+
+
+def _answer(design: Design) -> str:
+    if not design.front:
+        return "No candidate meets the limits."
+    full = [point for point in design.front if (point.result.lower >= 0.98).all()]
+    best = full[0] if full else max(design.front, key=design.score)
+    what = "carries every demand at full rate" if full else "carries most"
+    cost = best.result.option.cost / design.request.hosts
+    return f"{best.result.option.label} {what} for {cost:.0f} $ a host; the front has {len(design.front)} points."
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:.0f}" if isinstance(
+        value, float
+    ) else str(value)  # fmt: skip
+
+
+def _front(design: Design) -> Table:
+    rows = [{key: value for key, value in row.items() if key != "topology"} for row in front_rows(design)]
+    head = list(rows[0]) if rows else []
+    caption = "Throughputs are certified intervals; bound: of any network of as many switches, under uniform traffic."
+    return Table(head, [[_text(value) for value in row.values()] for row in rows], (1, 2, 3), caption)
+
+
+def _families(design: Design) -> Table:
+    rows = design.families()
+    caption = "could_exceed: the most by which a candidate that is not on the front could exceed it for the same cost."
+    return Table(list(rows[0]), [[_text(value) for value in row.values()] for row in rows], (0,), caption)
+
+
+def _prices(design: Design) -> Table:
+    rows = [(key, f"{value:g}", source) for key, value, source in design.request.prices.assumptions()]
+    return Table(("value", "amount", "source"), rows, (0, 2), MOST_PRICES)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search for designs: nothing that is struck could be better, and nothing is priced wrongly."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
+from flitlab.fluid.design.bounds import Network, by_equipment, closed_form
+from flitlab.fluid.design.options import Sku, options
+from flitlab.fluid.design.search import DesignDemand, Limits, Search, Tolerance
+from flitlab.fluid.mcf.choose import solve
+from flitlab.models.instance import Instance
+from flitlab.models.layout.design_prices import design_prices
+from flitlab.models.layout.prices import ports
+from flitlab.models.registry import make, names
+from flitlab.models.topology.equipment import equipment_bound
+
+PRICES = design_prices()
+DEMANDS = [DesignDemand("uniform", {"kind": "uniform"}), DesignDemand("worst", {"kind": "worst_matching"})]
+EVERY = {kind: {} for kind in names("topology")}
+
+
+def sku(radix):
+    return Sku("switch", radix, PRICES.of_switch(radix), radix * PRICES.switch_port_watts)
+
+
+def all_options(hosts, radix, planes=(1,), splits=(1,), families=EVERY):
+    return list(options(hosts, [sku(radix)], planes, {"switch": splits}, families, PRICES))
+
+
+def check_bounds(option):
+    """No bound is below what certainly flows; ports, hosts and links are as priced."""
+    topology = make("topology", **option.plane()).build()
+    split, hosts = option.equipment.split, topology.host_count
+    assert (hosts - (-topology.out_degree // split)).max() <= option.equipment.ports
+    assert topology.hosts == option.equipment.hosts
+    assert 0 <= option.candidate.links - topology.channels // 2 <= 1
+    network = Network.of(topology)
+    closed, of_all = closed_form(option.candidate, option.equipment), by_equipment(option.candidate, option.equipment)
+    for d, demand in enumerate(DEMANDS):
+        matrix, at_hosts = demand.on(network)
+        if not matrix.any():
+            continue
+        solution = solve(network.problem(matrix), 0.05, "approx", at_hosts)
+        lower = min(solution.lower, at_hosts)
+        for upper in (closed[d], of_all[d], network.upper(matrix)):
+            assert lower <= upper.value, (option.label, demand.name, upper)
+        assert solution.upper >= lower
+
+
+def sample(rng, count, *equipment):
+    """Some options of every family."""
+    of_family = {}
+    for option in all_options(*equipment):
+        of_family.setdefault(option.kind, []).append(option)
+    return [one for members in of_family.values() for one in rng.sample(members, min(count, len(members)))]
+
+
+def test_no_bound_is_below_what_flows():
+    for option in sample(Random(1), 3, 100, 12, (1, 2), (1, 2)):
+        check_bounds(option)
+
+
+@pytest.mark.long
+def test_no_bound_of_a_larger_sample_is_below_what_flows():
+    rng = Random(7)
+    for equipment in ((256, 16), (256, 16, (1, 2, 4), (1, 2, 4)), (90, 24), (61, 7)):
+        for option in sample(rng, 8, *equipment):
+            check_bounds(option)
+
+
+def searched(*equipment, demands=DEMANDS, limits=None, families=EVERY):
+    search = Search(all_options(*equipment, families=families), demands, limits or Limits(), Tolerance())
+    search.run()
+    return search
+
+
+@pytest.fixture(scope="module")
+def small():
+    return searched(64, 8)
+
+
+def test_what_is_struck_could_not_be_on_the_front(small):
+    tolerance = small.tolerance
+    assert len(small.front) > 5
+    for i, result in enumerate(small.results):
+        if result.by >= 0:
+            better = small.results[result.by]
+            assert small.cost[result.by] <= small.cost[i] * (1 + tolerance.cost)
+            assert (better.lower >= result.upper * (1 - tolerance.throughput)).all()
+            # and the point that beats it is on the front, or beaten outright by one that is
+            assert any(
+                small.cost[k] <= small.cost[result.by] and (small.results[k].lower >= better.lower).all()
+                for k in small.front
+            )
+        else:
+            assert result.stage == "solved"
+            assert i in small.kept
+    for i in small.front:
+        result = small.results[i]
+        assert (result.lower <= result.upper).all()
+        assert (result.upper <= result.lower * (1 + tolerance.gap) + 1e-9).all()
+        equipment = result.option.equipment
+        bound = equipment_bound(result.option.candidate.switches, equipment.ports, equipment.hosts, equipment.split)
+        assert result.lower[0] <= bound.throughput
+    assert sum(small.counts().values()) == len(small.results)
+
+
+def test_a_struck_candidate_is_as_bad_as_its_proof_says(small):
+    """Solved to the end, it is still beaten."""
+    struck = [i for i, result in enumerate(small.results) if result.by >= 0]
+    for i in Random(2).sample(struck, 20):
+        result = small.results[i]
+        network = Network.of(make("topology", **result.option.plane()).build())
+        lower = [min(solve(network.problem(d.on(network)[0]), 0.02, "approx", 1.0).lower, 1.0) for d in DEMANDS]
+        assert (np.array(lower) <= result.upper + 1e-12).all()
+
+
+def test_intervals_are_those_of_the_ceiling(small):
+    result = small.results[small.front[len(small.front) // 2]]
+    topology = make("topology", **result.option.topology()).build()
+    for d, demand in enumerate(DEMANDS):
+        traffic = make("traffic", **demand.traffic).build(topology)
+        (row,) = ceilings(Instance(topology, traffic), [ceiling_spec("mcf", gap=0.01)])
+        assert row.lower <= result.upper[d] * (1 + 1e-9)
+        assert row.upper >= result.lower[d] * (1 - 1e-9)
+
+
+def test_planes_and_splits_of_ports():
+    """Two planes of 32 switches, all linked: the least for nearly full uniform traffic (independent program)."""
+    (mesh,) = [
+        one for one in all_options(1024, 32, (2,), (2,), {"hyperx": {}})
+        if one.candidate.parameters["dims"] == [32] and one.candidate.trunk == 1
+    ]  # fmt: skip
+    assert (mesh.switches, mesh.cables, mesh.cost / 1024) == (64, 992, 4560)
+    network = Network.of(make("topology", **mesh.plane()).build())
+    ends = [solve(network.problem(demand.on(network)[0]), 0.02, "approx", 1.0) for demand in DEMANDS]
+    assert ends[0].lower == pytest.approx(0.999, abs=1e-3)
+    assert ends[1].lower == pytest.approx(0.493, rel=0.02)
+    topology = make("topology", **mesh.topology()).build()
+    assert topology.hosts == 1024 and topology.switches == 64 + 1024
+    assert topology.capacity.max() == topology.capacity.min() == 0.5
+    spine = [one for one in all_options(1024, 32, (2,), (2,), {"leaf_spine": {}}) if one.switches == 96]
+    assert (
+        min(
+            one.cost
+            for one in spine
+            if (np.array([u.value for u in closed_form(one.candidate, one.equipment)]) >= 1).all()
+        )
+        / 1024
+        == 7440
+    )
+
+
+def test_limits_and_floors():
+    limits = Limits(cost=5000, cables=120, switches=22, diameter=3)
+    search = searched(64, 8, limits=limits, demands=[DesignDemand("uniform", {"kind": "uniform"}, floor=0.4)])
+    assert search.front
+    for i in search.front:
+        result = search.results[i]
+        assert result.option.cost / 64 <= 5000
+        assert result.option.cables <= 120
+        assert result.option.switches <= 22
+        assert result.diameter <= 3
+        assert result.lower[0] >= 0.4 * 0.98
+    counts = search.counts()
+    assert counts["limit"] and counts["floor"]
+    notes = " ".join(result.note for result in search.results)
+    assert "cost 10550 > 5000" in notes and "uniform <= " in notes
+
+
+def test_a_demand_of_any_kind():
+    demands = [
+        DesignDemand("shift", {"kind": "shift", "by": 5}),
+        DesignDemand("worst", {"kind": "worst_matching"}, 0, 0),
+    ]
+    search = searched(36, 6, demands=demands, families={"torus": {}, "rrg": {"seed": 2}})
+    assert search.front
+    for i in search.front:
+        topology = make("topology", **search.results[i].option.topology()).build()
+        traffic = make("traffic", kind="shift", by=5).build(topology)
+        (row,) = ceilings(Instance(topology, traffic), [ceiling_spec("mcf", gap=0.01)])
+        assert row.lower <= search.results[i].upper[0] * (1 + 1e-9)
+        assert search.results[i].option.candidate.parameters.get("seed", 2) == 2
+    assert ports(topology).max() <= 6
+
+
+def test_a_solve_ends_where_theta_is_refuted():
+    network = Network.of(make("topology", kind="torus", dims=[5, 5], hosts_per_switch=2).build())
+    demand, at_hosts = DEMANDS[0].on(network)
+    full = solve(network.problem(demand), 1e-3, "approx", at_hosts)
+    refuted = solve(network.problem(DEMANDS[1].on(network)[0]), 1e-4, "approx", at_hosts, refuted=0.99)
+    assert full.lower <= full.upper
+    assert refuted.upper <= 0.99

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""simrun design: its file, tables, page, and the same from Python."""
+
+import csv
+import json
+
+import pytest
+import yaml
+
+from flitlab import design
+from flitlab.sim.cli import main
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.pipeline import read
+from flitlab.sim.design.request import design_of, least_of_all
+
+SMALL = {"name": "small", "experiment": "design", "hosts": 36, "switches": [{"name": "s", "ports": 6}]}
+
+
+def written(tmp_path, keys):
+    file = tmp_path / "d.yaml"
+    file.write_text(yaml.safe_dump(SMALL | keys))
+    return str(file)
+
+
+def rows(file):
+    with file.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_a_design_from_file_to_cable_list(tmp_path, capsys):
+    file, out = written(tmp_path, {}), tmp_path / "out"
+    assert main(["design", file, "--out", str(out), "--write", "2"]) == 0
+    text = capsys.readouterr().out
+    for part in ("small: the front, 36 hosts", "why not", "candidates: 0 exceed a limit", "profile 800g", "optic 1200"):
+        assert part in text
+    front, candidates = rows(out / "front.csv"), rows(out / "candidates.csv")
+    assert [row["point"] for row in front] == [str(n) for n in range(1, len(front) + 1)]
+    costs = [float(row["cost_per_host"]) for row in front]
+    assert costs == sorted(costs)
+    assert sum(row["stage"] == "front" for row in candidates) == len(front)
+    for row in candidates:
+        assert row["stage"] in ("closed form", "built", "one solve", "solved", "front")
+        if row["beaten_by"]:
+            assert float(candidates[int(row["beaten_by"])]["cost_per_host"]) <= float(row["cost_per_host"]) * 1.0151
+    for row in front:
+        assert float(row["uniform.lower"]) <= float(row["uniform.upper"]) <= float(row["uniform.lower"]) * 1.02 + 1e-9
+        assert float(row["uniform.lower"]) <= float(row["bound"]) + 1e-12
+        assert float(row["ecmp"]) <= float(row["uniform.upper"]) * (1 + 1e-9)
+        assert int(row["least_switches"]) <= int(row["switches"])
+    study = read(str(out / "point-2.yaml"))
+    assert study.name == "small-point-2"
+    (case,) = study.cases
+    assert case.topology.hosts == 36
+    assert case.topology.switches == int(front[1]["switches"])
+    cables = rows(out / "point-2-cables.csv")
+    assert len(cables) == 36 + int(front[1]["cables"])
+    assert json.loads((out / "point-2-topology.json").read_text())
+    page = (out / "report.html").read_text()
+    assert "What is proven" in page and "data:image" in page
+    assert {path.name for path in (out / "figures").iterdir()} == {"design.png", "design.svg"}
+    before = (out / "front.csv").read_bytes()
+    assert main(["design", file, "--out", str(out), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (out / "front.csv").read_bytes() == before
+    assert len(document["front"]) == len(front)
+    assert sum(document["stages"].values()) == document["candidates"] == len(candidates)
+    assert main(["design", file, "--out", str(out), "--write", "99"]) == 2
+    assert "the front has points 1 to" in capsys.readouterr().err
+
+
+def test_the_same_from_python():
+    answer = design(36, 6, families=["rrg", "torus"], demands=["uniform", {"kind": "shift", "by": 3, "weight": 0}])
+    assert list(answer.front["uniform.lower"]) == sorted(answer.front["uniform.lower"])
+    assert {"rrg", "torus"} == set(answer.candidates["family"])
+    assert "shift.upper" in answer.front
+    assert answer.configuration(1)["topology"]["kind"] in ("rrg", "torus")
+    assert "candidates" in repr(answer)
+
+
+def test_leaves_of_split_ports_are_built():
+    answer = design(61, {"ports": 8, "split": [1, 2]}, families=["leaf_spine", "clos"], planes=[1, 2])
+    assert set(answer.candidates["stage"]) <= {"closed form", "built", "one solve", "solved", "front"}
+
+
+def test_failures_of_the_front():
+    keys = SMALL | {"families": ["clos"], "failures": {"links": [0.05], "switches": [1]}, "limits": {"uniform": 0.9}}
+    front = design(**{key: value for key, value in keys.items() if key not in ("name", "experiment")}).front
+    assert (front["uniform@links 5 %"] < front["uniform.lower"]).all()
+    assert (front["worst@switches 1"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"families": ["rgg"]}, "d.yaml:3: families[0] = rgg: unknown family rgg; choices: clos"),
+        ({"families": ["bcube"]}, "bcube cannot be searched: its hosts relay"),
+        ({"families": [{"rrg": {"sed": 1}}]}, "rrg has no key sed"),
+        (
+            {"limits": {"unform": 1}},
+            "unknown limit; choices: cost_per_host, watts_per_host, cables, switches, diameter",
+        ),
+        ({"limits": {"uniform": 2}}, "must be from 0 to 1"),
+        ({"demands": ["unifrom"]}, "unknown demand unifrom"),
+        ({"demands": [{"kind": "shift", "buy": 3}]}, "demands[0]"),
+        ({"demands": ["uniform", "uniform"]}, "listed twice"),
+        ({"prices": {"optics": 3}}, "unknown key; choices: profile, gbps"),
+        ({"prices": {"profile": "900g"}}, "unknown profile"),
+        ({"link_gbps": 200}, "has no prices"),
+        ({"planes": [2]}, "no multiple of 2 planes"),
+        ({"switches": [{"ports": 2}]}, "hosts = 36: cannot be connected"),
+        ({"host": 3}, "unknown key"),
+    ],
+)
+def test_wrong_files(tmp_path, capsys, keys, message):
+    assert main(["design", written(tmp_path, keys), "--out", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_no_network_can_meet_is_refused_with_the_proof(tmp_path, capsys):
+    keys = {"hosts": 256, "switches": [{"ports": 16}], "limits": {"uniform": 1.0, "switches": 43}}
+    assert main(["design", written(tmp_path, keys)]) == 2
+    expected = (
+        "no network reaches uniform 1 with fewer than 44 switches, however it is wired (docs/bounds.md): at least 44"
+    )
+    assert expected in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"cost 4\d{3} a host without links"):
+        design_of(
+            SMALL | {"hosts": 256, "switches": [{"ports": 16}], "limits": {"uniform": 1.0, "cost_per_host": 3000}}
+        )
+    request = design_of(SMALL | {"hosts": 1024, "switches": [{"ports": 32, "split": [2]}], "planes": [2]})
+    assert least_of_all(request, 0.999)[0] == 64
+
+
+def test_a_search_ends_with_its_budget(tmp_path, capsys):
+    assert main(["design", written(tmp_path, {"budget_s": 1e-9}), "--out", str(tmp_path / "o")]) == 1
+    assert "were not examined" in capsys.readouterr().out
+
+
+def test_no_candidate_within_the_limits(tmp_path, capsys):
+    assert main(["design", written(tmp_path, {"limits": {"diameter": 1}}), "--out", str(tmp_path / "o")]) == 1
+    assert "no candidate meets the limits" in capsys.readouterr().err
