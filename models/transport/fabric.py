@@ -13,7 +13,7 @@ from flitlab.models.arrays import Floats, Ints, to_integers
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import service_ticks
-from flitlab.models.rules.rdma.layout import Control, Law
+from flitlab.models.rules.rdma.layout import Law
 from flitlab.models.rules.spray.layout import Credit, Rules, Spread, Window
 from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
@@ -23,6 +23,7 @@ from flitlab.models.transport.lossless import Lossless, PortSettings, port_setti
 from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
+from flitlab.models.transport.rdma import Scale
 from flitlab.models.transport.session import TransportSession, check_flows, check_hop, links_of, ratio_of
 from flitlab.models.transport.spraying import Spraying
 from flitlab.models.transport.zero_load import channels_of, equal_hops, longest_round_trip
@@ -269,19 +270,20 @@ def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:
 
 def _laws(sprayings: Sequence[Spraying], fabric: Fabric, rules: Rules, tick: Fraction) -> tuple[Law, ...]:
     """The laws of RDMA transports, () if there are none. Raises ``SpecError`` for a mixture, and for trimming."""
-    keys = [one.rdma for one in sprayings if one.rdma is not None]
-    if not keys:
+    specs = [one.rdma for one in sprayings if one.rdma is not None]
+    if not specs:
         return ()
-    if len(keys) < len(sprayings):
+    if len(specs) < len(sprayings):
         raise SpecError("RDMA transports share a run with RDMA transports only", key="of")
     if fabric.trim:
         raise SpecError(
             "an RDMA transport cannot use trimmed packets: it needs queue: {kind: lossless}, or trim: false",
             key="trim",
         )
-    if fabric.lossless is None and any(one.control == Control.HPCC for one in keys):
-        raise SpecError("hpcc needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
-    return tuple(one.law(tick, rules.rate, fabric.payload, rules.rtt0) for one in keys)
+    if fabric.lossless is None and any(one.telemetry for one in specs):
+        raise SpecError("its telemetry needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
+    scale = Scale(tick, rules.rate, fabric.payload, rules.rtt0)
+    return tuple(one.law(scale) for one in specs)
 
 
 def _default_marks(lossless: Lossless, sprayings: Sequence[Spraying], settings: LinkSettings) -> Lossless:

@@ -14,6 +14,7 @@ from flitlab.models.rules.rdma.dcqcn import next_tick, on_cnp, on_sent, on_timer
 from flitlab.models.rules.rdma.layout import make_rdma
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.rdma import Scale
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from flitlab.sim.measure.spray import measure_sprayed
 from flitlab.sim.measure.transport import Window
@@ -31,7 +32,7 @@ HTSIM = {"kind": "dcqcn", "extra": 1, "additive_mbps": 5000.0, "hyper_mbps": 10_
 
 def flow_of(keys):
     """An RDMA flow at 100 Gb/s, with a transport of these keys, and its law."""
-    law = make("transport", **keys).spraying().rdma.law(TICK, 1.0, 4000, 200_000)
+    law = make("transport", **keys).spraying().rdma.law(Scale(TICK, 1.0, 4000, 200_000))
     one = np.ones(1, np.int64)
     return make_rdma([law], np.zeros(1, np.int64), 1000 * one, 4064 * one, 4064), law
 

@@ -60,6 +60,8 @@ class Law(NamedTuple):
     extra: int
     line: float
     payload: float
+    cnps: int = 0
+    telemetry: int = 0
     reorder: int = 0
     gain: float = 0.0
     cnp_interval: int = 0
@@ -162,7 +164,7 @@ def make_rdma(
     flow.window = flow.reference = table.first_window[kind]
     flow.utilisation = table.first_use[kind]
     flow.cut_at = NEVER
-    reports = any(law.control == Control.HPCC for law in laws)
+    reports = any(law.telemetry for law in laws)
     telemetry, last = (
         np.zeros((rows if reports else 1, 1 + FIELDS * HOPS), np.int64) for rows in (records, len(packets))
     )

@@ -6,14 +6,13 @@ from typing import Protocol
 
 import numpy as np
 
-from flitlab.models.rules.rdma.layout import Answer, Control, make_rdma
+from flitlab.models.rules.rdma.laws import on_cnp, on_timer
+from flitlab.models.rules.rdma.layout import Answer, make_rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick, notifies, notifies_late, on_data
 from flitlab.models.rules.rdma.sender import (
     is_ready,
     law_tick,
     on_ack,
-    on_cnp,
-    on_law_timer,
     on_nack,
     on_timeout,
     pacing_tick,
@@ -62,7 +61,7 @@ class RdmaFlows:
         self.mtu = mtu
         self.state = make_rdma(session.laws, session.kind, flows.packets, flows.last_size, mtu)
         self.timers: set[tuple[int, int]] = set()
-        self.reports = any(law.control == Control.HPCC for law in session.laws)
+        self.reports = any(law.telemetry for law in session.laws)
         self.no_telemetry = np.zeros(self.state.last.shape[1], np.int64)
         d = self.state
         self._ready = machine_code(is_ready, d, s, 0, 0)
@@ -73,7 +72,7 @@ class RdmaFlows:
         self._timeout = machine_code(on_timeout, d, s, 0, 0)
         self._cnp = machine_code(on_cnp, d, 0, 0)
         self._law_tick = machine_code(law_tick, d, s, 0)
-        self._law = machine_code(on_law_timer, d, 0, 0)
+        self._law = machine_code(on_timer, d, 0, 0)
         self._data = machine_code(on_data, d, g, 0, 0, 0, False, 0, 0)
         self._notifies = machine_code(notifies, d, 0, 0)
         self._cnp_tick = machine_code(cnp_tick, d, 0)
