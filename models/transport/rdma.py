@@ -7,7 +7,7 @@ A transport with a congestion control is a file beside this one, with a module i
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -47,6 +47,8 @@ class RdmaSpec(TransportSpec):
     dropped, and the sender goes back.
     timeout_us: a sender goes back to the first unacknowledged packet after this time without progress. extra: 1 sends one
     packet more for messages of full packets only, as the htsim simulator does; a test option.
+    window_bytes: payload in flight below which a sender starts a packet; bdp: what it sends in the longest round trip of
+    the empty network; null: no such window. scale_window: the window shrinks in proportion to the rate.
     """  # noqa: E501
 
     control: ClassVar[Control] = Control.NONE
@@ -61,6 +63,8 @@ class RdmaSpec(TransportSpec):
     timeout_us: float = Field(default=1000.0, gt=0, le=1e9)
     extra: Literal[0, 1] = 0
     reorder: int = Field(default=0, ge=0, le=64)
+    window_bytes: Annotated[int, Field(ge=1, le=10**12)] | Literal["bdp"] | None = None
+    scale_window: bool = False
 
     def transport(self) -> Transport:
         raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
@@ -72,9 +76,11 @@ class RdmaSpec(TransportSpec):
         ----------
         scale: units, rates and round trip of the run.
         """
+        window = scale.line * scale.round_trip if self.window_bytes == "bdp" else float(self.window_bytes or 0)
         return Law(
             control=int(self.control), timeout=max(1, scale.ticks(self.timeout_us)), extra=self.extra,
-            line=float(scale.line), payload=float(scale.payload), telemetry=int(self.telemetry), reorder=self.reorder,
+            line=float(scale.line), payload=float(scale.payload), window=window,
+            scales_window=int(self.scale_window), telemetry=int(self.telemetry), reorder=self.reorder,
         )  # fmt: skip
 
     def spraying(self) -> Spraying:

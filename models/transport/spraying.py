@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from flitlab.models.rules.spray import layout
 
-SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none", "roce", "dcqcn", "swift", "hpcc")
+SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none", "roce", "dcqcn", "swift", "hpcc", "timely")
 """The kinds that spray."""
 
 Spread = Literal["oblivious", "bitmap", "reps", "mixed", "reps_list"]

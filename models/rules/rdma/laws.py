@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma import dcqcn, hpcc, swift
+from flitlab.models.rules.rdma import dcqcn, hpcc, swift, timely
 from flitlab.models.rules.rdma.layout import Control, Rdma
 from flitlab.models.rules.rdma.pacing import pace
 
@@ -24,12 +24,25 @@ def fits_window(d: Rdma, i: Int, in_flight: Int) -> bool:
     i: the flow.
     in_flight: packets sent and not acknowledged.
     """
-    control = d.laws[d.kind[i]].control
+    law = d.laws[d.kind[i]]
+    control = law.control
+    if law.window > 0.0 and not _fits_fixed_window(d, i, in_flight):
+        return False
     if control == Control.SWIFT:
         return swift.fits_window(d, i, in_flight)
     if control == Control.HPCC:
         return hpcc.fits_window(d, i, in_flight)
     return True
+
+
+@kernel
+def _fits_fixed_window(d: Rdma, i: Int, in_flight: Int) -> bool:
+    """Whether the window that a transport with any congestion control can have allows another packet."""
+    flow, law = d.flow[i], d.laws[d.kind[i]]
+    window = law.window
+    if law.scales_window != 0:
+        window *= min(1.0, flow.rate / law.line)
+    return bool(float(in_flight) * law.payload < window)
 
 
 @kernel
@@ -70,6 +83,8 @@ def on_ack(d: Rdma, i: Int, acked: Int, expected: Int, delay: Int, row: Ints, no
         swift.on_ack(d, i, acked, delay, now)
     elif control == Control.HPCC:
         hpcc.on_ack(d, i, row, expected, now)
+    elif control == Control.TIMELY:
+        timely.on_ack(d, i, expected, delay)
 
 
 @kernel
