@@ -7,7 +7,7 @@ A transport with a congestion control is a file beside this one, with a module i
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -40,6 +40,18 @@ class Scale:
         return float(exact(mbps) * 10**6 / 8 * self.tick)
 
 
+class Marks(NamedTuple):
+    """ECN marks of an output: bytes up to which there are none, and above which all packets get one.
+
+    probability: at ``high``. gbps: rate of the link to which low and high apply, others in proportion; None: to any.
+    """
+
+    low: int
+    high: int
+    probability: float
+    gbps: float | None = None
+
+
 class RdmaSpec(TransportSpec):
     """Keys of RDMA transports: packets over one path, each acknowledged, repeated from the first missing one.
 
@@ -53,8 +65,6 @@ class RdmaSpec(TransportSpec):
 
     control: ClassVar[Control] = Control.NONE
     """The congestion control."""
-    marked: ClassVar[bool] = False
-    """Whether it reacts to ECN marks."""
     telemetry: ClassVar[bool] = False
     """Whether it reads the reports of outputs."""
 
@@ -65,6 +75,11 @@ class RdmaSpec(TransportSpec):
     reorder: int = Field(default=0, ge=0, le=64)
     window_bytes: Annotated[int, Field(ge=1, le=10**12)] | Literal["bdp"] | None = None
     scale_window: bool = False
+
+    @property
+    def marks(self) -> Marks | None:
+        """The ECN marks that it needs from lossless queues, unless the configuration has others; None: none."""
+        return None
 
     def transport(self) -> Transport:
         raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")

@@ -115,7 +115,9 @@ def lossless_of_number(number: int) -> SpraySession:
 def drawn_queues(rng: Random) -> Lossless:
     """Lossless queues with any thresholds."""
     xoff = rng.choice([1, 2, 5, 15])
-    return Lossless(xoff, rng.randint(1, xoff), rng.choice([0.1, 1.0]), rng.random() < 0.5)
+    keys = xoff, rng.randint(1, xoff), rng.choice([0.1, 1.0]), rng.random() < 0.5
+    release, ack_class = rng.choice(["end", "end", "start"]), rng.choice(["data", "data", "strict"])
+    return Lossless(*keys, release=release, ack_class=ack_class)
 
 
 def rebuilt(

@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma import dcqcn, hpcc, swift, timely
+from flitlab.models.rules.rdma import dcqcn, dcqcn_ns3, hpcc, swift, timely
 from flitlab.models.rules.rdma.layout import Control, Rdma
 from flitlab.models.rules.rdma.pacing import pace
 
@@ -65,7 +65,9 @@ def on_sent(d: Rdma, i: Int, size: Int) -> None:
 
 
 @device_function
-def on_ack(d: Rdma, i: Int, acked: Int, expected: Int, delay: Int, row: Ints, now: Int) -> None:
+def on_ack(
+    d: Rdma, i: Int, acked: Int, expected: Int, delay: Int, marked: bool, row: Ints, now: Int
+) -> None:  # fmt: skip
     """Let sender i react to an acknowledgement.
 
     Parameters
@@ -75,6 +77,7 @@ def on_ack(d: Rdma, i: Int, acked: Int, expected: Int, delay: Int, row: Ints, no
     acked: newly acknowledged packets.
     expected: first packet that is missing at the receiver.
     delay: ticks from the start of the packet to its acknowledgement.
+    marked: whether the packet had an ECN mark.
     row: int64 [1 + FIELDS * HOPS], its telemetry.
     now: the present tick.
     """
@@ -85,6 +88,8 @@ def on_ack(d: Rdma, i: Int, acked: Int, expected: Int, delay: Int, row: Ints, no
         hpcc.on_ack(d, i, row, expected, now)
     elif control == Control.TIMELY:
         timely.on_ack(d, i, expected, delay)
+    elif control == Control.DCQCN_NS3:
+        dcqcn_ns3.on_ack(d, i, marked, now)
 
 
 @kernel
@@ -125,8 +130,11 @@ def next_tick(d: Rdma, i: Int) -> int:
     d: the RDMA flows (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
     i: the flow.
     """
-    if d.laws[d.kind[i]].control == Control.DCQCN:
+    control = d.laws[d.kind[i]].control
+    if control == Control.DCQCN:
         return dcqcn.next_tick(d, i)
+    if control == Control.DCQCN_NS3:
+        return dcqcn_ns3.next_tick(d, i)
     return np.int64(-1)
 
 
@@ -140,5 +148,8 @@ def on_timer(d: Rdma, i: Int, now: Int) -> None:
     i: the flow.
     now: the present tick.
     """
-    if d.laws[d.kind[i]].control == Control.DCQCN:
+    control = d.laws[d.kind[i]].control
+    if control == Control.DCQCN:
         dcqcn.on_timer(d, i, now)
+    elif control == Control.DCQCN_NS3:
+        dcqcn_ns3.on_timer(d, i, now)

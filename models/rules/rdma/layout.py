@@ -23,6 +23,7 @@ class Control(IntEnum):
     SWIFT = 2
     HPCC = 3
     TIMELY = 4
+    DCQCN_NS3 = 5
 
 
 class Answer(IntEnum):
@@ -51,7 +52,8 @@ class Law(NamedTuple):
     before larger ones. additive: increase of the rate (DCQCN, TIMELY), of the window in packets per round trip (Swift)
     or in bytes (HPCC). least_window, first_window, most_window: in packets (Swift) or bytes (HPCC).
     DCQCN. gain: g; cnp_interval: least ticks between CNPs of a flow; alpha_period, increase_period: ticks;
-    byte_counter: bytes per increase, 0: none; hyper: rate step R_HAI; least: lowest rate.
+    byte_counter: bytes per increase, 0: none; hyper: rate step R_HAI; least: lowest rate. In the
+    variant of ns-3 cnp_interval is the least time between decreases.
     Swift. base_delay, link_delay: of the target delay, ticks, once and per link; scaling_range: more for small windows,
     between scaling_least and scaling_most packets; decrease: beta; most_decrease: largest part by which a window falls;
     round_trip: ticks, T of HPCC, and what Swift assumes before the first acknowledgement.
@@ -127,7 +129,9 @@ FLOW = np.dtype(
         ("stage", np.int64),  # HPCC, TIMELY: additive increases in a row
         ("change", np.float64),  # TIMELY: smoothed change of the round-trip time per round trip, ticks
         ("kept", np.uint64),  # receiver: packets beyond the expected one that it keeps, a bit each
-        ("unused", np.int64, 3),
+        ("decrease_at", np.int64),  # DCQCN of ns-3: tick at which the rate may fall next, -1: never
+        ("notified", np.int64),  # DCQCN of ns-3: whether marks came since alpha, and since the rate, was adjusted; bits
+        ("unused", np.int64),
     ]
 )
 """Both ends of an RDMA flow, four cache lines."""
@@ -167,7 +171,7 @@ def make_rdma(
     table = np.array([tuple(law) for law in laws], types).view(np.recarray)
     flow = np.zeros(len(packets), FLOW).view(np.recarray)
     flow.limit = packets + table.extra[kind] * (last_size == mtu)
-    flow.deadline = flow.alpha_at = flow.increase_at = -1
+    flow.deadline = flow.alpha_at = flow.increase_at = flow.decrease_at = -1
     flow.cnp_at = NEVER
     flow.rate = flow.target = table.line[kind]
     flow.alpha = 1.0

@@ -92,7 +92,9 @@ def send_next(d: Rdma, s: Senders, i: Int, mtu: Int, now: Int) -> tuple[int, int
 
 
 @device_function
-def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, row: Ints, now: Int) -> None:
+def on_ack(
+    d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, marked: bool, row: Ints, now: Int
+) -> None:  # fmt: skip
     """Take in a cumulative acknowledgement at sender i.
 
     Parameters
@@ -102,12 +104,13 @@ def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, row: Ints, no
     i: the flow.
     expected: first packet that is missing at the receiver.
     stamp: tick at which the acknowledged packet began to be sent.
+    marked: whether that packet had an ECN mark.
     row: int64 [1 + FIELDS * HOPS], its telemetry (HPCC).
     now: the present tick.
     """
     acked = max(expected - s.seq[i].una, np.int64(0))
     _advance(d, s, i, expected, now)
-    laws.on_ack(d, i, acked, expected, now - stamp, row, now)
+    laws.on_ack(d, i, acked, expected, now - stamp, marked, row, now)
 
 
 @device_function

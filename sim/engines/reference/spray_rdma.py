@@ -67,7 +67,7 @@ class RdmaFlows:
         self._ready = machine_code(is_ready, d, s, 0, 0)
         self._pacing = machine_code(pacing_tick, d, s, 0, 0)
         self._send = machine_code(send_next, d, s, 0, 0, 0)
-        self._ack = machine_code(on_ack, d, s, 0, 0, 0, d.last[0], 0)
+        self._ack = machine_code(on_ack, d, s, 0, 0, 0, False, d.last[0], 0)
         self._nack = machine_code(on_nack, d, s, 0, 0, 0)
         self._timeout = machine_code(on_timeout, d, s, 0, 0)
         self._cnp = machine_code(on_cnp, d, 0, 0)
@@ -139,7 +139,7 @@ class RdmaFlows:
             return
         if packet.kind == Kind.ACK:
             row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
-            self._ack(d, s, flow, packet.expected, packet.received, row, now)
+            self._ack(d, s, flow, packet.expected, packet.received, packet.marked, row, now)
         elif packet.kind == Kind.NACK:
             self._nack(d, s, flow, packet.expected, now)
         else:

@@ -71,7 +71,8 @@ def _process_response(rdma, const, state, host, packet, now):
     kind, flow, expected = record.kind & Flag.KIND_MASK, np.int64(record.flow), np.int64(record.value)
     if kind == Kind.ACK:
         row = rdma.telemetry[telemetry_row(rdma, packet)]
-        on_ack(rdma, state.senders, flow, expected, record.received, row, now)
+        marked = record.kind & Flag.ECN_MARK != 0
+        on_ack(rdma, state.senders, flow, expected, record.received, marked, row, now)
     elif kind == Kind.NACK:
         on_nack(rdma, state.senders, flow, expected, now)
     else:
