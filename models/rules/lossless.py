@@ -2,12 +2,14 @@
 """Priority flow control: charges of input ports, and the pauses of the outputs before them.
 
 An input port of a switch is the end of one channel. Packets are charged to it from their arrival until the end of their
-service at an output. Above XOFF it sends a PAUSE to the server of its channel, below XON a RESUME.
+service at an output. Above XOFF it sends a PAUSE to the server of its channel, below XON a RESUME. Where switches have
+a shared buffer, XOFF is a share of what is free in it (dynamic threshold).
 
-Source: IEEE 802.1Q-2018, clause 36 (priority-based flow control).
+Source: IEEE 802.1Q-2018, clause 36 (priority-based flow control). Choudhury and Hahne, Dynamic queue length thresholds
+for shared-memory packet switches, IEEE/ACM Transactions on Networking 6(2), 1998, doi:10.1109/90.664262.
 """
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,13 +31,31 @@ PORT = np.dtype(
         ("longest", np.int64),  # ticks of the longest of them
         ("peak", np.int64),  # largest charge, bytes
         ("sent", np.int64),  # bytes that the server of the channel, an output of a switch, has sent
-        ("unused", np.int64, 5),
+        # of a port of a shared buffer
+        ("switch", np.int64),  # the switch
+        ("headroom", np.int64),  # bytes of ``charged`` in its headroom
+        ("most_headroom", np.int64),  # size of the headroom, bytes
+        ("shift", np.int64),  # log2 of the share of the free bytes that it may use, negated
+        ("unused", np.int64),
     ]
 )
 """A channel with its server and the input port at its end, two cache lines."""
 
 Ports: TypeAlias = "np.recarray[Any, Any]"
 """PORT [links]."""
+
+
+class Buffers(NamedTuple):
+    """Shared buffers of switches.
+
+    used: int64 [switches], bytes in the shared part; size: int64 [switches], all of it. reserve: bytes that every port
+    has besides. resume: bytes below the threshold at which a port sends RESUME.
+    """
+
+    used: Ints
+    size: Ints
+    reserve: int
+    resume: int
 
 
 def make_ports(xoff: Ints, xon: Ints, delay: Ints) -> Ports:
@@ -92,6 +112,99 @@ def release(ports: Ports, link: Int, size: Int) -> bool:
     port = ports[link]
     port.charged -= size
     if port.charged >= port.xon or port.is_pausing == 0:
+        return False
+    port.is_pausing = 0
+    return True
+
+
+@kernel
+def _shared_use(ports: Ports, buffers: Buffers, link: Int) -> int:
+    """Bytes of a port in the shared part of the buffer."""
+    port = ports[link]
+    return np.int64(max(port.charged - port.headroom - buffers.reserve, 0))
+
+
+@kernel
+def _threshold(ports: Ports, buffers: Buffers, link: Int) -> int:
+    """Bytes of the shared part that a port may use now."""
+    port = ports[link]
+    return np.int64((buffers.size[port.switch] - buffers.used[port.switch]) >> port.shift)
+
+
+@kernel
+def admits(ports: Ports, buffers: Buffers, link: Int, size: Int) -> bool:
+    """Whether a packet fits the headroom or the shared part; else it is dropped.
+
+    Parameters
+    ----------
+    ports: PORT [links].
+    buffers: of the switches.
+    link: the channel by which it came.
+    size: bytes of the packet.
+    """
+    port = ports[link]
+    if port.headroom + size <= port.most_headroom:
+        return True
+    return bool(size + _shared_use(ports, buffers, link) <= _threshold(ports, buffers, link))
+
+
+@kernel
+def charge_shared(ports: Ports, buffers: Buffers, link: Int, size: Int) -> bool:
+    """Charge a packet to a port of a shared buffer: its reserve, then the shared part, beyond the threshold headroom.
+
+    Parameters
+    ----------
+    ports: PORT [links], changed in place.
+    buffers: of the switches, changed in place.
+    link: the channel by which it came.
+    size: bytes of the packet.
+
+    Returns
+    -------
+    Whether the port sends PAUSE.
+    """
+    port = ports[link]
+    shared = port.charged - port.headroom + size - buffers.reserve
+    if shared > 0:
+        if shared > _threshold(ports, buffers, link):
+            port.headroom += size
+        else:
+            buffers.used[port.switch] += min(size, shared)
+    port.charged += size
+    port.peak = max(port.peak, port.charged)
+    if port.is_pausing != 0:
+        return False
+    if port.headroom == 0 and _shared_use(ports, buffers, link) < _threshold(ports, buffers, link):
+        return False
+    port.is_pausing = 1
+    port.frames += 1
+    return True
+
+
+@kernel
+def release_shared(ports: Ports, buffers: Buffers, link: Int, size: Int) -> bool:
+    """Release a packet from a port of a shared buffer: from its headroom, then the shared part, then the reserve.
+
+    Parameters
+    ----------
+    ports: PORT [links], changed in place.
+    buffers: of the switches, changed in place.
+    link: the channel by which it came.
+    size: bytes of the packet.
+
+    Returns
+    -------
+    Whether the port sends RESUME.
+    """
+    port = ports[link]
+    from_headroom = min(port.headroom, size)
+    buffers.used[port.switch] -= min(size - from_headroom, _shared_use(ports, buffers, link))
+    port.headroom -= from_headroom
+    port.charged -= size
+    if port.is_pausing == 0 or port.headroom > 0:
+        return False
+    use = _shared_use(ports, buffers, link)
+    if use > 0 and use + buffers.resume > _threshold(ports, buffers, link):
         return False
     port.is_pausing = 0
     return True

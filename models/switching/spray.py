@@ -36,6 +36,7 @@ KEY_PATHS = {
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
+    "queue.buffer_bytes": "switching.queue.buffer_bytes",
     "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
 """Key of an error in a session -> its full path in the configuration."""
@@ -71,8 +72,9 @@ class Spray(ByteSwitching):
         """Hash of everything that results depend on."""
         sizes = self.sizes and [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
         transport, fabric = self.transport.model_dump(mode="json"), asdict(self.fabric)
-        if self.fabric.lossless is None:
-            del fabric["lossless"]
+        del fabric["lossless"]
+        if self.fabric.lossless is not None:
+            fabric["lossless"] = self.fabric.lossless.plain()
         return content_hash(transport, fabric, sizes, self.poisson, self.seconds)
 
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
@@ -82,7 +84,7 @@ class Spray(ByteSwitching):
         plain = {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
         if lossless is None:
             return plain
-        return plain | {"queue": {"kind": "lossless", **asdict(lossless)}, "allow_deadlock": self.allow_deadlock}
+        return plain | {"queue": {"kind": "lossless", **lossless.plain()}, "allow_deadlock": self.allow_deadlock}
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """The mode, and the certificate of lossless queues as text: a class is one VC, a queue the buffer of a channel.
@@ -235,6 +237,18 @@ class LosslessKeys(BaseModel):
     """Probability of a mark at the upper threshold of ecn."""
     mark_own: bool = False
     """Whether a packet counts itself as part of the queue that it leaves."""
+    release: Literal["end", "start"] = "end"
+    """Whether a packet leaves queue and charge at the end or the start of its service."""
+    ack_class: Literal["data", "strict"] = "data"
+    """Whether ACKs are charged and paused with data, or go first and are neither."""
+    buffer_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**12)] | None = None
+    """Buffer of a switch that its input ports share, with dynamic thresholds; null: thresholds per port."""
+    reserve_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)] = 4096
+    """Bytes of it that each port has for itself."""
+    headroom_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**9)] | None = None
+    """Bytes of it that each port has for packets after PAUSE; null: what comes in three link delays."""
+    alpha_shift: Annotated[int, BeforeValidator(whole), Field(ge=0, le=30)] = 3
+    """A port may use 2^-alpha_shift of the free bytes of the rest."""
 
     @property
     def lossless(self) -> Lossless:
@@ -333,9 +347,19 @@ class SpraySpec(SwitchingSpec):
         if self.ecn is not None and self.ecn[1] <= 1:
             yield SpecError("lossless queues have no capacity of which thresholds are shares: give packets",
                             key="switching.ecn")  # fmt: skip
-        if self.queue.xon_packets > self.queue.xoff_packets:
+        yield from self._buffer_errors(self.queue)
+        if self.queue.buffer_bytes is None and self.queue.xon_packets > self.queue.xoff_packets:
             yield SpecError(f"must be at most xoff_packets: {self.queue.xoff_packets}",
                             key="switching.queue.xon_packets")  # fmt: skip
+
+    def _buffer_errors(self, queue: LosslessKeys) -> Iterator[SpecError]:
+        """Errors: keys of static thresholds beside a shared buffer, or of a shared buffer without one."""
+        if queue.buffer_bytes is not None:
+            for key in {"xoff_packets", "xon_packets"} & queue.model_fields_set:
+                yield SpecError("the thresholds of a shared buffer are dynamic", key=f"switching.queue.{key}")
+            return
+        for key in {"reserve_bytes", "headroom_bytes", "alpha_shift"} & queue.model_fields_set:
+            yield SpecError("needs buffer_bytes: a buffer that ports share", key=f"switching.queue.{key}")
 
     def build(self, setting: SwitchingContext) -> Spray:
         """The mode with these links, and the transport and flows of the context."""

@@ -12,17 +12,18 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints, to_integers
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import RouteForm, Routes
-from flitlab.models.rules.datagram import service_ticks
-from flitlab.models.rules.rdma.layout import Control, Law
+from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
+from flitlab.models.rules.rdma.layout import Law
 from flitlab.models.rules.spray.layout import Credit, Rules, Spread, Window
 from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.lossless import Lossless, PortSettings, port_settings
+from flitlab.models.transport.lossless import Lossless, PortSettings, port_settings, shared_settings
 from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
+from flitlab.models.transport.rdma import Marks, Scale
 from flitlab.models.transport.session import TransportSession, check_flows, check_hop, links_of, ratio_of
 from flitlab.models.transport.spraying import Spraying
 from flitlab.models.transport.zero_load import channels_of, equal_hops, longest_round_trip
@@ -47,7 +48,7 @@ _UNTRIMMED_QUEUES = 5
 _FREEZE_S, _LEVEL_AGE_S, _FLOWLET_GAP_S = Fraction(1, 100), Fraction(1, 10**7), Fraction(1, 10**5)
 _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
-_DCQCN_MARKS, _DCQCN_PROBABILITY = (5_000, 200_000), 0.01
+_DCQCN_MARKS = Marks(5_000, 200_000, 0.01)
 _MARKED = (Window.NSCC, Window.DCTCP)
 
 
@@ -242,7 +243,7 @@ def make_spray_session(
     settings = _link_settings(topology, fabric, rules, queue_bytes, capacity)
     lossless, laws = fabric.lossless, _laws(sprayings, fabric, rules, tick)
     if lossless is not None and fabric.ecn is None:
-        lossless = _default_marks(lossless, sprayings, settings)
+        lossless = _default_marks(lossless, sprayings, settings, tick)
     to_hosts = slice(topology.channels + topology.hosts, None)
     if all(one.credit in (Credit.NDP, Credit.RCCC) for one in sprayings):
         settings.low[to_hosts], settings.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
@@ -253,10 +254,16 @@ def make_spray_session(
         flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
         transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
         program=program, hops=hops, laws=laws,
-        ports=None if lossless is None else port_settings(
-            lossless, fabric.payload, _control_delay(topology, fabric, delay), settings.low, settings.high
-        ),
+        ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings),
     )  # fmt: skip
+
+
+def _port_settings(
+    lossless: Lossless, topology: Topology, fabric: Fabric, delay: Ints, settings: LinkSettings
+) -> PortSettings:
+    control = _control_delay(topology, fabric, delay)
+    shared = shared_settings(lossless, topology, control, settings.ratio)
+    return port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared)
 
 
 def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:
@@ -269,28 +276,37 @@ def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:
 
 def _laws(sprayings: Sequence[Spraying], fabric: Fabric, rules: Rules, tick: Fraction) -> tuple[Law, ...]:
     """The laws of RDMA transports, () if there are none. Raises ``SpecError`` for a mixture, and for trimming."""
-    keys = [one.rdma for one in sprayings if one.rdma is not None]
-    if not keys:
+    specs = [one.rdma for one in sprayings if one.rdma is not None]
+    if not specs:
         return ()
-    if len(keys) < len(sprayings):
+    if len(specs) < len(sprayings):
         raise SpecError("RDMA transports share a run with RDMA transports only", key="of")
     if fabric.trim:
         raise SpecError(
             "an RDMA transport cannot use trimmed packets: it needs queue: {kind: lossless}, or trim: false",
             key="trim",
         )
-    if fabric.lossless is None and any(one.control == Control.HPCC for one in keys):
-        raise SpecError("hpcc needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
-    return tuple(one.law(tick, rules.rate, fabric.payload, rules.rtt0) for one in keys)
+    if fabric.lossless is None and any(one.telemetry for one in specs):
+        raise SpecError("its telemetry needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
+    scale = Scale(tick, rules.rate, fabric.payload, rules.rtt0)
+    return tuple(one.law(scale) for one in specs)
 
 
-def _default_marks(lossless: Lossless, sprayings: Sequence[Spraying], settings: LinkSettings) -> Lossless:
-    """Set the marks of DCQCN's paper if a transport reacts to marks, else none; the keys with their probability."""
-    if any(one.rdma.marked if one.rdma is not None else one.window in _MARKED for one in sprayings):
-        settings.low[:], settings.high[:] = _DCQCN_MARKS
-        return replace(lossless, mark_probability=_DCQCN_PROBABILITY)
-    settings.low[:], settings.high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
-    return replace(lossless, mark_probability=1.0)
+def _default_marks(
+    lossless: Lossless, sprayings: Sequence[Spraying], settings: LinkSettings, tick: Fraction
+) -> Lossless:
+    """Set the marks of the first transport that reacts to marks, else none; the keys with their probability."""
+    of_each = [one.rdma.marks if one.rdma is not None else _DCQCN_MARKS for one in sprayings
+               if one.rdma is not None or one.window in _MARKED]  # fmt: skip
+    marks = next((each for each in of_each if each is not None), None)
+    if marks is None:
+        settings.low[:], settings.high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
+        return replace(lossless, mark_probability=1.0)
+    share = np.ones(len(settings.ratio))
+    if marks.gbps is not None:  # ratio: ticks per byte, times 2**RATIO_BITS
+        share = 8 * 2.0**RATIO_BITS / settings.ratio / float(tick) / (marks.gbps * 1e9)
+    settings.low[:], settings.high[:] = (np.ceil(bound * share) for bound in (marks.low, marks.high))
+    return replace(lossless, mark_probability=marks.probability)
 
 
 def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lossless queues: thresholds of priority flow control, and the marks of their outputs."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.registry import SpecError
+from flitlab.models.rules.datagram import RATIO_BITS
+from flitlab.models.rules.lossless import Buffers, Ports, make_ports
+from flitlab.models.topology.graph import Topology
+
+_RESUME_BYTES = 3072
+"""Below the dynamic threshold, at which a port sends RESUME."""
 
 
 @dataclass(frozen=True)
@@ -15,20 +22,58 @@ class Lossless:
 
     xoff_packets, xon_packets: full payloads charged to an input port above which it sends PAUSE, and below which it
     sends RESUME. mark_probability: of the ECN mark at the upper threshold of ``switching.ecn``; above it all packets
-    are marked. mark_own: a packet counts itself as part of the queue that it leaves.
+    are marked. mark_own: a packet counts itself as part of the queue that it leaves. release: whether a packet leaves
+    the queue, its charge included, at the ``end`` or the ``start`` of its service. ack_class: whether ACKs and other
+    control packets share the class of ``data``, or are a ``strict`` one: sent first, not charged and not paused.
+    buffer_bytes: shared by the ports of a switch, which replaces both thresholds; None: none. Every port has
+    reserve_bytes and headroom_bytes (None: what comes in three link delays) of it for itself, and may use
+    2 ** -alpha_shift of the rest that is free, twice as much for each doubling of the rate of hosts.
     """
 
     xoff_packets: int = 15
     xon_packets: int = 12
     mark_probability: float = 1.0
     mark_own: bool = False
+    release: str = "end"
+    ack_class: str = "data"
+    buffer_bytes: int | None = None
+    reserve_bytes: int = 4096
+    headroom_bytes: int | None = None
+    alpha_shift: int = 3
+
+    def plain(self) -> dict[str, Any]:
+        """The keys that apply, without those of extensions that are not used."""
+        keys = asdict(self)
+        for key, default in (("release", "end"), ("ack_class", "data")):
+            if keys[key] == default:
+                del keys[key]
+        unused = ("buffer_bytes", "reserve_bytes", "headroom_bytes", "alpha_shift")
+        for key in unused if self.buffer_bytes is None else ("xoff_packets", "xon_packets"):
+            del keys[key]
+        return keys
+
+
+class SharedSettings(NamedTuple):
+    """The settings of shared buffers.
+
+    size: int64 [switches], bytes of the shared part. reserve: bytes. switch, headroom, shift: int64 [links], of the
+    port at the end of a channel; the fields of ``PORT`` have the same meaning.
+    """
+
+    size: Ints
+    reserve: int
+    switch: Ints
+    headroom: Ints
+    shift: Ints
 
 
 class PortSettings(NamedTuple):
     """The settings of lossless ports, int64 [links] each, by the channel that ends at the port.
 
     xoff, xon: bytes. delay: ticks of a PAUSE or RESUME. mark_span: bytes of queue beyond the lower ECN threshold over
-    which the probability of a mark would rise to 1. mark_own: whether a packet counts itself.
+    which the probability of a mark would rise to 1. mark_own: whether a packet counts itself. at_start: whether packets
+    are released at the start of their service. strict: whether control packets are a class of their own. shared: of
+    shared buffers, None without.
     """
 
     xoff: Ints
@@ -36,9 +81,54 @@ class PortSettings(NamedTuple):
     delay: Ints
     mark_span: Ints
     mark_own: bool
+    at_start: bool
+    strict: bool = False
+    shared: SharedSettings | None = None
+
+    def state(self) -> tuple[Ports, Buffers | None]:
+        """Ports and shared buffers of empty switches."""
+        ports = make_ports(self.xoff, self.xon, self.delay)
+        if self.shared is None:
+            return ports, None
+        size, reserve, ports.switch, ports.most_headroom, ports.shift = self.shared
+        return ports, Buffers(np.zeros_like(size), size, reserve, _RESUME_BYTES)
 
 
-def port_settings(lossless: Lossless, payload: int, delay: Ints, low: Ints, high: Ints) -> PortSettings:
+def shared_settings(lossless: Lossless, topology: Topology, delay: Ints, ratio: Ints) -> SharedSettings | None:
+    """The settings of shared buffers; None without.
+
+    Parameters
+    ----------
+    lossless: the keys.
+    topology: the network.
+    delay: int64 [links], ticks of a PAUSE or RESUME.
+    ratio: int64 [links], ticks of a byte, times 2**RATIO_BITS.
+
+    Raises
+    ------
+    SpecError: a buffer is smaller than the reserves and headrooms of its ports.
+    """
+    if lossless.buffer_bytes is None:
+        return None
+    ends = topology.dst, topology.host_switch, np.zeros(topology.hosts, np.int64)
+    switch = np.concatenate(ends).astype(np.int64)
+    headroom = (3 * delay << RATIO_BITS) // ratio
+    if lossless.headroom_bytes is not None:
+        headroom = np.full(len(delay), lossless.headroom_bytes)
+    doublings = np.ceil(np.log2(np.maximum(ratio[-1] / ratio, 1.0))).astype(np.int64)
+    ports = topology.channels + topology.hosts
+    own = np.bincount(switch[:ports], headroom[:ports] + lossless.reserve_bytes, topology.switches).astype(np.int64)
+    if (own > lossless.buffer_bytes).any():
+        raise SpecError(
+            f"reserves and headrooms of the ports of a switch take {own.max()} bytes", key="queue.buffer_bytes"
+        )
+    shift = np.maximum(lossless.alpha_shift - doublings, 0)
+    return SharedSettings(lossless.buffer_bytes - own, lossless.reserve_bytes, switch, headroom, shift)
+
+
+def port_settings(
+    lossless: Lossless, payload: int, delay: Ints, low: Ints, high: Ints, shared: SharedSettings | None = None
+) -> PortSettings:
     """The settings of all ports.
 
     Parameters
@@ -47,9 +137,11 @@ def port_settings(lossless: Lossless, payload: int, delay: Ints, low: Ints, high
     payload: bytes of a full payload.
     delay: int64 [links], ticks of a PAUSE or RESUME.
     low, high: int64 [links], ECN thresholds in bytes.
+    shared: from :func:`shared_settings`.
     """
     same = np.ones(len(delay), np.int64)
     span = np.ceil((high - low) / lossless.mark_probability).astype(np.int64)
     return PortSettings(
-        payload * lossless.xoff_packets * same, payload * lossless.xon_packets * same, delay, span, lossless.mark_own
-    )
+        payload * lossless.xoff_packets * same, payload * lossless.xon_packets * same, delay, span, lossless.mark_own,
+        lossless.release == "start", lossless.ack_class == "strict", shared,
+    )  # fmt: skip

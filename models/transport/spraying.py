@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from flitlab.models.rules.spray import layout
 
-SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none", "roce", "dcqcn", "swift", "hpcc")
+SPRAYING = ("nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant", "none", "roce", "dcqcn", "swift", "hpcc", "timely")
 """The kinds that spray."""
 
 Spread = Literal["oblivious", "bitmap", "reps", "mixed", "reps_list"]
@@ -35,8 +35,8 @@ class Spraying:
     delay as a fraction of the longest round trip, None: 0.75 with trimming, else 1. timeout_us: None: 15 us and six
     full queues. oversubscription: of the network, None: computed, 1: receivers ignore it. rate: of ``Credit.PACED``, as
     a fraction of the network interface. sleek: senders detect losses. flows: of each pair of hosts.
-    rdma: :class:`~flitlab.models.transport.rdma.RdmaKeys` of an RDMA transport, which has one path and uses none of the
-    above but ``paths`` and ``flows``; else None.
+    rdma: the :class:`~flitlab.models.transport.rdma.RdmaSpec` of an RDMA transport, which has one path and uses none of
+    the above but ``paths`` and ``flows``; else None.
     """
 
     window: layout.Window = layout.Window.NONE

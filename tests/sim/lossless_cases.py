@@ -115,7 +115,9 @@ def lossless_of_number(number: int) -> SpraySession:
 def drawn_queues(rng: Random) -> Lossless:
     """Lossless queues with any thresholds."""
     xoff = rng.choice([1, 2, 5, 15])
-    return Lossless(xoff, rng.randint(1, xoff), rng.choice([0.1, 1.0]), rng.random() < 0.5)
+    keys = xoff, rng.randint(1, xoff), rng.choice([0.1, 1.0]), rng.random() < 0.5
+    release, ack_class = rng.choice(["end", "end", "start"]), rng.choice(["data", "data", "strict"])
+    return Lossless(*keys, release=release, ack_class=ack_class)
 
 
 def rebuilt(
@@ -129,4 +131,21 @@ def rebuilt(
     flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start)
     return make_spray_session(
         case.topology, routes, make("transport", **transport).spraying(), queues, flows, seed
+    )  # fmt: skip
+
+
+def star(
+    senders: int, transport: dict, queues: Fabric, size: int = 2_000_000, hosts: int = 17
+) -> SpraySession:  # fmt: skip
+    """Hosts 1 to ``senders`` of one switch send to host 0."""
+    topology = make("topology", kind="mesh", dims=[1], hosts_per_switch=hosts).build()
+    return session(topology, [(sender, 0) for sender in range(1, senders + 1)], size, transport, queues)
+
+
+def ns3_fabric(mtu: int, service_ns: int, lossless: Lossless | None = None, **keys: Any) -> Fabric:
+    """Packets of 1,000 bytes of the ns-3 of HPCC's authors, which rounds their service time down to ``service_ns``."""
+    rate = 100_000 * mtu * 0.08 / service_ns
+    return Fabric(
+        mtu_bytes=mtu, header_bytes=mtu - 1000, control_bytes=60, nic_mbps=rate, trim=False,
+        lossless=lossless or Lossless(10**6, 10**6), **keys,
     )  # fmt: skip

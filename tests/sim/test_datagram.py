@@ -419,7 +419,7 @@ def test_unknown_laws_are_refused_with_the_choices():
     with pytest.raises(SpecError) as error:
         make("transport", kind="tpc")
     sprayed = {"constant", "ndp", "nscc", "nscc_rccc", "rccc", "several"}
-    rdma = {"dcqcn", "hpcc", "roce", "swift"}
+    rdma = {"dcqcn", "hpcc", "roce", "swift", "timely"}
     assert list(error.value.choices) == sorted({"dctcp", "mptcp", "none", "tcp"} | sprayed | rdma)
 
 

@@ -10,15 +10,19 @@ import pytest
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.lossless import is_marked
+from flitlab.models.rules.rdma import dcqcn_ns3
 from flitlab.models.rules.rdma.dcqcn import next_tick, on_cnp, on_sent, on_timer
 from flitlab.models.rules.rdma.layout import make_rdma
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.lossless import Lossless
+from flitlab.models.transport.rdma import Scale
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from flitlab.sim.measure.spray import measure_sprayed
 from flitlab.sim.measure.transport import Window
 from tests import long_after
-from tests.sim.lossless_cases import ENGINES, completed, drawn_queues, fabric, racks, rebuilt, session
+from tests.sim.lossless_cases import ENGINES, completed, drawn_queues, fabric, ns3_fabric, racks, rebuilt, session, star
 from tests.sim.spray_cases import case_of_number
 from tests.sim.test_lossless import agree
 
@@ -31,7 +35,7 @@ HTSIM = {"kind": "dcqcn", "extra": 1, "additive_mbps": 5000.0, "hyper_mbps": 10_
 
 def flow_of(keys):
     """An RDMA flow at 100 Gb/s, with a transport of these keys, and its law."""
-    law = make("transport", **keys).spraying().rdma.law(TICK, 1.0, 4000, 200_000)
+    law = make("transport", **keys).spraying().rdma.law(Scale(TICK, 1.0, 4000, 200_000))
     one = np.ones(1, np.int64)
     return make_rdma([law], np.zeros(1, np.int64), 1000 * one, 4064 * one, 4064), law
 
@@ -95,6 +99,59 @@ def test_marks_rise_with_the_queue_to_their_probability():
     assert is_marked(1, 7, 0, high + 1, low, high, span)
 
 
+def test_the_variant_of_ns3_has_three_timers_from_the_first_mark_on():
+    d, law = flow(profile="ns3", least_mbps=1000.0, gain=0.25)
+    us = 12_500
+    assert (law.alpha_period, law.cnp_interval, law.increase_period) == (us, 4 * us, 900 * us)
+    dcqcn_ns3.on_ack(d, 0, False, 0)
+    assert dcqcn_ns3.next_tick(d, 0) == -1
+    dcqcn_ns3.on_ack(d, 0, True, 0)
+    for microsecond in range(1, 4):
+        assert dcqcn_ns3.next_tick(d, 0) == microsecond * us
+        dcqcn_ns3.on_timer(d, 0, microsecond * us)
+        assert d.flow.rate[0] == 1.0 and d.flow.alpha[0] == pytest.approx(0.75**microsecond)
+    dcqcn_ns3.on_ack(d, 0, True, 3 * us + 1)
+    dcqcn_ns3.on_timer(d, 0, 4 * us)
+    alpha = 0.75**4 + 0.25
+    first = 1 - alpha / 2
+    assert d.flow.alpha[0] == pytest.approx(alpha) and d.flow.rate[0] == pytest.approx(first)
+    for microsecond in range(5, 8):
+        dcqcn_ns3.on_timer(d, 0, microsecond * us)
+    dcqcn_ns3.on_ack(d, 0, True, 8 * us - 1)
+    dcqcn_ns3.on_timer(d, 0, 8 * us)
+    second = first * (1 - (alpha * 0.75**4 + 0.25) / 2)
+    assert d.flow.rate[0] == pytest.approx(second)
+    assert d.flow.target[0] == 1.0, "the rate has not risen in between"
+    d.flow.alpha_at = d.flow.decrease_at = 10**9
+    for stage in range(4):
+        assert dcqcn_ns3.next_tick(d, 0) == (8 + 900 * (stage + 1)) * us
+        dcqcn_ns3.on_timer(d, 0, (8 + 900 * (stage + 1)) * us)
+        second = (second + 1) / 2  # the target is at most the line rate
+        assert d.flow.rate[0] == pytest.approx(second)
+    d.flow.decrease_at, d.flow.notified, d.flow.alpha = 9 * us, 2, 2.0
+    dcqcn_ns3.on_timer(d, 0, 5000 * us)
+    assert d.flow.target[0] == pytest.approx(second) and d.flow.rate[0] == pytest.approx(0.01)
+
+
+def test_an_incast_of_the_variant_of_ns3_is_that_of_ns3():
+    """Marks are random, so that flows differ."""
+    queues = ns3_fabric(1048, 83, Lossless(10**6, 10**6, release="start"))
+    found, counters = completed(star(8, {"kind": "dcqcn", "profile": "ns3"}, queues), "compiled", 0.1)
+    assert found.mean() == pytest.approx(3867.6, rel=0.01)
+    assert found.max() == pytest.approx(4055.4, rel=0.02)
+    assert counters.cnps.sum() == counters.flow[:, FlowCount.MARKS].sum()
+
+
+def test_marks_of_the_variant_of_ns3_are_in_proportion_to_the_rate():
+    topology = Topology.from_links("line", 2, np.array([(0, 1)])).with_hosts(np.ones(2, np.int64))
+    topology = replace(topology, capacity=np.full(2, 0.25))
+    case = session(topology, [(0, 1)], transport={"kind": "dcqcn", "profile": "ns3"})
+    assert case.low[0] == 100_000 and case.high[0] == 400_000 and case.low[-1] == 400_000
+    assert case.ports.mark_span[0] == 300_000 / 0.2
+    keys = make("transport", kind="dcqcn", profile="ns3", stages=3)
+    assert (keys.stages, keys.alpha_us, make("transport", **keys.model_dump()).stages) == (3, 1.0, 3)
+
+
 def test_without_congestion_a_flow_sends_at_line_rate():
     pairs = [(0, 8)]
     plain, _ = completed(session(racks(), pairs), "compiled")
@@ -135,6 +192,11 @@ def test_engines_agree_on_dcqcn(number):
         "increase_us": rng.choice([0.7, 3.0]), "byte_counter": rng.choice([0, 5000, 100_000]),
         "additive_mbps": rng.choice([40.0, 5000.0]), "stages": rng.choice([1, 5]), "least_mbps": 10.0,
     }  # fmt: skip
+    if number % 3 == 0:
+        transport = {
+            "kind": "dcqcn", "profile": "ns3", "cnp_us": rng.choice([0.0, 1.0]), "alpha_us": 0.3, "gain": 0.1,
+            "increase_us": rng.choice([0.7, 3.0]), "additive_mbps": 5000.0, "least_mbps": 10.0,
+        }  # fmt: skip
     agree(rebuilt(case, routes, transport, drawn_queues(rng), 2 * number + 1))
 
 

@@ -253,6 +253,18 @@ def test_engines_agree_on_spraying_over_lossless_queues(number):
     agree(rebuilt(case, routes, {"kind": kind, "paths": 8}, fabric(5, 3).lossless, number))
 
 
+@both
+def test_acks_of_a_strict_class_are_neither_charged_nor_paused(engine):
+    pairs = [(host, 8 + host) for host in range(4)] + [(8 + host, host) for host in range(4)]
+    shared, with_data = completed(session(racks(), pairs), engine)
+    found, counters = completed(session(racks(), pairs, queues=fabric(ack_class="strict")), engine)
+    assert 4 * counters.pause[:, PauseCount.FRAMES].sum() < 5 * with_data.pause[:, PauseCount.FRAMES].sum()
+    assert counters.pause[:, PauseCount.PEAK].max() <= 60_000 + 25_000 + 2 * 4064
+    assert 4 * 500 * TAU < found.mean() < shared.mean(), "ACKs do not wait behind data"
+    (alone,), _ = completed(session(racks(), [(0, 8)], queues=fabric(ack_class="strict")), engine)
+    assert alone == pytest.approx(503 * TAU + 4 + 4 * (TAU_ACK + 1), abs=1e-6)
+
+
 def test_pauses_are_counted_alike_at_any_tick():
     case = session(racks(), [(sender, 0) for sender in range(1, 4)], 400_000)
     runs = [run(case) for run in ENGINES.values()]

@@ -68,7 +68,7 @@ def test_the_resolved_configuration_says_the_same(tmp_path):
     [
         (
             "transport.kind=tpc",
-            "transport.kind = tpc: unknown transport; choices: constant, dcqcn, dctcp, hpcc, mptcp, .*, tcp; did",
+            "transport.kind = tpc: unknown transport; choices: constant, dcqcn, dctcp, hpcc, mptcp, .*, timely; did",
         ),
         ("transport.subflow=2", "transport.subflow = 2: unknown key; choices: .*did you mean 'subflows'"),
         ("transport.subflows=64", "transport.subflows = 64: 64 subflows of a pair of hosts, but no pair has more"),

@@ -9,11 +9,12 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.rdma.layout import Rdma
+from flitlab.models.rules.rdma.pacing import pace
 
 
 @kernel
 def on_cnp(d: Rdma, i: Int, now: Int) -> None:
-    """Lower the rate of sender i by alpha / 2, raise alpha, and restart all timers and counters.
+    """Lower the rate of sender i by alpha / 2, raise alpha, and restart timers and counters; the next packet is later.
 
     Parameters
     ----------
@@ -27,6 +28,7 @@ def on_cnp(d: Rdma, i: Int, now: Int) -> None:
     flow.alpha = (1.0 - law.gain) * flow.alpha + law.gain
     flow.timer_stage = flow.byte_stage = flow.counted = 0
     flow.alpha_at, flow.increase_at = now + law.alpha_period, now + law.increase_period
+    pace(d, i)
 
 
 @kernel

@@ -36,6 +36,19 @@ def stamp(telemetry: Ints, packet: Int, link: Int, ratio: Int, sent: Int, queued
     row[0] += 1
 
 
+@kernel
+def fits_window(d: Rdma, i: Int, in_flight: Int) -> bool:
+    """Whether the window of sender i allows another packet; it may exceed the window by less than one.
+
+    Parameters
+    ----------
+    d: the RDMA flows (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
+    i: the flow.
+    in_flight: packets sent and not acknowledged.
+    """
+    return bool(float(in_flight) * d.laws[d.kind[i]].payload < d.flow[i].window)
+
+
 @device_function
 def on_ack(d: Rdma, i: Int, row: Ints, expected: Int, now: Int) -> None:
     """Adjust the window of sender i to the telemetry of an acknowledged packet.

@@ -22,6 +22,8 @@ class Control(IntEnum):
     DCQCN = 1
     SWIFT = 2
     HPCC = 3
+    TIMELY = 4
+    DCQCN_NS3 = 5
 
 
 class Answer(IntEnum):
@@ -42,16 +44,22 @@ class Law(NamedTuple):
     """The parameters of a transport. Those of congestion controls that it has not are 0.
 
     control: :class:`Control`. timeout: ticks without progress after which a sender goes back. extra: 1 where a message
-    of full packets only has one more. line: rate of a host. payload: bytes of a full packet
-    without its header. reorder: packets beyond the expected one that a receiver keeps, at most 64.
-    stages: F of DCQCN, increases of fast recovery; maxStage of HPCC, additive increases in a row. additive: increase of
-    the rate (DCQCN), of the window in packets per round trip (Swift) or in bytes (HPCC). least_window, first_window,
-    most_window: in packets (Swift) or bytes (HPCC).
+    of full packets only has one more. line: rate of a host. payload: bytes of a full packet without its header. window:
+    bytes of payload in flight below which a packet may be sent, 0: any; scales_window: 1 where it shrinks with the
+    rate. cnps: 1 where receivers send CNPs for marks; telemetry: 1 where outputs report to packets. reorder: packets
+    beyond the expected one that a receiver keeps, at most 64.
+    stages: F of DCQCN, increases of fast recovery; maxStage of HPCC, additive increases in a row; those of TIMELY
+    before larger ones. additive: increase of the rate (DCQCN, TIMELY), of the window in packets per round trip (Swift)
+    or in bytes (HPCC). least_window, first_window, most_window: in packets (Swift) or bytes (HPCC).
     DCQCN. gain: g; cnp_interval: least ticks between CNPs of a flow; alpha_period, increase_period: ticks;
-    byte_counter: bytes per increase, 0: none; hyper: rate step R_HAI; least: lowest rate.
+    byte_counter: bytes per increase, 0: none; hyper: rate step R_HAI; least: lowest rate. In the
+    variant of ns-3 cnp_interval is the least time between decreases.
     Swift. base_delay, link_delay: of the target delay, ticks, once and per link; scaling_range: more for small windows,
     between scaling_least and scaling_most packets; decrease: beta; most_decrease: largest part by which a window falls;
     round_trip: ticks, T of HPCC, and what Swift assumes before the first acknowledgement.
+    TIMELY. gain: weight of the latest change of the round-trip time; base_delay, most_delay: ticks below and above
+    which its gradient does not count; round_trip: ticks by which changes are divided; hyper: later rate step;
+    decrease: beta.
     HPCC. eta: utilisation aimed at; first_use: utilisation assumed at first.
     """
 
@@ -60,6 +68,10 @@ class Law(NamedTuple):
     extra: int
     line: float
     payload: float
+    window: float = 0.0
+    scales_window: int = 0
+    cnps: int = 0
+    telemetry: int = 0
     reorder: int = 0
     gain: float = 0.0
     cnp_interval: int = 0
@@ -75,6 +87,7 @@ class Law(NamedTuple):
     most_window: float = 0.0
     base_delay: float = 0.0
     link_delay: float = 0.0
+    most_delay: float = 0.0
     scaling_range: float = 0.0
     scaling_least: float = 0.0
     scaling_most: float = 0.0
@@ -107,15 +120,18 @@ FLOW = np.dtype(
         ("cnps", np.int64),  # receiver: CNPs sent
         ("links", np.int64),  # of the path of the last packet that arrived
         ("window", np.float64),  # packets (Swift) or bytes (HPCC)
-        ("round_trip", np.float64),  # Swift: smoothed, ticks; 0: none was measured
+        ("round_trip", np.float64),  # Swift: smoothed, TIMELY: latest, ticks; 0: none was measured
         ("cut_at", np.int64),  # Swift: tick of the last decrease
         ("lost", np.int64),  # timeouts in a row
         ("reference", np.float64),  # HPCC: window W_c, which is renewed once per round trip
-        ("reference_end", np.int64),  # HPCC: packet beyond which an acknowledgement renews it
+        ("reference_end", np.int64),  # packet beyond which an acknowledgement renews it, or the rate of TIMELY
         ("utilisation", np.float64),  # HPCC: U
-        ("stage", np.int64),  # HPCC: additive increases in a row
+        ("stage", np.int64),  # HPCC, TIMELY: additive increases in a row
+        ("change", np.float64),  # TIMELY: smoothed change of the round-trip time per round trip, ticks
         ("kept", np.uint64),  # receiver: packets beyond the expected one that it keeps, a bit each
-        ("unused", np.int64, 4),
+        ("decrease_at", np.int64),  # DCQCN of ns-3: tick at which the rate may fall next, -1: never
+        ("notified", np.int64),  # DCQCN of ns-3: whether marks came since alpha, and since the rate, was adjusted; bits
+        ("unused", np.int64),
     ]
 )
 """Both ends of an RDMA flow, four cache lines."""
@@ -155,14 +171,14 @@ def make_rdma(
     table = np.array([tuple(law) for law in laws], types).view(np.recarray)
     flow = np.zeros(len(packets), FLOW).view(np.recarray)
     flow.limit = packets + table.extra[kind] * (last_size == mtu)
-    flow.deadline = flow.alpha_at = flow.increase_at = -1
+    flow.deadline = flow.alpha_at = flow.increase_at = flow.decrease_at = -1
     flow.cnp_at = NEVER
     flow.rate = flow.target = table.line[kind]
     flow.alpha = 1.0
     flow.window = flow.reference = table.first_window[kind]
     flow.utilisation = table.first_use[kind]
     flow.cut_at = NEVER
-    reports = any(law.control == Control.HPCC for law in laws)
+    reports = any(law.telemetry for law in laws)
     telemetry, last = (
         np.zeros((rows if reports else 1, 1 + FIELDS * HOPS), np.int64) for rows in (records, len(packets))
     )

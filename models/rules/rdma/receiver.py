@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma.layout import Answer, Control, Rdma
+from flitlab.models.rules.rdma.layout import Answer, Rdma
 from flitlab.models.rules.spray.layout import Receivers
 
 _ONE = np.uint64(1)
@@ -91,7 +91,7 @@ def notifies(d: Rdma, i: Int, now: Int) -> bool:
     now: the present tick.
     """
     flow, law = d.flow[i], d.laws[d.kind[i]]
-    if law.control != Control.DCQCN:
+    if law.cnps == 0:
         return False
     if now < flow.cnp_at + law.cnp_interval:
         flow.cnp_pending = 1

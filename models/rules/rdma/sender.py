@@ -8,8 +8,8 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma import dcqcn, hpcc, swift
-from flitlab.models.rules.rdma.layout import Control, Rdma
+from flitlab.models.rules.rdma import laws
+from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.spray.layout import Senders
 
 
@@ -37,19 +37,9 @@ def is_ready(d: Rdma, s: Senders, i: Int, now: Int) -> bool:
     i: the flow.
     now: the present tick.
     """
-    return has_packet(d, s, i) and d.flow[i].next_at <= now and _fits_window(d, s, i)
-
-
-@kernel
-def _fits_window(d: Rdma, s: Senders, i: Int) -> bool:
-    """Whether the window of sender i allows another packet. Below one packet its pace replaces the window of Swift."""
-    flow, law = d.flow[i], d.laws[d.kind[i]]
-    in_flight = float(flow.cursor - s.seq[i].una)
-    if law.control == Control.SWIFT:
-        return bool(flow.window < 1.0 or in_flight + 1.0 <= flow.window)
-    if law.control == Control.HPCC:
-        return bool(in_flight * law.payload < flow.window)
-    return True
+    if not has_packet(d, s, i) or d.flow[i].next_at > now:
+        return False
+    return laws.fits_window(d, i, d.flow[i].cursor - s.seq[i].una)
 
 
 @kernel
@@ -97,26 +87,14 @@ def send_next(d: Rdma, s: Senders, i: Int, mtu: Int, now: Int) -> tuple[int, int
     if flow.deadline < 0:
         flow.deadline = now + law.timeout
     flow.sent_at, flow.sent_size = now, size
-    if law.control == Control.DCQCN:
-        dcqcn.on_sent(d, i, size)
-    _pace(d, i)
+    laws.on_sent(d, i, size)
     return number, size, again
 
 
-@kernel
-def _pace(d: Rdma, i: Int) -> None:
-    """Set the earliest tick of the next packet from the last one and the rate."""
-    flow, law = d.flow[i], d.laws[d.kind[i]]
-    if law.control == Control.SWIFT:
-        if flow.window < 1.0:
-            trip = flow.round_trip if flow.round_trip > 0.0 else law.round_trip
-            flow.next_at = flow.sent_at + np.int64(np.ceil(trip / flow.window))
-    elif flow.rate < law.line:
-        flow.next_at = flow.sent_at + np.int64(np.ceil(float(flow.sent_size) / flow.rate))
-
-
 @device_function
-def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, row: Ints, now: Int) -> None:
+def on_ack(
+    d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, marked: bool, row: Ints, now: Int
+) -> None:  # fmt: skip
     """Take in a cumulative acknowledgement at sender i.
 
     Parameters
@@ -126,15 +104,13 @@ def on_ack(d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, row: Ints, no
     i: the flow.
     expected: first packet that is missing at the receiver.
     stamp: tick at which the acknowledged packet began to be sent.
+    marked: whether that packet had an ECN mark.
     row: int64 [1 + FIELDS * HOPS], its telemetry (HPCC).
     now: the present tick.
     """
-    acked, law = expected - s.seq[i].una, d.laws[d.kind[i]]
+    acked = max(expected - s.seq[i].una, np.int64(0))
     _advance(d, s, i, expected, now)
-    if law.control == Control.SWIFT:
-        swift.on_ack(d, i, max(acked, np.int64(0)), now - stamp, now)
-    elif law.control == Control.HPCC:
-        hpcc.on_ack(d, i, row, expected, now)
+    laws.on_ack(d, i, acked, expected, now - stamp, marked, row, now)
 
 
 @device_function
@@ -169,8 +145,7 @@ def on_nack(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
         return
     _advance(d, s, i, expected, now)
     d.flow[i].cursor = expected
-    if d.laws[d.kind[i]].control == Control.SWIFT:
-        swift.on_loss(d, i, 0, now)
+    laws.on_loss(d, i, 0, now)
 
 
 @kernel
@@ -189,25 +164,9 @@ def on_timeout(d: Rdma, s: Senders, i: Int, now: Int) -> None:
         return
     s.seq[i].timeouts += 1
     flow.lost += 1
-    if d.laws[d.kind[i]].control == Control.SWIFT:
-        swift.on_loss(d, i, flow.lost, now)
+    laws.on_loss(d, i, flow.lost, now)
     flow.cursor = s.seq[i].una
     flow.deadline = now + d.laws[d.kind[i]].timeout
-
-
-@kernel
-def on_cnp(d: Rdma, i: Int, now: Int) -> None:
-    """React to a congestion notification packet at sender i: the rate falls, and with it the next packet is later.
-
-    Parameters
-    ----------
-    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
-    i: the flow.
-    now: the present tick.
-    """
-    if d.laws[d.kind[i]].control == Control.DCQCN:
-        dcqcn.on_cnp(d, i, now)
-        _pace(d, i)
 
 
 @kernel
@@ -220,20 +179,6 @@ def law_tick(d: Rdma, s: Senders, i: Int) -> int:
     s: the senders.
     i: the flow.
     """
-    if s.seq[i].finished >= 0 or d.laws[d.kind[i]].control != Control.DCQCN:
+    if s.seq[i].finished >= 0:
         return np.int64(-1)
-    return dcqcn.next_tick(d, i)
-
-
-@kernel
-def on_law_timer(d: Rdma, i: Int, now: Int) -> None:
-    """Let the congestion control of sender i act by itself, if that is due.
-
-    Parameters
-    ----------
-    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
-    i: the flow.
-    now: the present tick.
-    """
-    if d.laws[d.kind[i]].control == Control.DCQCN:
-        dcqcn.on_timer(d, i, now)
+    return laws.next_tick(d, i)

@@ -32,6 +32,35 @@ def target_delay(d: Rdma, i: Int) -> float:
     return law.base_delay + float(flow.links) * law.link_delay + scaled
 
 
+@kernel
+def fits_window(d: Rdma, i: Int, in_flight: Int) -> bool:
+    """Whether the window of sender i allows another packet; below one packet its pace replaces the window.
+
+    Parameters
+    ----------
+    d: the RDMA flows (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
+    i: the flow.
+    in_flight: packets sent and not acknowledged.
+    """
+    window = d.flow[i].window
+    return bool(window < 1.0 or float(in_flight) + 1.0 <= window)
+
+
+@kernel
+def on_sent(d: Rdma, i: Int) -> None:
+    """Pace sender i, which has sent a packet, if its window is below one packet.
+
+    Parameters
+    ----------
+    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
+    i: the flow.
+    """
+    flow = d.flow[i]
+    if flow.window < 1.0:
+        trip = flow.round_trip if flow.round_trip > 0.0 else d.laws[d.kind[i]].round_trip
+        flow.next_at = flow.sent_at + np.int64(np.ceil(trip / flow.window))
+
+
 @device_function
 def on_ack(d: Rdma, i: Int, acked: Int, delay: Int, now: Int) -> None:
     """Adjust the window of sender i to the delay of an acknowledged packet.

@@ -261,6 +261,8 @@ class SprayHost(SprayLink):
         self.switch = int(topology.host_switch[index])
         super().__init__(network, topology.channels + index, lambda packet: network.enter(packet, self.switch))
         self.index = index
+        ports = network.session.ports
+        self.strict = ports is not None and ports.strict
         self.control: deque[SprayPacket] = deque()
         self.waiting: deque[int] = deque()
         self.round_robin = 0
@@ -283,13 +285,14 @@ class SprayHost(SprayLink):
             self.serve_next()
 
     def serve_next(self) -> None:
-        if self.network.is_paused(self.number):
+        paused = self.network.is_paused(self.number)
+        if paused and not self.strict:
             return
         data_first = not self.control
-        if self.control and self.waiting and not self.network.session.laws:
+        if self.control and self.waiting and not paused and not self.network.session.laws:
             data_first = self.round_robin == 0
             self.round_robin = next_turn(self.round_robin)
-        if data_first and self._send_data():
+        if data_first and not paused and self._send_data():
             return
         if self.control:
             self.counts[LinkCount.ACCEPTED] += 1

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from simpy.events import EventPriority
 
-from flitlab.models.rules.lossless import charge, is_marked, make_ports, release, switch_pause
+from flitlab.models.rules.lossless import (
+    admits,
+    charge,
+    charge_shared,
+    is_marked,
+    release,
+    release_shared,
+    switch_pause,
+)
 from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.transport.lossless import PortSettings
@@ -29,25 +37,32 @@ class LosslessPorts:
     def __init__(self, clock: Clock, settings: PortSettings):
         self.clock = clock
         self.settings = settings
-        self.ports = make_ports(settings.xoff, settings.xon, settings.delay)
+        self.ports, self.buffers = settings.state()
         self.links: list[SprayLink] = []
         self.in_flight = 0
-        self._charge = machine_code(charge, self.ports, 0, 0)
-        self._release = machine_code(release, self.ports, 0, 0)
+        shared = self.buffers is not None
+        self._args = (self.ports, self.buffers) if shared else (self.ports,)
+        self._admits = machine_code(admits, *self._args, 0, 0) if shared else None
+        self._charge = machine_code(charge_shared if shared else charge, *self._args, 0, 0)
+        self._release = machine_code(release_shared if shared else release, *self._args, 0, 0)
         self._switch = machine_code(switch_pause, self.ports, 0, 0)
 
     def is_paused(self, link: int) -> bool:
         """Whether the server of a link is paused."""
         return bool(self.ports.paused_at[link] >= 0)
 
+    def admits(self, link: int, size: int) -> bool:
+        """Whether the input port at the end of a link has space for a packet."""
+        return self._admits is None or bool(self._admits(*self._args, link, size))
+
     def charge(self, link: int, size: int) -> None:
         """Charge a packet to the input port at the end of a link."""
-        if self._charge(self.ports, link, size):
+        if self._charge(*self._args, link, size):
             self._send(link)
 
     def release(self, link: int, size: int) -> None:
         """Release a packet from that charge."""
-        if self._release(self.ports, link, size):
+        if self._release(*self._args, link, size):
             self._send(link)
 
     def _send(self, link: int) -> None:
@@ -82,7 +97,17 @@ class LosslessQueue(SprayQueue):
         self.span, self.own = int(ports.settings.mark_span[number]), ports.settings.mark_own
 
     def accept(self, packet: SprayPacket) -> None:
-        """Queue a packet, and charge it to the input port by which it came."""
+        """Queue a packet, and charge it to the input port by which it came; drop it if the shared buffer is full."""
+        if self._is_control(packet):
+            self.counts[LinkCount.ACCEPTED] += 1
+            self.control.append(packet)
+            self._update_occupancy(0, packet.size)
+            if self.serving is None:
+                self.serve_next()
+            return
+        if not self.ports.admits(packet.came_by, packet.size):
+            self.counts[LinkCount.DROPS] += 1
+            return
         self.counts[LinkCount.ACCEPTED] += 1
         self.data.append(packet)
         self._update_occupancy(packet.size, 0)
@@ -90,7 +115,17 @@ class LosslessQueue(SprayQueue):
         if self.serving is None:
             self.serve_next()
 
+    def _is_control(self, packet: SprayPacket) -> bool:
+        """Whether a packet belongs to a class of control packets: it goes first, is not charged and not paused."""
+        return self.ports.settings.strict and packet.kind != Kind.DATA
+
     def has_left(self, packet: SprayPacket) -> None:
+        if self._is_control(packet):
+            self._update_occupancy(0, -packet.size)
+        elif not self.ports.settings.at_start:
+            self._release(packet)
+
+    def _release(self, packet: SprayPacket) -> None:
         self._update_occupancy(-packet.size, 0)
         if packet.kind == Kind.DATA:
             queued = self.low + packet.size * self.own
@@ -112,8 +147,12 @@ class LosslessQueue(SprayQueue):
             queued = self.low - packet.size * (not self.own)
             stamp(packet.telemetry, 0, self.number, self.ratio, self.sent, queued, self.clock.now)
         self.sent += packet.size
+        if self.ports.settings.at_start and not self._is_control(packet):
+            self._release(packet)
         super().serve(packet)
 
     def serve_next(self) -> None:
-        if self.data and not self.ports.is_paused(self.number):
+        if self.control:
+            self.serve(self.control.popleft())
+        elif self.data and not self.ports.is_paused(self.number):
             self.serve(self.data.popleft())

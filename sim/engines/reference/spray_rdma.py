@@ -6,14 +6,13 @@ from typing import Protocol
 
 import numpy as np
 
-from flitlab.models.rules.rdma.layout import Answer, Control, make_rdma
+from flitlab.models.rules.rdma.laws import on_cnp, on_timer
+from flitlab.models.rules.rdma.layout import Answer, make_rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick, notifies, notifies_late, on_data
 from flitlab.models.rules.rdma.sender import (
     is_ready,
     law_tick,
     on_ack,
-    on_cnp,
-    on_law_timer,
     on_nack,
     on_timeout,
     pacing_tick,
@@ -62,18 +61,18 @@ class RdmaFlows:
         self.mtu = mtu
         self.state = make_rdma(session.laws, session.kind, flows.packets, flows.last_size, mtu)
         self.timers: set[tuple[int, int]] = set()
-        self.reports = any(law.control == Control.HPCC for law in session.laws)
+        self.reports = any(law.telemetry for law in session.laws)
         self.no_telemetry = np.zeros(self.state.last.shape[1], np.int64)
         d = self.state
         self._ready = machine_code(is_ready, d, s, 0, 0)
         self._pacing = machine_code(pacing_tick, d, s, 0, 0)
         self._send = machine_code(send_next, d, s, 0, 0, 0)
-        self._ack = machine_code(on_ack, d, s, 0, 0, 0, d.last[0], 0)
+        self._ack = machine_code(on_ack, d, s, 0, 0, 0, False, d.last[0], 0)
         self._nack = machine_code(on_nack, d, s, 0, 0, 0)
         self._timeout = machine_code(on_timeout, d, s, 0, 0)
         self._cnp = machine_code(on_cnp, d, 0, 0)
         self._law_tick = machine_code(law_tick, d, s, 0)
-        self._law = machine_code(on_law_timer, d, 0, 0)
+        self._law = machine_code(on_timer, d, 0, 0)
         self._data = machine_code(on_data, d, g, 0, 0, 0, False, 0, 0)
         self._notifies = machine_code(notifies, d, 0, 0)
         self._cnp_tick = machine_code(cnp_tick, d, 0)
@@ -140,7 +139,7 @@ class RdmaFlows:
             return
         if packet.kind == Kind.ACK:
             row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
-            self._ack(d, s, flow, packet.expected, packet.received, row, now)
+            self._ack(d, s, flow, packet.expected, packet.received, packet.marked, row, now)
         elif packet.kind == Kind.NACK:
             self._nack(d, s, flow, packet.expected, now)
         else:

@@ -40,7 +40,7 @@ from flitlab.sim.engines.compiled.spray.links import (
     start_service,
     take_first,
 )
-from flitlab.sim.engines.compiled.spray.lossless import is_paused
+from flitlab.sim.engines.compiled.spray.lossless import is_paused, pauses_control
 from flitlab.sim.engines.compiled.spray.messages import record_first_send, record_received
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
 from flitlab.sim.engines.compiled.spray.rdma import make_rdma_data, set_sender_timers
@@ -78,11 +78,12 @@ def _settle_nic(lossless, const, state, host, now):
 def serve_nic(const, state, host, tick):
     """Let an idle network interface start a packet, unless it is paused."""
     link = const.inject + host
-    if is_paused(state.lossless, link):
+    paused = is_paused(state.lossless, link)
+    if paused and pauses_control(state.lossless):
         return
     link_record, nic = state.link[link], state.nic[host]
     control, packet = link_record.first[Fifo.CONTROL] != NONE, NONE
-    data = nic.waiting > 0
+    data = nic.waiting > 0 and not paused
     if control and data:
         data = _serves_data(state.rdma, nic)
     if data:

@@ -180,7 +180,7 @@ def take_first_in_flight(const, state, link, now):
 
 
 @inline
-def _drop(state, link, packet):
+def drop(state, link, packet):
     """Drop a packet at a link."""
     state.dropped[link].drops += 1
     free_record(state, packet)
@@ -202,7 +202,7 @@ def accept(const, state, link, packet, now):
         victim = NONE
         if link_record.data_bytes + size > const.fixed[link].capacity:
             if const.fixed[link].capacity == NO_CAPACITY:
-                _drop(state, link, packet)
+                drop(state, link, packet)
                 return
             victim = packet
             heads = evicts(const.rules.seed, link, link_record.full_count)
@@ -218,7 +218,7 @@ def accept(const, state, link, packet, now):
             link_record.max_data_bytes = max(link_record.max_data_bytes, link_record.data_bytes)
         if victim != NONE:
             if const.rules.trims == 0:
-                _drop(state, link, victim)
+                drop(state, link, victim)
                 victim = NONE
             else:
                 state.dropped[link].trims += 1
@@ -227,7 +227,7 @@ def accept(const, state, link, packet, now):
     if victim != NONE:
         size = np.int64(state.packet[victim].size)
         if link_record.control_bytes + size > 2 * const.fixed[link].capacity:
-            _drop(state, link, victim)
+            drop(state, link, victim)
         else:
             append(state, link_record, Fifo.CONTROL, victim)
             link_record.control_bytes += size
@@ -243,10 +243,10 @@ def break_link(const, state, link, now):
     _cancel_arrival(const, state, link, now)
     for fifo in (Fifo.IN_FLIGHT, Fifo.CONTROL, Fifo.DATA):
         while link_record.first[fifo] != NONE:
-            _drop(state, link, take_first(state, link_record, fifo))
+            drop(state, link, take_first(state, link_record, fifo))
     if link_record.serving != NONE:
         link_record.busy_ticks -= link_record.service_end - now
-        _drop(state, link, link_record.serving)
+        drop(state, link, link_record.serving)
         link_record.serving = NONE
     link_record.data_bytes = link_record.control_bytes = 0
     fixed.capacity = NO_CAPACITY

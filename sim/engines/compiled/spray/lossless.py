@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
-from flitlab.models.rules.lossless import Ports, make_ports
+from flitlab.models.rules.lossless import Ports
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
@@ -29,16 +29,21 @@ _EVENTS_PER_LINK = 8
 class Lossless(NamedTuple):
     """State of lossless queues.
 
-    ports: PORT [links] (:mod:`flitlab.models.rules.lossless`). mark_span: int64 [links]; mark_own: whether a packet
-    counts itself in the queue (:class:`~flitlab.models.transport.lossless.PortSettings`). The calendar of events has
-    the buckets of the state: ``bucket`` is the first entry of a tick, last: uint32 [ticks] its last one. event: int64
-    [entries], link and kind; next_event: uint32 [entries], the next entry of the tick; free: uint32 [entries + 1],
-    unused entries as in a :class:`~flitlab.sim.engines.compiled.pool.Pool`.
+    ports: PORT [links], and buffers: of switches, None where ports share none (:mod:`flitlab.models.rules.lossless`).
+    mark_span: int64 [links]; mark_own: whether a packet counts itself in the queue; at_start: whether packets are
+    released at the start of their service; strict: whether control packets are a class of their own
+    (:class:`~flitlab.models.transport.lossless.PortSettings`). The calendar of events has the buckets of the state:
+    ``bucket`` is the first entry of a tick, last: uint32 [ticks] its last one. event: int64 [entries], link and kind;
+    next_event: uint32 [entries], the next entry of the tick; free: uint32 [entries + 1], unused entries as in a
+    :class:`~flitlab.sim.engines.compiled.pool.Pool`.
     """
 
     ports: Ports
+    buffers: Any
     mark_span: Ints
     mark_own: bool
+    at_start: bool
+    strict: bool
     last: Words
     event: Ints
     next_event: Words
@@ -53,9 +58,11 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
     if session.ports is None:
         return None
     settings, entries = session.ports, 2 * _EVENTS_PER_LINK * len(session.delay)
+    ports, buffers = settings.state()
     return Lossless(
-        ports=make_ports(settings.xoff, settings.xon, settings.delay), mark_span=settings.mark_span,
-        mark_own=settings.mark_own, last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
+        ports=ports, buffers=buffers, mark_span=settings.mark_span,
+        mark_own=settings.mark_own, at_start=settings.at_start, strict=settings.strict,
+        last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
         next_event=np.zeros(entries, np.uint32), free=full_stack(entries),
     )  # fmt: skip
 
@@ -134,6 +141,12 @@ def is_paused(lossless, link):
     if lossless is None:
         return False
     return lossless.ports[link].paused_at >= 0
+
+
+@inline
+def pauses_control(lossless):
+    """Tell whether a paused server sends no control packets either."""
+    return True if lossless is None else not lossless.strict
 
 
 @inline

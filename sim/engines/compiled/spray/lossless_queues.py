@@ -4,11 +4,19 @@
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.models.rules.lossless import charge, is_marked, release, switch_pause
+from flitlab.models.rules.lossless import (
+    admits,
+    charge,
+    charge_shared,
+    is_marked,
+    release,
+    release_shared,
+    switch_pause,
+)
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
-from flitlab.sim.engines.compiled.spray.links import append, end_service, start_service, take_first
+from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
 from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, add_event, is_paused, send_pause
 from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
 from flitlab.sim.engines.compiled.spray.state import Fifo, Flag
@@ -24,30 +32,79 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
     came_by: int64, link that ends at the input port.
     now: int64, tick.
     """
-    link_record, size = state.link[link], np.int64(state.packet[packet].size)
+    size = np.int64(state.packet[packet].size)
+    if lossless.strict and not _is_data(state, packet):
+        _accept_control(lossless, const, state, link, packet, size, now)
+        return
+    if not _admits(lossless.buffers, lossless.ports, came_by, size):
+        drop(state, link, packet)
+        return
+    link_record = state.link[link]
     append(state, link_record, Fifo.DATA, packet)
     state.packet[packet].previous = came_by
     link_record.data_bytes += size
     link_record.accepted += 1
     link_record.max_data_bytes = max(link_record.max_data_bytes, link_record.data_bytes)
-    if charge(lossless.ports, came_by, size):
+    if _charge(lossless.buffers, lossless.ports, came_by, size):
         send_pause(lossless, const, state, came_by, now)
     if link_record.serving == NONE:
         _start_next(lossless, const, state, link, now)
 
 
 @inline
+def _is_data(state, packet):
+    """Tell whether a packet is data."""
+    return state.packet[packet].kind & Flag.KIND_MASK == Kind.DATA
+
+
+@inline
+def _accept_control(lossless, const, state, link, packet, size, now):
+    """Accept a control packet of a class of its own: it goes first, is not charged and not paused."""
+    link_record = state.link[link]
+    append(state, link_record, Fifo.CONTROL, packet)
+    link_record.control_bytes += size
+    link_record.accepted += 1
+    if link_record.serving == NONE:
+        _start_next(lossless, const, state, link, now)
+
+
+@inline
+def _admits(buffers, ports, link, size):
+    """Tell whether there is space for a packet; always where no buffer is shared: overflow is only reported."""
+    return True if buffers is None else admits(ports, buffers, link, size)
+
+
+@inline
+def _charge(buffers, ports, link, size):
+    """Charge a packet to an input port; returns whether it sends PAUSE."""
+    return charge(ports, link, size) if buffers is None else charge_shared(ports, buffers, link, size)
+
+
+@inline
+def _release_charge(buffers, ports, link, size):
+    """Release a packet from the charge of an input port; returns whether it sends RESUME."""
+    return release(ports, link, size) if buffers is None else release_shared(ports, buffers, link, size)
+
+
+@inline
 def _start_next(lossless, const, state, link, now):
     """Let the idle server of a switch's output start the next packet, unless it is paused."""
     link_record = state.link[link]
+    if lossless.strict and link_record.first[Fifo.CONTROL] != NONE:
+        packet = take_first(state, link_record, Fifo.CONTROL)
+        lossless.ports[link].sent += np.int64(state.packet[packet].size)
+        start_service(const, state, link, packet, now)
+        return
     if link_record.first[Fifo.DATA] == NONE or is_paused(lossless, link):
         return
     packet = take_first(state, link_record, Fifo.DATA)
     size = np.int64(state.packet[packet].size)
-    if state.packet[packet].kind & Flag.KIND_MASK == Kind.DATA:
+    if _is_data(state, packet):
         queued = link_record.data_bytes - (np.int64(0) if lossless.mark_own else size)
         stamp_telemetry(state.rdma, const, link, packet, lossless.ports[link].sent, queued, now)
     lossless.ports[link].sent += size
+    if lossless.at_start:
+        _release(lossless, const, state, link, packet, now)
     start_service(const, state, link, packet, now)
 
 
@@ -57,10 +114,10 @@ def _release(lossless, const, state, link, packet, now):
     link_record, record = state.link[link], state.packet[packet]
     size, came_by = np.int64(record.size), np.int64(record.previous)
     link_record.data_bytes -= size
-    if record.kind & Flag.KIND_MASK == Kind.DATA:
+    if _is_data(state, packet):
         queued = link_record.data_bytes + (size if lossless.mark_own else np.int64(0))
         _mark(lossless, const, state, link, record, queued)
-    if release(lossless.ports, came_by, size):
+    if _release_charge(lossless.buffers, lossless.ports, came_by, size):
         send_pause(lossless, const, state, came_by, now)
 
 
@@ -96,7 +153,10 @@ def end_lossless_service(lossless, const, state, link, now):
     is_host = link >= const.inject and link < const.eject
     packet = end_service(state, state.link[link])
     if not is_host:
-        _release(lossless, const, state, link, packet, now)
+        if lossless.strict and not _is_data(state, packet):
+            state.link[link].control_bytes -= np.int64(state.packet[packet].size)
+        elif not lossless.at_start:
+            _release(lossless, const, state, link, packet, now)
     add_event(lossless, const, state, now + const.fixed[link].delay, link, ARRIVAL)
     if is_host:
         serve_nic(const, state, link - const.inject, now)

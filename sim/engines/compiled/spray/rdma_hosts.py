@@ -4,9 +4,10 @@
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.rdma.laws import on_cnp, on_timer
 from flitlab.models.rules.rdma.layout import Answer
 from flitlab.models.rules.rdma.receiver import notifies, notifies_late, on_data
-from flitlab.models.rules.rdma.sender import on_ack, on_cnp, on_law_timer, on_nack, on_timeout
+from flitlab.models.rules.rdma.sender import on_ack, on_nack, on_timeout
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.sender import begin_sending
 from flitlab.sim.engines.compiled.pool import free_record
@@ -70,7 +71,8 @@ def _process_response(rdma, const, state, host, packet, now):
     kind, flow, expected = record.kind & Flag.KIND_MASK, np.int64(record.flow), np.int64(record.value)
     if kind == Kind.ACK:
         row = rdma.telemetry[telemetry_row(rdma, packet)]
-        on_ack(rdma, state.senders, flow, expected, record.received, row, now)
+        marked = record.kind & Flag.ECN_MARK != 0
+        on_ack(rdma, state.senders, flow, expected, record.received, marked, row, now)
     elif kind == Kind.NACK:
         on_nack(rdma, state.senders, flow, expected, now)
     else:
@@ -102,7 +104,7 @@ def expire_rdma(rdma, const, state, kind, flow, now):
         state.timers_set[flow] &= ~PACE
     elif kind == Timer.LAW:
         state.timers_set[flow] &= ~LAW
-        on_law_timer(rdma, flow, now)
+        on_timer(rdma, flow, now)
     else:
         state.timers_set[flow] &= ~TIMEOUT
         on_timeout(rdma, state.senders, flow, now)
