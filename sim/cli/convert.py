@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun convert``: write a topology or a table of demands in another format."""
+"""``simrun convert``: write a topology, a table of demands or connections in another format."""
 
 import argparse
 from pathlib import Path
 
+from flitlab.models.application.connections import goal_of
 from flitlab.models.files import replace_file
 from flitlab.models.registry import SpecError, recorded_warnings
 from flitlab.models.topology.formats import FORMATS, READ, WRITTEN, detected, read, write
+from flitlab.models.topology.formats.common import text_of
 from flitlab.models.topology.names import Names
 from flitlab.models.traffic.demand_file import read_demand
 from flitlab.models.traffic.demand_formats import known_entries
@@ -16,12 +18,18 @@ from flitlab.sim.exit import ExitCode
 DEMANDS = "demands"
 """The kind of a table ``src,dst,demand``."""
 
+GOAL = "goal"
+"""The kind of a program, GOAL text."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="a topology, or a table of demands")
-    parser.add_argument("--to", metavar="KIND", required=True, choices=(*WRITTEN, DEMANDS),
-                        help=f"the format: {', '.join(WRITTEN)}, or {DEMANDS} (CSV: src,dst,demand)")  # fmt: skip
+    parser.add_argument(
+        "file", metavar="FILE", type=Path, help="a topology, a table of demands, or connections of htsim (.cm)"
+    )
+    parser.add_argument("--to", metavar="KIND", required=True, choices=(*WRITTEN, DEMANDS, GOAL),
+                        help=f"the format: {', '.join(WRITTEN)}; {DEMANDS} (CSV: src,dst,demand); of htsim's .cm "
+                        f"also {GOAL}, with starts and triggers")  # fmt: skip
     parser.add_argument("--from", metavar="KIND", dest="source", choices=READ, help="the format of a topology, where "
                         "its content does not tell")  # fmt: skip
     parser.add_argument("--pair-directions", action="store_true", help="opposite channels of a topology are links")
@@ -30,13 +38,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Convert a file. Returns the exit code."""
-    suffix = ".csv" if options.to == DEMANDS else next(iter(FORMATS[options.to].suffixes), f".{options.to}")
+    suffixes = FORMATS[options.to].suffixes if options.to in FORMATS else ()
+    suffix = ".csv" if options.to == DEMANDS else next(iter(suffixes), f".{options.to}")
     out = options.out or options.file.with_suffix(suffix or ".txt")
     if is_input(out, options.file):
         return ExitCode.BAD
     try:
         with recorded_warnings() as warnings:
-            omitted = _demands(options.file, out) if options.to == DEMANDS else _topology(options, out)
+            omitted = {DEMANDS: _demands, GOAL: _program}.get(options.to, _topology)(options, out)
     except OSError as error:
         complain(f"simrun convert: {error.filename or options.file}: {error.strerror}")
         return ExitCode.BAD
@@ -64,7 +73,14 @@ def _topology(options: argparse.Namespace, out: Path) -> list[str]:
     return write(topology, out, options.to)
 
 
-def _demands(file: Path, out: Path) -> list[str]:
+def _program(options: argparse.Namespace, out: Path) -> list[str]:
+    lines = goal_of(options.file, text_of(options.file))
+    replace_file(out, "\n".join(lines) + "\n")
+    return []
+
+
+def _demands(options: argparse.Namespace, out: Path) -> list[str]:
+    file = options.file
     entries = known_entries(file)
     if entries is None:
         if not file.is_file():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flitlab
+from flitlab.models.application.goal import read_goal
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, SpecWarning, make
 from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, write
@@ -386,6 +387,52 @@ def test_convert_of_demands(tmp_path, capsys):
     assert "a table of demands, which --to demands converts" in capsys.readouterr().err
     assert main(["convert", str(tmp_path / "none"), "--to", "json"]) == 2
     assert main(["convert", str(tmp_path / "a.csv"), "--to", "demands"]) == 2  # its own input
+
+
+CONNECTIONS = """Nodes 4
+Connections 4
+Triggers 2
+0->1 id 1 start 0 size 50000 recv_done_trigger 1
+1->2 id 2 trigger 1 size 60000 send_done_trigger 2
+3->2 id 3 start 5000000 size 1000 send_done_trigger 2
+1->3 id 4 trigger 2 size 777
+trigger id 1 oneshot
+trigger id 2 barrier 2
+"""
+
+
+def test_triggers_of_htsim_become_dependencies(tmp_path, capsys):
+    """Trigger 1 goes off on the host that it starts, trigger 2 on two hosts, one of which sends a byte."""
+    (tmp_path / "a.cm").write_text(CONNECTIONS)
+    assert main(["convert", str(tmp_path / "a.cm"), "--to", "goal"]) == 0
+    assert "messages of one byte stand for 1 signals to other hosts" in capsys.readouterr().err
+    program = read_goal(tmp_path / "a.goal")
+    assert program.ranks == 4
+    lines = (tmp_path / "a.goal").read_text().splitlines()
+    assert [line.strip() for line in lines if "requires" in line] == [
+        "s1 requires r0", "s3 requires s1", "s3 requires t3_1", "s2 requires c2", "t3_1 requires s2",
+    ]  # fmt: skip
+    assert "  c2: calc 5000" in lines  # 5,000,000 ps
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("Nodes 4\n", "", ":3: host 1 where Nodes is 0"),
+        ("id 1 start 0", "id 1", ":4: a connection has either a start or a trigger"),
+        ("0->1", "0->4", ":4: host 4 where Nodes is 4"),
+        ("0->1", "1->1", ":4: a connection sends a byte or more to another host"),
+        ("size 777", "bytes 777", ":7: unknown 'bytes'; choices: id, start, size"),
+        ("size 777", "size x", ":7: size 'x' is no number"),
+        ("barrier 2", "barrier 3", ":9: 2 signals of trigger 2: one, or as many as a barrier counts"),
+        ("recv_done_trigger 1", "", ":5: nothing signals trigger 1"),
+        ("oneshot", "twoshot", ":8: 'trigger id 1 twoshot' where a connection or a trigger is expected"),
+    ],
+)
+def test_errors_in_connections_name_the_line(tmp_path, capsys, old, new, said):
+    (tmp_path / "a.cm").write_text(CONNECTIONS.replace(old, new))
+    assert main(["convert", str(tmp_path / "a.cm"), "--to", "goal"]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "a.goal").exists()
 
 
 def test_every_format_is_listed_once():

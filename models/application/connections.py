@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connection matrices of htsim (``.cm``) as GOAL text: connections with start times, sizes and triggers."""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from flitlab.models.readable import Text
+from flitlab.models.registry import SpecError, warn
+
+MOST_HOSTS = 1_000_000
+"""The most hosts of a file."""
+
+TRIGGERS = ("oneshot", "multishot", "barrier")
+"""Types of triggers: both others go off at the first signal, a barrier after a number of them."""
+
+_CONNECTION = re.compile(r"(\d+)->(\d+)((?:\s+\w+\s+\S+)*)")
+_TRIGGER = re.compile(rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d+)|\s+(\d+))?")
+
+
+@dataclass
+class Connection:
+    """A connection. line: its line. start: ps. trigger: what starts it in place of a time. done: the triggers that it
+    signals, and whether at the receiver.
+    """
+
+    line: int
+    source: int
+    target: int
+    size: int
+    start: int
+    trigger: str | None
+    done: list[tuple[str, bool]] = field(default_factory=list)
+
+
+def goal_of(path: Path | Text, content: str) -> list[str]:
+    """Return the lines of GOAL text: a rank for each host, a send and a receive for each connection.
+
+    A connection that starts later is preceded by a calculation; one with a trigger requires the sends or receives that
+    signal it, on its own host, or a message of one byte from theirs, with a warning.
+
+    Parameters
+    ----------
+    path: for messages.
+    content: of the file.
+
+    Raises
+    ------
+    SpecError: with file and line; also for triggers of several signals that are no barriers.
+
+    Source: sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim.
+    """
+    return _Matrix(path, content).goal()
+
+
+class _Matrix:
+    def __init__(self, path: Path | Text, content: str) -> None:
+        self.path, self.hosts = path, 0
+        self.connections: list[Connection] = []
+        self.triggers: dict[str, tuple[int, str, int]] = {}
+        for number, line in enumerate(content.splitlines(), 1):
+            words = line.partition("#")[0].split()
+            if words:
+                self._line(number, " ".join(words), words)
+        if not self.hosts:
+            self._fail(1, "Nodes is missing")
+
+    def _fail(self, line: int, problem: str) -> NoReturn:
+        raise SpecError(f"{self.path}:{line}: {problem}", key="path")
+
+    def _line(self, number: int, line: str, words: list[str]) -> None:
+        key = words[0].lower()
+        if key in ("connections", "triggers") and len(words) == 2:
+            return
+        if key == "nodes" and len(words) == 2 and words[1].isdecimal():
+            self.hosts = int(words[1])
+            if not 0 < self.hosts <= MOST_HOSTS:
+                self._fail(number, f"Nodes {words[1]} must be 1 to {MOST_HOSTS:,}")
+        elif match := _TRIGGER.fullmatch(line):
+            self.triggers[match[1]] = number, match[2], int(match[3] or match[4] or 1)
+        elif match := _CONNECTION.fullmatch(line):
+            self.connections.append(self._connection(number, match))
+        else:
+            self._fail(number, f"{line[:40]!r} where a connection or a trigger is expected")
+
+    def _connection(self, number: int, match: re.Match[str]) -> Connection:
+        source, target, rest = int(match[1]), int(match[2]), match[3].split()
+        if max(source, target) >= self.hosts:
+            self._fail(number, f"host {max(source, target)} where Nodes is {self.hosts}")
+        options = dict(zip(rest[::2], rest[1::2], strict=True))
+        known = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
+        if unknown := [name for name in options if name not in known]:
+            self._fail(number, f"unknown {unknown[0]!r}; choices: {', '.join(known)}")
+        if ("start" in options) == ("trigger" in options):
+            self._fail(number, "a connection has either a start or a trigger")
+        size, start = (self._whole(number, name, options.get(name, default)) for name, default in
+                       (("size", ""), ("start", "0")))  # fmt: skip
+        if source == target or size < 1:
+            self._fail(number, "a connection sends a byte or more to another host")
+        done = [(options[name], name[0] == "r") for name in known[4:6] if name in options]
+        return Connection(number, source, target, size, start, options.get("trigger"), done)
+
+    def _whole(self, number: int, name: str, text: str) -> int:
+        try:
+            value = float(text)
+            whole = int(value)
+        except (ValueError, OverflowError):
+            self._fail(number, f"{name} {text!r} is no number")
+        if not 0 <= whole == value < 2**62:
+            self._fail(number, f"{name} {text} must be a whole number, not negative")
+        return whole
+
+    def goal(self) -> list[str]:
+        """Write the operations of each rank."""
+        ranks: dict[int, list[str]] = defaultdict(list)
+        signals: dict[str, list[tuple[int, str]]] = defaultdict(list)  # trigger -> host and label of what signals it
+        for tag, one in enumerate(self.connections):
+            for trigger, at_receiver in one.done:
+                host, label = (one.target, f"r{tag}") if at_receiver else (one.source, f"s{tag}")
+                signals[trigger].append((host, label))
+        relayed = 0
+        for tag, one in enumerate(self.connections):
+            sends, receives = ranks[one.source], ranks[one.target]
+            sends.append(f"  s{tag}: send {one.size}b to {one.target} tag {tag}")
+            receives.append(f"  r{tag}: recv {one.size}b from {one.source} tag {tag}")
+            if nanoseconds := round(one.start / 1000):
+                sends += [f"  c{tag}: calc {nanoseconds}", f"  s{tag} requires c{tag}"]
+            if one.trigger is None:
+                continue
+            for number, (host, label) in enumerate(self._signals(one, signals[one.trigger])):
+                if host == one.source:
+                    sends.append(f"  s{tag} requires {label}")
+                    continue
+                relayed += 1
+                own, relay = f"t{tag}_{number}", len(self.connections) + relayed
+                ranks[host] += [f"  {own}: send 1b to {one.source} tag {relay}", f"  {own} requires {label}"]
+                sends += [f"  {own}: recv 1b from {host} tag {relay}", f"  s{tag} requires {own}"]
+        if relayed:
+            warn(
+                f"{self.path}: messages of one byte stand for {relayed} signals to other hosts, which take no time",
+                "path",
+            )
+        lines = [f"num_ranks {self.hosts}"]
+        for rank in range(self.hosts):
+            lines += [f"rank {rank} {{", *ranks[rank], "}"]
+        return lines
+
+    def _signals(self, one: Connection, signals: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Return what a connection waits for, if all of it is to come."""
+        assert one.trigger is not None
+        number, kind, count = self.triggers.get(one.trigger, (one.line, "oneshot", 1))
+        if not signals:
+            self._fail(one.line, f"nothing signals trigger {one.trigger}")
+        if len(signals) != (count if kind == "barrier" else 1):
+            self._fail(number, f"{len(signals)} signals of trigger {one.trigger}: one, or as many as a barrier counts")
+        return signals
