@@ -51,7 +51,8 @@ def make_processes(source: Source, traffic: Traffic, load: float, seed: int) -> 
     processes = []
     for number, one in enumerate(traffic.classes):
         offered, demand = 0.0 if one.request is not None else one.offered(load), one.demand
-        arrivals = make_arrivals(source.arrivals, offered, one.mean_flits, demand.rate, source.burst)
+        kind, burst = one.process(source)
+        arrivals = make_arrivals(kind, offered, one.mean_flits, demand.rate, burst)
         own = int(content_hash("class", seed, number)[:15], 16) if number else seed
         processes.append(Process(arrivals, make_packets(demand, one.flits, one.shares), own))
     return processes

@@ -2,7 +2,7 @@
 """Several classes of packets at once, each with its own demand, packet lengths, priority and virtual channels."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy
@@ -55,6 +55,10 @@ class ClassKeys(Parameters):
     """Its load where that does not grow with the loads of the study. [flit/tick/host]"""
     packet_flits: Flits | list[Share] = 1
     """Packet length, or a mix of lengths ``[{flits, share}, ...]``."""
+    arrivals: Literal["bernoulli", "poisson", "onoff"] | None = None
+    """When hosts create its packets. null: as ``traffic.arrivals``."""
+    burst: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = None
+    """Mean packets of a burst of ``onoff``. null: as ``traffic.burst``. [packet]"""
     priority: Annotated[int, Field(ge=-(10**6), le=10**6)] = 0
     """The greater one goes first: at hosts, and with ``switching.priority: class`` in switches."""
     vcs: tuple[int, int] | None = None
@@ -80,7 +84,7 @@ class Classes(TrafficSpec):
     limit, so that requests always drain, unless ``queue`` sets one (modes vct and wormhole). Loads count requests only.
 
     Modes vct, wormhole and ideal have classes. Ceilings are those of the sum of their demands. ``arrivals`` and
-    ``burst`` hold for all classes.
+    ``burst`` hold for the classes without keys of their own.
 
     Example: ``traffic: {kind: classes, classes: [{name: a, kind: uniform, load: 0.1}, {name: b, kind: uniform}]}``
     """
@@ -158,7 +162,8 @@ def _traffic_class(keys: ClassKeys, path: str, share: float, topology: Topology)
     lengths, weights = _mix(keys.packet_flits, path)
     vcs = _vc_range(keys, path)
     return TrafficClass(
-        keys.name, demand, share, keys.load or 0.0, lengths, weights, keys.priority, vcs, subnet=keys.subnet
+        keys.name, demand, share, keys.load or 0.0, lengths, weights, keys.priority, vcs, subnet=keys.subnet,
+        arrivals=keys.arrivals, burst=keys.burst,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import scipy
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.source import Recorded
+from flitlab.models.traffic.source import BurstRates, Recorded, Source
 
 
 class _DestinationRule(NamedTuple):
@@ -58,7 +58,8 @@ class TrafficClass:
     one past the last; None: all. request: for a class of replies, the number of the class that it replies to; its
     demand is then that of the replies. delay: ticks from the delivery of a request to the creation of its reply.
     subnet: of its packets; None: each draws one. queue: of a class of replies, how many of them a host may
-    owe; None: any number.
+    owe; None: any number. arrivals, burst: of its process, see :class:`~flitlab.models.traffic.source.Source`; None: as
+    those of the scenario.
     """
 
     name: str
@@ -73,11 +74,17 @@ class TrafficClass:
     delay: int = 1
     subnet: int | None = None
     queue: int | None = None
+    arrivals: str | None = None
+    burst: float | None = None
 
     @property
     def mean_flits(self) -> float:
         """Mean packet length in flits."""
         return float(np.dot(self.flits, self.shares) / sum(self.shares))
+
+    def process(self, source: Source) -> tuple[str, float | BurstRates]:
+        """Return the arrivals and the burst of the class; source: those of the scenario."""
+        return self.arrivals or source.arrivals, source.burst if self.burst is None else self.burst
 
     def offered(self, load: float) -> float:
         """Return the load that the class offers at a load of the whole traffic."""
@@ -89,6 +96,7 @@ class TrafficClass:
         reply: list[object] = [] if self.request is None else [self.request, self.delay]
         reply += [] if self.subnet is None else ["subnet", self.subnet]
         reply += [] if self.queue is None else ["queue", self.queue]
+        reply += [] if self.arrivals is None and self.burst is None else ["arrivals", self.arrivals, self.burst]
         keys = (self.share, self.load, self.flits, self.shares, self.priority, self.vcs, *reply)
         return content_hash(self.demand.content_hash, *keys)
 

@@ -307,10 +307,8 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
     loads = draft.config.load_list or [0.0]
     ends = sorted({min(loads), max(loads)}, reverse=True)
     for one in (one for one in traffic.classes if one.request is None):
-        rate = one.demand.rate * flits_per_load
-        problems = (
-            overload_error(source.arrivals, one.offered(load), one.mean_flits, rate, source.burst) for load in ends
-        )
+        rate, (kind, burst) = one.demand.rate * flits_per_load, one.process(source)
+        problems = (overload_error(kind, one.offered(load), one.mean_flits, rate, burst) for load in ends)
         if problem := next(filter(None, problems), None):
             draft.reject("loads", f"class {one.name}: {problem}")
     if traffic.classes:

@@ -73,6 +73,8 @@ def with_classes(draw, cases, replies: bool = True) -> Scenario:
     for i in range(draw(st.integers(1, 4))):
         one = {"name": f"class {i}", **draw(st.sampled_from(TRAFFIC)), "priority": draw(st.integers(-1, 1))}
         one |= {"share": draw(st.sampled_from([0.2, 0.5]))} if i == 0 or draw(st.booleans()) else {"load": 0.15}
+        if draw(st.booleans()):
+            one |= draw(st.sampled_from([{"arrivals": "poisson"}, {"arrivals": "onoff", "burst": 3}]))
         lengths = draw(st.lists(st.integers(1, longest), min_size=1, max_size=2, unique=True))
         one["packet_flits"] = [{"flits": flits, "share": 1 + k} for k, flits in enumerate(lengths)]
         listed.append(one | vc_range())
@@ -373,6 +375,23 @@ def test_the_demand_is_the_sum_of_the_classes():
     assert len(hashes) == 4
 
 
+def test_a_class_may_have_arrivals_of_its_own():
+    """Back-to-back packets of an on-off class arrive in runs, at its rate; those of the other singly."""
+    case = carrying(
+        scenario(build("torus", dims=[3, 3])), {"kind": "uniform", "share": 0.5, "arrivals": "onoff", "burst": 20},
+        {"kind": "uniform", "share": 0.5},
+    )  # fmt: skip
+    run = reference(case, 0.2, 2)
+    for number, following in ((0, 0.9), (1, 0.2)):
+        ticks = [[packet[0] for packet, _ in zip(run.draw_packets(9 * number + h), range(400), strict=False)]
+                 for h in range(9)]  # fmt: skip
+        gaps = np.diff(ticks)
+        assert abs((gaps == 1).mean() - following) < 0.15
+        assert gaps.mean() == pytest.approx(10, rel=0.2)
+    hashes = {case.traffic.classes[0].content_hash, replace(case.traffic.classes[0], arrivals=None).content_hash}
+    assert len(hashes) == 2
+
+
 def test_each_class_has_its_rate_and_its_lengths():
     """Created packets of every class against its load, and independent draws: classes of one process differ."""
     case = carrying(
@@ -464,9 +483,10 @@ def test_a_run_writes_a_row_per_class(tmp_path, capsys):
         (("", "", ", by2: 3"), "traffic.classes[1].by2", "unknown key"),
         (("", "", ", reply: {}"), "traffic.classes[1].reply.class", "is missing"),
         (("", "", ", reply: {class: none}"), "traffic.classes[1].reply.class", "is no name of a class"),
-        (("", "", ", reply: {class: control}"), "traffic.classes[0].kind", "only name, priority and vcs"),
+        (("", "", ", reply: {class: control}"), "traffic.classes[0].kind", "only name, priority, vcs and subnet"),
         (("", "", ", reply: {class: control, queue: 0}"), "traffic.classes[1].reply.queue", "greater than or equal"),
         (("", ", vcs: [0, 0]", ", vcs: [1, 3]"), "routing", "classes on VC 0"),
+        (("", ", arrivals: bursts", ""), "traffic.classes[0].arrivals", "not one of the choices"),
         ((", priority: class, allocator: oldest", "", ""), "switching.allocator", "priority age is the same order"),
         ((", priority: older", "", ""), "switching.priority", "not one of the choices"),
     ],
