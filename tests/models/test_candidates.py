@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of families in closed form, and the families, demands and prices that designs need."""
 
-from itertools import permutations
+from itertools import pairwise, permutations
 from random import Random
 
 import networkx as nx
@@ -12,6 +12,7 @@ from flitlab.models.layout.design_prices import KEYS, design_prices, profiles
 from flitlab.models.registry import SpecError, make, names, spec_class
 from flitlab.models.topology.candidates import Equipment
 from flitlab.models.topology.distances import distances
+from flitlab.models.topology.families.improved import unbalanced_load
 from flitlab.models.topology.graph import Topology
 
 FAMILIES = (
@@ -82,6 +83,40 @@ def test_trunked():
     failing = build("trunked", links=3, of={"kind": "torus", "dims": [3, 4]}, failures={"links": 5})
     assert failing.channels == trunked.channels - 10
     assert build("trunked", links=2, of={"kind": "kautz", "degree": 2, "diameter": 2}).directed
+
+
+def test_improved():
+    of = {"kind": "rrg", "n": 24, "degree": 4, "seed": 2, "hosts_per_switch": 3}
+    demand = {"kind": "shift", "by": 12}
+    base, better, again = build(**of), *(build("improved", of=of, demand=demand, steps=1500) for _ in range(2))
+    assert np.array_equal(better.src, again.src) and np.array_equal(better.dst, again.dst)
+    assert better.out_degree.tolist() == base.out_degree.tolist()
+    assert better.host_count.tolist() == base.host_count.tolist()
+    assert better.notes["mean_hops"] < better.notes["mean_hops_before"]
+    with pytest.raises(SpecError, match="at most one between two"):
+        build("improved", of={"kind": "kautz", "degree": 2, "diameter": 2})
+    with pytest.raises(SpecError, match="at most one between two"):
+        build("improved", of={"kind": "hyperx", "dims": [4], "multiplicity": 2})
+    with pytest.raises(SpecError, match="equal capacity"):
+        build("improved", of={"kind": "torus", "dims": [4, 4], "capacity_of": {"links": [[0, 1]], "factor": 0.5}})
+
+
+def test_the_sum_of_loads_is_that_of_the_equal_split():
+    network = build("rrg", n=12, degree=3, seed=4)
+    n, rng = network.switches, np.random.default_rng(1)
+    demand = rng.random((n, n)) * (rng.random((n, n)) < 0.6)
+    np.fill_diagonal(demand, 0)
+    neighbours = network.dst.reshape(n, 3)
+    degree = np.full(n, 3)
+    hops = distances(network)
+    assert unbalanced_load(neighbours, degree, demand, 1) == pytest.approx((demand * hops).sum())
+    load = np.zeros((n, n))  # all shortest paths of a pair alike
+    for s, t in np.argwhere(demand > 0):
+        paths = list(nx.all_shortest_paths(nx.DiGraph(network.to_networkx()), s, t))
+        for path in paths:
+            for u, v in pairwise(path):
+                load[u, v] += demand[s, t] / len(paths)
+    assert unbalanced_load(neighbours, degree, demand, 2) == pytest.approx((load**2).sum())
 
 
 def test_rrg_of_split_ports():

@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 
+import flitlab.models.registry as registry
 from flitlab import design
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
@@ -80,6 +81,40 @@ def test_the_same_from_python():
 def test_leaves_of_split_ports_are_built():
     answer = design(61, {"ports": 8, "split": [1, 2]}, families=["leaf_spine", "clos"], planes=[1, 2])
     assert set(answer.candidates["stage"]) <= {"closed form", "built", "one solve", "solved", "front"}
+
+
+PLUGIN = """
+import numpy as np
+from flitlab.models.registry import register
+from flitlab.models.topology.candidates import flat
+from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.spec import TopologySpec
+
+
+@register("topology", "necklace")
+class Necklace(TopologySpec):
+    n: int
+
+    @classmethod
+    def candidates(cls, equipment):
+        for n in range(3, 9):
+            yield from flat(equipment, {"kind": "necklace", "n": n}, n, 2, n)
+
+    def graph(self):
+        return Topology.from_links(self.kind, self.n, [(v, (v + 1) % self.n) for v in range(self.n)])
+"""
+
+
+def test_a_family_of_a_plugin_and_a_demand_of_a_file(tmp_path, monkeypatch):
+    known = {category: dict(kinds) for category, kinds in registry._registered.items()}
+    monkeypatch.setattr(registry, "_registered", known)
+    (tmp_path / "necklace.py").write_text(PLUGIN)
+    (tmp_path / "m.csv").write_text("src,dst,demand\n0,11,1\n3,7,0.5\n")
+    demands = ["uniform", {"kind": "matrix", "path": "m.csv", "name": "pairs", "floor": 0.5}]
+    keys = {"hosts": 12, "switches": [{"ports": 8}], "plugins": ["necklace.py"], "demands": demands}
+    assert main(["design", written(tmp_path, keys), "--out", str(tmp_path / "out")]) == 0
+    assert "necklace" in {row["family"] for row in rows(tmp_path / "out" / "candidates.csv")}
+    assert all(float(row["pairs.upper"]) >= 0.5 for row in rows(tmp_path / "out" / "front.csv"))
 
 
 def test_failures_of_the_front():

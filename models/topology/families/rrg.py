@@ -84,7 +84,7 @@ class Rrg(TopologySpec):
     def _ports_of_each(self) -> tuple[np.ndarray | None, np.ndarray]:
         """Hosts (None: as the common keys say) and links of every switch, int64 [n] each."""
         if self.degree is not None:
-            if "split" in self.model_fields_set:
+            if self.split > 1:
                 raise SpecError("goes with ports and hosts_total", key="split")
             if self.ports is not None or self.hosts_total is not None:
                 raise SpecError("give either degree, or ports and hosts_total", key="degree")
