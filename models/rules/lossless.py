@@ -36,7 +36,7 @@ PORT = np.dtype(
         ("headroom", np.int64),  # bytes of ``charged`` in its headroom
         ("most_headroom", np.int64),  # size of the headroom, bytes
         ("shift", np.int64),  # log2 of the share of the free bytes that it may use, negated
-        ("unused", np.int64),
+        ("fired", np.int64),  # expirations of the watchdog of the server
     ]
 )
 """A channel with its server and the input port at its end, two cache lines."""
@@ -211,12 +211,13 @@ def release_shared(ports: Ports, buffers: Buffers, link: Int, size: Int) -> bool
 
 
 @kernel
-def switch_pause(ports: Ports, link: Int, now: Int) -> bool:
+def switch_pause(ports: Ports, totals: Ints, link: Int, now: Int) -> bool:
     """Pause or resume the server of a channel; PAUSE and RESUME alternate.
 
     Parameters
     ----------
     ports: PORT [links], changed in place.
+    totals: int64 [2], servers that are paused now, and the most that ever were; changed in place.
     link: the channel.
     now: the present tick.
 
@@ -227,11 +228,14 @@ def switch_pause(ports: Ports, link: Int, now: Int) -> bool:
     port = ports[link]
     if port.paused_at < 0:
         port.paused_at = now
+        totals[0] += 1
+        totals[1] = max(totals[1], totals[0])
         return True
     ticks = now - port.paused_at
     port.paused += ticks
     port.longest = max(port.longest, ticks)
     port.paused_at = -1
+    totals[0] -= 1
     return False
 
 

@@ -25,7 +25,7 @@ from flitlab.models.traffic.source import Recorded, Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, in_bytes, together
-from flitlab.models.transport.lossless import Lossless
+from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.models.transport.messages import message_flows
 from flitlab.models.transport.queues import tick_of
 from flitlab.models.transport.session import LATEST
@@ -36,7 +36,7 @@ KEY_PATHS = {
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
-    "queue.buffer_bytes": "switching.queue.buffer_bytes",
+    **{f"queue.{key}": f"switching.queue.{key}" for key in ("buffer_bytes", "pfc_storm")},
     "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
 """Key of an error in a session -> its full path in the configuration."""
@@ -222,6 +222,19 @@ def _ascending(marks: list[float]) -> list[float]:
     return marks
 
 
+class StormKeys(BaseModel):
+    """The keys of ``switching.queue.pfc_storm``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    host: Annotated[int, BeforeValidator(whole), Field(ge=0)]
+    """The host."""
+    at_us: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    """When it sends PAUSE."""
+    until_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """When it sends RESUME; null: never."""
+
+
 class LosslessKeys(BaseModel):
     """The keys of ``switching.queue``; see :class:`flitlab.models.transport.lossless.Lossless`."""
 
@@ -249,11 +262,18 @@ class LosslessKeys(BaseModel):
     """Bytes of it that each port has for packets after PAUSE; null: what comes in three link delays."""
     alpha_shift: Annotated[int, BeforeValidator(whole), Field(ge=0, le=30)] = 3
     """A port may use 2^-alpha_shift of the free bytes of the rest."""
+    pfc_storm: StormKeys | None = None
+    """A host that pauses its switch."""
+    watchdog_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """An output paused for so long discards its queue; null: never."""
+    restore_us: Annotated[float, Field(gt=0, le=1e9)] = 100.0
+    """Time for which it ignores PAUSE then."""
 
     @property
     def lossless(self) -> Lossless:
         """The keys as the engines use them."""
-        return Lossless(**self.model_dump(exclude={"kind"}))
+        storm = None if self.pfc_storm is None else Storm(**self.pfc_storm.model_dump())
+        return Lossless(**self.model_dump(exclude={"kind", "pfc_storm"}), pfc_storm=storm)
 
 
 @register("switching", "spray")
@@ -348,6 +368,8 @@ class SpraySpec(SwitchingSpec):
             yield SpecError("lossless queues have no capacity of which thresholds are shares: give packets",
                             key="switching.ecn")  # fmt: skip
         yield from self._buffer_errors(self.queue)
+        if self.queue.watchdog_us is None and "restore_us" in self.queue.model_fields_set:
+            yield SpecError("needs watchdog_us: when outputs discard their queues", key="switching.queue.restore_us")
         if self.queue.buffer_bytes is None and self.queue.xon_packets > self.queue.xoff_packets:
             yield SpecError(f"must be at most xoff_packets: {self.queue.xoff_packets}",
                             key="switching.queue.xon_packets")  # fmt: skip

@@ -19,7 +19,7 @@ from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.lossless import Lossless, PortSettings, port_settings, shared_settings
+from flitlab.models.transport.lossless import Lossless, PortSettings, Storm, port_settings, shared_settings
 from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
@@ -128,7 +128,7 @@ class FabricChange:
 
     broken: int64, links that fail and drop their packets. other: int64, links that return or change their rate;
     ``settings``: their new settings. routes: new tables, None: no change; moved: whether they differ from the first
-    ones.
+    ones. storm: a link whose server a host pauses or, if the second value is false, resumes.
     """
 
     tick: int
@@ -137,6 +137,7 @@ class FabricChange:
     settings: LinkSettings
     routes: Tables | None = None
     moved: bool = False
+    storm: tuple[int, bool] | None = None
 
     @property
     def ratio(self) -> Ints:
@@ -254,6 +255,7 @@ def make_spray_session(
         flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
         transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
         program=program, hops=hops, laws=laws,
+        changes=() if lossless is None else _storm(lossless.pfc_storm, topology, delay, tick),
         ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings),
     )  # fmt: skip
 
@@ -263,7 +265,30 @@ def _port_settings(
 ) -> PortSettings:
     control = _control_delay(topology, fabric, delay)
     shared = shared_settings(lossless, topology, control, settings.ratio)
-    return port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared)
+    ports = port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared)
+    if lossless.watchdog_us is None:
+        return ports
+    tick = tick_of(topology, fabric)
+    period, restore = (max(1, ceil(exact(us) / 10**6 / tick)) for us in (lossless.watchdog_us, lossless.restore_us))
+    return ports._replace(watchdog=(period, restore))
+
+
+def _storm(storm: Storm | None, topology: Topology, delay: Ints, tick: Fraction) -> tuple[FabricChange, ...]:
+    """The changes of a pause storm: frames of a host reach its switch. Raises ``SpecError`` for an unknown host."""
+    if storm is None:
+        return ()
+    if storm.host >= topology.hosts:
+        raise SpecError(f"host {storm.host} does not exist: there are {topology.hosts}", key="queue.pfc_storm")
+    if storm.until_us is not None and storm.until_us <= storm.at_us:
+        raise SpecError("until_us must be later than at_us", key="queue.pfc_storm")
+    link, none = topology.channels + topology.hosts + storm.host, np.zeros(0, np.int64)
+    times = [(storm.at_us, True)] + ([] if storm.until_us is None else [(storm.until_us, False)])
+    return tuple(
+        FabricChange(
+            ceil(exact(us) / 10**6 / tick) + int(delay[link]), none, none, LinkSettings(none, none, none, none),
+            storm=(link, begins),
+        ) for us, begins in times
+    )  # fmt: skip
 
 
 def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:

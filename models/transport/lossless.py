@@ -16,6 +16,14 @@ _RESUME_BYTES = 3072
 """Below the dynamic threshold, at which a port sends RESUME."""
 
 
+class Storm(NamedTuple):
+    """A host that sends PAUSE at ``at_us``, and RESUME at ``until_us``, None: never."""
+
+    host: int
+    at_us: float
+    until_us: float | None = None
+
+
 @dataclass(frozen=True)
 class Lossless:
     """Queues that pause the output before them instead of dropping: ``switching.queue`` of kind lossless.
@@ -28,6 +36,8 @@ class Lossless:
     buffer_bytes: shared by the ports of a switch, which replaces both thresholds; None: none. Every port has
     reserve_bytes and headroom_bytes (None: what comes in three link delays) of it for itself, and may use
     2 ** -alpha_shift of the rest that is free, twice as much for each doubling of the rate of hosts.
+    pfc_storm: a host that pauses its switch. watchdog_us: an output of a switch that is paused for so long without a
+    break discards its queue and ignores PAUSE for restore_us; None: there is no watchdog.
     """
 
     xoff_packets: int = 15
@@ -40,6 +50,9 @@ class Lossless:
     reserve_bytes: int = 4096
     headroom_bytes: int | None = None
     alpha_shift: int = 3
+    pfc_storm: Storm | None = None
+    watchdog_us: float | None = None
+    restore_us: float = 100.0
 
     def plain(self) -> dict[str, Any]:
         """The keys that apply, without those of extensions that are not used."""
@@ -47,6 +60,12 @@ class Lossless:
         for key, default in (("release", "end"), ("ack_class", "data")):
             if keys[key] == default:
                 del keys[key]
+        if self.pfc_storm is None:
+            del keys["pfc_storm"]
+        else:
+            keys["pfc_storm"] = self.pfc_storm._asdict()
+        for key in ("watchdog_us", "restore_us") if self.watchdog_us is None else ():
+            del keys[key]
         unused = ("buffer_bytes", "reserve_bytes", "headroom_bytes", "alpha_shift")
         for key in unused if self.buffer_bytes is None else ("xoff_packets", "xon_packets"):
             del keys[key]
@@ -73,7 +92,8 @@ class PortSettings(NamedTuple):
     xoff, xon: bytes. delay: ticks of a PAUSE or RESUME. mark_span: bytes of queue beyond the lower ECN threshold over
     which the probability of a mark would rise to 1. mark_own: whether a packet counts itself. at_start: whether packets
     are released at the start of their service. strict: whether control packets are a class of their own. shared: of
-    shared buffers, None without.
+    shared buffers, None without. watchdog: ticks of a pause after which it expires, and for which PAUSE is ignored
+    then; None: there is none.
     """
 
     xoff: Ints
@@ -84,6 +104,7 @@ class PortSettings(NamedTuple):
     at_start: bool
     strict: bool = False
     shared: SharedSettings | None = None
+    watchdog: tuple[int, int] | None = None
 
     def state(self) -> tuple[Ports, Buffers | None]:
         """Ports and shared buffers of empty switches."""

@@ -59,8 +59,9 @@ class RdmaSpec(TransportSpec):
     dropped, and the sender goes back.
     timeout_us: a sender goes back to the first unacknowledged packet after this time without progress. extra: 1 sends one
     packet more for messages of full packets only, as the htsim simulator does; a test option.
-    window_bytes: payload in flight below which a sender starts a packet; bdp: what it sends in the longest round trip of
-    the empty network; null: no such window. scale_window: the window shrinks in proportion to the rate.
+    window_bytes: payload in flight below which a sender starts a packet; window_bdp: the same in what a host sends in the
+    longest round trip of the empty network; null: there is no such window. scale_window: the window shrinks in proportion
+    to the rate.
     """  # noqa: E501
 
     control: ClassVar[Control] = Control.NONE
@@ -73,7 +74,8 @@ class RdmaSpec(TransportSpec):
     timeout_us: float = Field(default=1000.0, gt=0, le=1e9)
     extra: Literal[0, 1] = 0
     reorder: int = Field(default=0, ge=0, le=64)
-    window_bytes: Annotated[int, Field(ge=1, le=10**12)] | Literal["bdp"] | None = None
+    window_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    window_bdp: Annotated[float, Field(gt=0, le=1e6)] | None = None
     scale_window: bool = False
 
     @property
@@ -91,7 +93,7 @@ class RdmaSpec(TransportSpec):
         ----------
         scale: units, rates and round trip of the run.
         """
-        window = scale.line * scale.round_trip if self.window_bytes == "bdp" else float(self.window_bytes or 0)
+        window = float(self.window_bytes or (self.window_bdp or 0.0) * scale.line * scale.round_trip)
         return Law(
             control=int(self.control), timeout=max(1, scale.ticks(self.timeout_us)), extra=self.extra,
             line=float(scale.line), payload=float(scale.payload), window=window,
@@ -99,6 +101,8 @@ class RdmaSpec(TransportSpec):
         )  # fmt: skip
 
     def spraying(self) -> Spraying:
+        if self.window_bytes is not None and self.window_bdp is not None:
+            raise SpecError("give either window_bytes or window_bdp", key="transport")
         return Spraying(
             paths=1, spread="oblivious", ack_bytes=1, timeout_us=self.timeout_us, flows=self.flows, rdma=self
         )

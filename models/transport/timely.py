@@ -20,7 +20,7 @@ class Timely(RdmaSpec):
     round-trip time, smoothed with weight gain, over least_us. After ``stages`` increases in a row the step is
     hyper_mbps. least_mbps: lowest rate. Defaults are those of the paper; least_mbps: of the ns-3 of HPCC's authors.
 
-    Example: ``transport: {kind: timely, window_bytes: bdp}``
+    Example: ``transport: {kind: timely, window_bdp: 1}``
 
     Source: Mittal et al., TIMELY: RTT-based congestion control for the datacenter, SIGCOMM 2015,
     doi:10.1145/2785956.2787510.

@@ -35,15 +35,17 @@ def pause_columns(run: SprayRun, before: Counters, after: Counters, ticks: int, 
         return {}
     session = run.session
     tick_us, servers = session.tick_s * 10**6, session.topology.channels + session.topology.hosts
-    moved = (after.pause - before.pause)[:servers]
+    moved = after.pause - before.pause
     links = run.deadlock()
     cycle = describe_cycle(session.topology, list(links)) if links else ""
     if cycle and not may_deadlock:
         raise StallError(f"packets wait for each other in a cycle, in spite of the certificate: {cycle}")
     return {
         "pause_frames": int(moved[:, PauseCount.FRAMES].sum()),
-        "paused_share": float(moved[:, PauseCount.PAUSED].sum() / (max(ticks, 1) * servers)),
+        "paused_share": float(moved[:servers, PauseCount.PAUSED].sum() / (max(ticks, 1) * servers)),
         "longest_pause_us": float(int(after.pause[:, PauseCount.LONGEST].max()) * tick_us),
+        "most_paused": after.most_paused,
+        "watchdogs": int(moved[:, PauseCount.FIRED].sum()),
         "peak_ingress_bytes": int(after.pause[:, PauseCount.PEAK].max()),
         "deadlocked": bool(cycle),
         "deadlock_cycle": cycle,
@@ -51,21 +53,24 @@ def pause_columns(run: SprayRun, before: Counters, after: Counters, ticks: int, 
 
 
 def pause_rows(topology: Topology, pause: Ints, tick_us: Fraction) -> list[dict[str, Any]]:
-    """Return rows of pauses.csv: of every channel that was paused, those from hosts included.
+    """Return rows of pauses.csv: of every channel that was paused, those from and to hosts included.
 
     pause: int64 [links, PauseCount]. tick_us: microseconds of a tick.
     """
     switches, hosts = switch_names(topology), host_names(topology)
     channels, rows = topology.channels, []
-    for link in np.flatnonzero(pause[: channels + topology.hosts, PauseCount.FRAMES]).tolist():
+    for link in np.flatnonzero(pause[:, PauseCount.FRAMES]).tolist():
         if link < channels:
             ends = switches.label(topology.src[link]), switches.label(topology.dst[link])
         else:
-            host = link - channels
+            host = (link - channels) % topology.hosts
             ends = f"host {hosts.label(host)}", switches.label(topology.host_switch[host])
-        frames, paused, longest, peak = pause[link].tolist()
+            if link >= channels + topology.hosts:
+                ends = ends[::-1]
+        frames, paused, longest, peak, fired = pause[link].tolist()
         rows.append({
             "from": ends[0], "to": ends[1], "pause_frames": frames, "paused_us": float(paused * tick_us),
             "longest_pause_us": float(longest * tick_us), "peak_ingress_bytes": peak,
+            "watchdogs": fired,
         })  # fmt: skip
     return rows

@@ -15,7 +15,7 @@ from flitlab.models.routing.routes import NO_PORTS, RouteForm, Routes, Selection
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.lossless import Lossless
+from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.transport.spray import Counters, FlowCount
@@ -117,7 +117,11 @@ def drawn_queues(rng: Random) -> Lossless:
     xoff = rng.choice([1, 2, 5, 15])
     keys = xoff, rng.randint(1, xoff), rng.choice([0.1, 1.0]), rng.random() < 0.5
     release, ack_class = rng.choice(["end", "end", "start"]), rng.choice(["data", "data", "strict"])
-    return Lossless(*keys, release=release, ack_class=ack_class)
+    watchdog = rng.choice([None, None, 0.5, 5.0])
+    return Lossless(
+        *keys, release=release, ack_class=ack_class, watchdog_us=watchdog, restore_us=rng.choice([0.3, 20.0]),
+        pfc_storm=rng.choice([None, None, Storm(0, 1.0), Storm(1, 0.5, 12.0)]),
+    )  # fmt: skip
 
 
 def rebuilt(

@@ -136,8 +136,8 @@ def test_engines_agree_on_shared_buffers(number):
         alpha_shift=rng.choice([0, 1, 3]), buffer_bytes=ports * (headroom + reserve) + rng.choice([2, 20, 500]) * mtu,
     )  # fmt: skip
     kinds = [{"kind": "roce"}, {"kind": "dcqcn", "cnp_us": 1.0}, {"kind": "timely"}, {"kind": "nscc", "paths": 8}]
-    transport = kinds[number % 4]
-    if number % 4 < 3:
+    transport = kinds[number % (3 if number < 12 else 4)]  # another kernel for nscc is compiled in the long run only
+    if transport["kind"] != "nscc":
         transport["timeout_us"] = rng.choice([20.0, 100.0])
     agree(rebuilt(case, routes, transport, lossless, number))
 

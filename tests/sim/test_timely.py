@@ -62,7 +62,7 @@ def test_a_star_with_a_window_is_that_of_ns3(senders, size, mean, longest):
 def test_a_window_limits_any_transport_and_may_shrink_with_the_rate():
     d, _ = flow_of({"kind": "roce", "window_bytes": 40_000})
     assert laws.fits_window(d, 0, 9) and not laws.fits_window(d, 0, 10)
-    d, _ = flow_of({"kind": "dcqcn", "window_bytes": "bdp", "scale_window": True})
+    d, _ = flow_of({"kind": "dcqcn", "window_bdp": 1.0, "scale_window": True})
     assert laws.fits_window(d, 0, 49) and not laws.fits_window(d, 0, 50)
     d.flow.rate = 0.5
     assert laws.fits_window(d, 0, 24) and not laws.fits_window(d, 0, 25)
@@ -71,7 +71,7 @@ def test_a_window_limits_any_transport_and_may_shrink_with_the_rate():
 def test_a_window_of_one_round_trip_does_not_slow_a_flow():
     """Nor do senders with such windows pause: 7 windows of 4 packets are below XOFF of each."""
     alone, _ = completed(session(racks(), [(0, 8)]), "reference")
-    found, _ = completed(session(racks(), [(0, 8)], transport={"kind": "roce", "window_bytes": "bdp"}), "reference")
+    found, _ = completed(session(racks(), [(0, 8)], transport={"kind": "roce", "window_bdp": 1.0}), "reference")
     assert found[0] == alone[0]
     pairs, transport = [(sender, 0) for sender in range(1, 8)], {"kind": "roce", "window_bytes": 16_000}
     _, counters = completed(session(racks(), pairs, 400_000, transport), "reference")
@@ -85,10 +85,16 @@ def test_engines_agree_on_timely_and_windows(number):
     low = rng.choice([0.5, 5.0, 50.0])
     transport = {
         "kind": "timely", "low_us": low, "high_us": rng.choice([2.0, 10.0]) * low, "least_us": rng.choice([1.0, 20.0]),
-        "additive_mbps": rng.choice([10.0, 10_000.0]), "window_bytes": rng.choice([None, "bdp", 1, 10_000]),
-        "scale_window": rng.random() < 0.5, "timeout_us": rng.choice([20.0, 1000.0]),
+        "additive_mbps": rng.choice([10.0, 10_000.0]), "scale_window": rng.random() < 0.5,
+        "timeout_us": rng.choice([20.0, 1000.0]),
+        **rng.choice([{}, {"window_bdp": 0.7}, {"window_bytes": 1}, {"window_bytes": 10_000}]),
     }  # fmt: skip
     agree(rebuilt(case, routes, transport, drawn_queues(rng) if number % 3 else None, number))
+
+
+def test_two_windows_are_rejected():
+    with pytest.raises(SpecError, match="either window_bytes or window_bdp"):
+        make("transport", kind="roce", window_bytes=5, window_bdp=1.0).spraying()
 
 
 def test_thresholds_in_the_wrong_order_are_rejected():

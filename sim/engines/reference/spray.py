@@ -62,6 +62,8 @@ from flitlab.sim.engines.transport.spray import (
 _START, _TIMEOUT, _PACE, _PULL, _PROBE = (ARRIVALS + (1 << 63) + (kind << 32) for kind in range(5))
 """Priorities in a tick; above these comes the index of a flow or host."""
 
+_WATCHDOG = _START + (8 << 32)
+
 _LAST = EventPriority(ARRIVALS + (1 << 64))
 """The priority of programs, after all others."""
 
@@ -97,7 +99,11 @@ class ReferenceSpray(ReferenceTransport):
         self._compile()
         channels, hosts = topology.channels, topology.hosts
         self.hosts = [SprayHost(self, h) for h in range(hosts)]
-        self.ports = None if session.ports is None else LosslessPorts(self.clock, session.ports)
+        self.ports = (
+            None
+            if session.ports is None
+            else LosslessPorts(self.clock, session.ports, (channels, channels + hosts), self._set_link_timer)
+        )
         self.queues = [self._queue(c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
         self.last = [self._queue(channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
         self.links: list[SprayLink] = [*self.queues, *self.hosts, *self.last]
@@ -168,10 +174,15 @@ class ReferenceSpray(ReferenceTransport):
     def _set_rdma_timer(self, tick: int, kind: int, flow: int, action: Callable[[int], None]) -> None:
         self._set_timer(tick, _START + (kind << 32), flow, action)
 
+    def _set_link_timer(self, tick: int, link: int, action: Callable[[int], None]) -> None:
+        self._set_timer(tick, _WATCHDOG, link, action)
+
     # the network
 
     def _change(self, alarm: Any) -> None:
         change: FabricChange = alarm.value
+        if change.storm is not None and self.ports is not None:
+            self.ports.storm(*change.storm)
         for link in change.broken.tolist():
             self.queues[link].fail()
         for link, ratio, queue_limit, low, high in np.column_stack([change.other, *change.settings]).tolist():
@@ -434,7 +445,8 @@ class ReferenceSpray(ReferenceTransport):
         pause = None if self.ports is None else pause_table(self.ports.ports, self.clock.now)
         cnps = None if self.rdma is None else self.rdma.state.flow.cnps.copy()
         flow = flow_table(self.session, self.senders, self.receivers)
-        return Counters(self.clock.now, flow, links, pause, cnps)
+        most_paused = 0 if self.ports is None else int(self.ports.totals[1])
+        return Counters(self.clock.now, flow, links, pause, cnps, most_paused)
 
     def deadlock(self) -> tuple[int, ...]:
         return () if self.ports is None else self.ports.deadlock()

@@ -5,7 +5,7 @@ Pauses, ends of service and arrivals of a tick come in the order in which they w
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from simpy.events import EventPriority
@@ -21,22 +21,27 @@ from flitlab.models.rules.lossless import (
 )
 from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.watchdog import Action, make_watchdog, obeys, on_timer, timer_tick
 from flitlab.models.transport.lossless import PortSettings
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.spray_links import ARRIVALS, SprayLink, SprayNetwork, SprayPacket, SprayQueue
 from flitlab.sim.engines.transport.spray import LinkCount, deadlock_cycle
 
+SetTimer: TypeAlias = Callable[[int, int, Callable[[int], None]], None]
+"""Sets a timer: tick, link, and action."""
+
 
 class LosslessPorts:
     """The input ports of all switches, and the pauses of the servers before them.
 
-    links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames.
+    hosts: first link from a host, and first link to one. links: of the network, by number; set when they exist.
+    in_flight: PAUSE and RESUME frames. set_timer: sets a timer of a link.
     """
 
-    def __init__(self, clock: Clock, settings: PortSettings):
+    def __init__(self, clock: Clock, settings: PortSettings, hosts: tuple[int, int], set_timer: SetTimer):
         self.clock = clock
-        self.settings = settings
+        self.settings, self._set_timer = settings, set_timer
         self.ports, self.buffers = settings.state()
         self.links: list[SprayLink] = []
         self.in_flight = 0
@@ -45,7 +50,15 @@ class LosslessPorts:
         self._admits = machine_code(admits, *self._args, 0, 0) if shared else None
         self._charge = machine_code(charge_shared if shared else charge, *self._args, 0, 0)
         self._release = machine_code(release_shared if shared else release, *self._args, 0, 0)
-        self._switch = machine_code(switch_pause, self.ports, 0, 0)
+        self.totals = np.zeros(2, np.int64)
+        self._switch = machine_code(switch_pause, self.ports, self.totals, 0, 0)
+        self.watchdog = (
+            None if settings.watchdog is None else make_watchdog(*settings.watchdog, len(self.ports), *hosts)
+        )
+        if self.watchdog is not None:
+            self._obeys = machine_code(obeys, self.watchdog, 0)
+            self._timer_tick = machine_code(timer_tick, self.watchdog, self.ports, 0)
+            self._on_timer = machine_code(on_timer, self.watchdog, self.ports, 0, 0)
 
     def is_paused(self, link: int) -> bool:
         """Whether the server of a link is paused."""
@@ -71,13 +84,49 @@ class LosslessPorts:
 
     def _receive(self, alarm: Any) -> None:
         self.in_flight -= 1
-        link = self.links[alarm.value]
-        if not self._switch(self.ports, link.number, self.clock.now) and link.serving is None:
-            link.serve_next()
+        self.follow(alarm.value)
+
+    def storm(self, link: int, begins: bool) -> None:
+        """Let a PAUSE or RESUME of a host reach the server before it."""
+        self.ports.frames[link] += begins
+        self.follow(link)
+
+    def follow(self, link: int) -> None:
+        """Let a server follow a PAUSE or RESUME, unless its watchdog ignores it."""
+        if self.watchdog is None or self._obeys(self.watchdog, link):
+            self._switch_server(link)
+
+    def _switch_server(self, link: int) -> None:
+        """Pause or resume a server."""
+        if not self._switch(self.ports, self.totals, link, self.clock.now) and self.links[link].serving is None:
+            self.links[link].serve_next()
+        self._watch(link)
+
+    def _watch(self, link: int) -> None:
+        """Set the timer of a watchdog, if it needs one."""
+        if self.watchdog is None:
+            return
+        tick = int(self._timer_tick(self.watchdog, self.ports, link))
+        if tick >= 0:
+            self._set_timer(tick, link, self._expire)
+
+    def _expire(self, number: int) -> None:
+        action, link = self._on_timer(self.watchdog, self.ports, number, self.clock.now), self.links[number]
+        if action == Action.DISCARD:
+            assert isinstance(link, LosslessQueue)
+            link.discard()
+        if action != Action.NONE:
+            self._switch_server(number)
+        else:
+            self._watch(number)
 
     def deadlock(self) -> tuple[int, ...]:
         """The links of a cycle of paused servers, if no packet can move any more; else ()."""
-        if self.in_flight or any(link.serving is not None or link.in_flight for link in self.links):
+        if (
+            self.watchdog is not None
+            or self.in_flight
+            or any(link.serving is not None or link.in_flight for link in self.links)
+        ):
             return ()
         waits: dict[int, set[int]] = {link: set() for link in np.flatnonzero(self.ports.paused_at >= 0).tolist()}
         for link in self.links:
@@ -114,6 +163,14 @@ class LosslessQueue(SprayQueue):
         self.ports.charge(packet.came_by, packet.size)
         if self.serving is None:
             self.serve_next()
+
+    def discard(self) -> None:
+        """Discard all data in the queue, and release their charges."""
+        while self.data:
+            packet = self.data.popleft()
+            self.counts[LinkCount.DROPS] += 1
+            self._update_occupancy(-packet.size, 0)
+            self.ports.release(packet.came_by, packet.size)
 
     def _is_control(self, packet: SprayPacket) -> bool:
         """Whether a packet belongs to a class of control packets: it goes first, is not charged and not paused."""

@@ -50,6 +50,7 @@ class PauseCount(IntEnum):
     PAUSED = 1  # ticks for which the server of the channel was paused
     LONGEST = 2  # ticks of its longest pause
     PEAK = 3  # largest charge of the input port, bytes
+    FIRED = 4  # expirations of the watchdog of the server
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Counters:
     """The counters of a run up to, not including, ``tick``.
 
     flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount]. pause: int64 [links, PauseCount], None without
-    lossless queues. cnps: int64 [flows], None without RDMA transports.
+    lossless queues. cnps: int64 [flows], None without RDMA transports. most_paused: servers paused at the same time.
     """
 
     tick: int
@@ -65,6 +66,7 @@ class Counters:
     link: Ints
     pause: Ints | None = None
     cnps: Ints | None = None
+    most_paused: int = 0
 
 
 def pause_table(ports: "Ports | None", tick: int) -> Ints | None:
@@ -73,7 +75,7 @@ def pause_table(ports: "Ports | None", tick: int) -> Ints | None:
         return None
     lasting = np.where(ports.paused_at >= 0, tick - ports.paused_at, 0)
     table: Ints = np.stack(
-        [ports.frames, ports.paused + lasting, np.maximum(ports.longest, lasting), ports.peak], axis=1
+        [ports.frames, ports.paused + lasting, np.maximum(ports.longest, lasting), ports.peak, ports.fired], axis=1
     )
     return table
 

@@ -46,7 +46,13 @@ from flitlab.sim.engines.compiled.spray.lossless import (
     take_events,
     with_more_events,
 )
-from flitlab.sim.engines.compiled.spray.lossless_queues import accept_lossless, end_lossless_service, switch_server
+from flitlab.sim.engines.compiled.spray.lossless_queues import (
+    accept_lossless,
+    end_lossless_service,
+    expire_watchdog,
+    receive_storm,
+    switch_server,
+)
 from flitlab.sim.engines.compiled.spray.messages import flow_of, make_spray_program
 from flitlab.sim.engines.compiled.spray.prefetching import prefetch_arrival, prefetch_packet, prefetch_queues
 from flitlab.sim.engines.compiled.spray.rdma import cnps_of, with_more_records
@@ -170,6 +176,8 @@ def _deliver(rdma, const, state, host, packet, now):
 def _expire_timer(const, state, key, now):
     """Process an expired timer."""
     kind, index = key >> const.index_bits & ((_ONE << KIND_BITS) - 1), key & ((_ONE << const.index_bits) - 1)
+    if expire_watchdog(state.lossless, const, state, kind, index, now):
+        return
     host = index if kind == Timer.PULL or kind == Timer.SETTLE else const.hosts_of_flow[index, 0]
     settle_nic(const, state, host, now)
     _expire(state.rdma, const, state, kind, host, index, now)
@@ -270,6 +278,8 @@ class CompiledSpray(CompiledTransport):
 
     def _apply(self, change: FabricChange) -> None:
         constants, state, routing = self._constants, self._state, self._routing
+        if change.storm is not None:
+            receive_storm(constants, state, *change.storm, change.tick)
         for link in change.broken.tolist():
             break_link(constants, state, link, change.tick)
         for link, ratio, capacity, low, high in np.column_stack([change.other, *change.settings]).tolist():
@@ -288,7 +298,9 @@ class CompiledSpray(CompiledTransport):
         links = [link[name] for name in ("accepted", "marked", "max_data_bytes", "busy_ticks")]
         links[1:1] = self._drops_and_trims()
         ports = None if state.lossless is None else state.lossless.ports
-        return Counters(self._tick, flows, np.stack(links, axis=1), pause_table(ports, self._tick), cnps_of(state.rdma))
+        most_paused = 0 if state.lossless is None else int(state.lossless.totals[1])
+        pause = pause_table(ports, self._tick)
+        return Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused)
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""
@@ -300,7 +312,7 @@ class CompiledSpray(CompiledTransport):
 
     def deadlock(self) -> tuple[int, ...]:
         state = self._state
-        if state.lossless is None or not has_no_events(state.lossless):
+        if state.lossless is None or state.lossless.watchdog is not None or not has_no_events(state.lossless):
             return ()
         paused = np.flatnonzero(state.lossless.ports.paused_at >= 0).tolist()
         waits: dict[int, set[int]] = {link: set() for link in paused}

@@ -12,6 +12,7 @@ import numpy as np
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
 from flitlab.models.rules.lossless import Ports
+from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
@@ -32,7 +33,9 @@ class Lossless(NamedTuple):
     ports: PORT [links], and buffers: of switches, None where ports share none (:mod:`flitlab.models.rules.lossless`).
     mark_span: int64 [links]; mark_own: whether a packet counts itself in the queue; at_start: whether packets are
     released at the start of their service; strict: whether control packets are a class of their own
-    (:class:`~flitlab.models.transport.lossless.PortSettings`). The calendar of events has the buckets of the state:
+    (:class:`~flitlab.models.transport.lossless.PortSettings`). totals: int64 [2], of
+    :func:`~flitlab.models.rules.lossless.switch_pause`. watchdog: a
+    :class:`~flitlab.models.rules.watchdog.Watchdog`, None without. The calendar of events has the buckets of the state:
     ``bucket`` is the first entry of a tick, last: uint32 [ticks] its last one. event: int64 [entries], link and kind;
     next_event: uint32 [entries], the next entry of the tick; free: uint32 [entries + 1], unused entries as in a
     :class:`~flitlab.sim.engines.compiled.pool.Pool`.
@@ -44,6 +47,8 @@ class Lossless(NamedTuple):
     mark_own: bool
     at_start: bool
     strict: bool
+    totals: Ints
+    watchdog: Any
     last: Words
     event: Ints
     next_event: Words
@@ -59,9 +64,14 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
         return None
     settings, entries = session.ports, 2 * _EVENTS_PER_LINK * len(session.delay)
     ports, buffers = settings.state()
+    watchdog, hosts = None, session.topology.hosts
+    if settings.watchdog is not None:
+        channels = session.topology.channels
+        watchdog = make_watchdog(*settings.watchdog, len(ports), channels, channels + hosts)
     return Lossless(
         ports=ports, buffers=buffers, mark_span=settings.mark_span,
         mark_own=settings.mark_own, at_start=settings.at_start, strict=settings.strict,
+        totals=np.zeros(2, np.int64), watchdog=watchdog,
         last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
         next_event=np.zeros(entries, np.uint32), free=full_stack(entries),
     )  # fmt: skip

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from flitlab.models.jit import inline
+from flitlab.models.jit import inline, njit
 from flitlab.models.rules.lossless import (
     admits,
     charge,
@@ -14,12 +14,14 @@ from flitlab.models.rules.lossless import (
     switch_pause,
 )
 from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.watchdog import Action, obeys, on_timer, timer_tick
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
 from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, add_event, is_paused, send_pause
+from flitlab.sim.engines.compiled.spray.packets import set_timer
 from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
-from flitlab.sim.engines.compiled.spray.state import Fifo, Flag
+from flitlab.sim.engines.compiled.spray.state import Fifo, Flag, Timer
 
 
 @inline
@@ -138,13 +140,87 @@ def _mark(lossless, const, state, link, record, queued):
 
 @inline
 def switch_server(lossless, const, state, link, now):
+    """Let the server of a link follow a PAUSE or RESUME, unless its watchdog ignores it."""
+    if _obeys(lossless.watchdog, link):
+        _switch_server(lossless, const, state, link, now)
+        _watch(lossless.watchdog, lossless, const, state, link)
+
+
+@inline
+def _switch_server(lossless, const, state, link, now):
     """Pause or resume the server of a link; if it is resumed and idle, it starts the next packet."""
-    if switch_pause(lossless.ports, link, now) or state.link[link].serving != NONE:
+    if switch_pause(lossless.ports, lossless.totals, link, now) or state.link[link].serving != NONE:
         return
     if link >= const.inject and link < const.eject:
         serve_nic(const, state, link - const.inject, now)
     else:
         _start_next(lossless, const, state, link, now)
+
+
+@inline
+def _obeys(watchdog, link):
+    """Tell whether a server obeys a PAUSE or RESUME that came now."""
+    return True if watchdog is None else obeys(watchdog, link)
+
+
+@inline
+def _watch(watchdog, lossless, const, state, link):
+    """Set the timer of a watchdog, if it needs one."""
+    if watchdog is None:
+        return
+    tick = timer_tick(watchdog, lossless.ports, link)
+    if tick >= 0:
+        set_timer(const, state, tick, Timer.WATCHDOG, link)
+
+
+@inline
+def expire_watchdog(lossless, const, state, kind, link, now):
+    """Process a timer if it is that of a watchdog; returns whether it was."""
+    if lossless is None:
+        return False
+    return _expire_watchdog(lossless.watchdog, lossless, const, state, kind, link, now)
+
+
+@inline
+def _expire_watchdog(watchdog, lossless, const, state, kind, link, now):
+    if watchdog is None:
+        return False
+    if kind != Timer.WATCHDOG:
+        return False
+    action = on_timer(watchdog, lossless.ports, link, now)
+    if action == Action.DISCARD:
+        _discard(lossless, const, state, link, now)
+    if action != Action.NONE:
+        _switch_server(lossless, const, state, link, now)
+    _watch(watchdog, lossless, const, state, link)
+    return True
+
+
+@inline
+def _discard(lossless, const, state, link, now):
+    """Discard all data in the queue of a switch's output, and release their charges."""
+    link_record = state.link[link]
+    while link_record.first[Fifo.DATA] != NONE:
+        packet = take_first(state, link_record, Fifo.DATA)
+        size, came_by = np.int64(state.packet[packet].size), np.int64(state.packet[packet].previous)
+        link_record.data_bytes -= size
+        drop(state, link, packet)
+        if _release_charge(lossless.buffers, lossless.ports, came_by, size):
+            send_pause(lossless, const, state, came_by, now)
+
+
+@njit
+def receive_storm(const, state, link, begins, now):
+    """Let a PAUSE, or a RESUME, of a host reach the server before it.
+
+    Parameters
+    ----------
+    link: int64.
+    begins: whether it is a PAUSE.
+    now: int64, tick.
+    """
+    state.lossless.ports[link].frames += np.int64(begins)
+    switch_server(state.lossless, const, state, link, now)
 
 
 @inline

@@ -128,9 +128,10 @@ class Timer(IntEnum):
     PROBE = 5  # of a sender that detects losses itself
     LAW = 6  # of the congestion control of an RDMA sender; its rate has PACE
     CNP = 7  # of an RDMA receiver
+    WATCHDOG = 8  # of a link
 
 
-KIND_BITS = 3
+KIND_BITS = 4
 
 
 _UNLIMITED = 1 << 62
@@ -293,7 +294,8 @@ def _constants(session: SpraySession) -> SprayConstants:
     at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
     shortest = min(each.timeout for each in session.transports)
     others = records(session.transports) if len(session.transports) > 1 else None
-    index_bits = max(len(flows.source), hosts).bit_length()
+    watched = session.ports is not None and session.ports.watchdog is not None
+    index_bits = max(len(flows.source), hosts, links if watched else 0).bit_length()
     return SprayConstants(
         inject=inject,
         eject=eject,
@@ -318,7 +320,8 @@ def _ticks(ratio: Ints, size: int) -> Ints:
 
 
 def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
-    """Make the heap of timers, with the starts of flows; it has room for two timers, RDMA four, per flow and per host.
+    """Make the heap of timers, with the starts of flows; it has room for two timers, RDMA four, per flow and per host,
+    and with watchdogs one per link.
 
     Flows of a program start when it posts them.
     """
@@ -326,7 +329,10 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     paced = np.array([each.credit == Credit.PACED for each in session.transports])[session.kind]
     kind = np.where(paced, Timer.PACE, Timer.START)
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
-    timers = np.zeros((4 if session.laws else 2) * (flows + session.topology.hosts) + 1, np.int64)
+    capacity = (4 if session.laws else 2) * (flows + session.topology.hosts)
+    if session.ports is not None and session.ports.watchdog is not None:
+        capacity += constants.links
+    timers = np.zeros(capacity + 1, np.int64)
     if session.program is None:
         timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers
