@@ -4,7 +4,8 @@
 A switch is evaluated when a header has been read, a host may inject, or heads wait. An output is *served* only when
 its state is needed: a call of :func:`_serve` sends what it has sent since the last one. With ``share: packet`` the
 times of a packet follow when it is bound. With ``share: flit`` each flit of a packet has the tick of its last arrival
-in ``arrivals``, and all outputs are served every ``window`` ticks, within which no flit arrives anywhere.
+in ``arrivals``, and all outputs are served every ``window`` ticks, within which no flit arrives anywhere. Which VCs of
+an output are taken changes only when a packet is bound or a tail leaves, and no tail leaves before the tick ``tail``.
 """
 
 from typing import NamedTuple
@@ -117,6 +118,7 @@ class VcState(NamedTuple):
     bound_packets: np.ndarray  # _BOUND [outputs, vcs]: these packets, in the order in which they were bound
     pointer: Words  # uint32 [outputs]: index of the packet whose turn it is; share flit
     served: Ints  # int64 [outputs]: share flit: tick before which flits are sent; share packet: tick of the next start
+    tail: Ints  # int64 [outputs]: tick before which it sends no tail, TICK_LIMIT if no packet is bound
     of_entry: Words  # uint32 [channels + hosts]: packets of each input that are at its switch
     host: np.ndarray  # HOST [hosts]
     host_scheduled_at: Ints  # int64 [hosts]: tick for which the host has scheduled its switch
@@ -161,6 +163,7 @@ def make_constants_and_state(
         bound_packets=np.zeros((outputs, model.vcs), _BOUND),
         pointer=np.zeros(outputs, np.uint32),
         served=np.zeros(outputs, np.int64),
+        tail=np.full(outputs, TICK_LIMIT),
         of_entry=np.zeros(topology.channels + hosts, np.uint32),
         arriving=make_calendar_queue(ticks, heads),
         ejecting=make_calendar_queue(ticks, hosts * (slowest + model.vcs + 1)),
@@ -226,8 +229,17 @@ def _serve(const, state, output, until):
                 _send_flits(const, state, output, until)
             state.served[output] = until
     else:
-        while state.bound[output] > 0 and state.bound_packets[output, 0].progress <= until:
+        while state.tail[output] < until:
             _release(const, state, output, np.int64(0))
+            bound = state.bound_packets[output]
+            state.tail[output] = np.int64(bound[0].progress) - 1 if state.bound[output] > 0 else TICK_LIMIT
+
+
+@inline
+def _release_tails(const, state, output, until):
+    """Release the VCs of an output whose tail it sends before tick ``until``."""
+    if state.tail[output] < until:
+        _serve(const, state, output, until)
 
 
 @device_function
@@ -276,19 +288,24 @@ def _send_flits(const, state, output, until):
             count -= 1
             pointer = turn if turn < count else np.int64(0)
     state.pointer[output] = pointer
+    left = TICK_LIMIT
+    for place in range(count):
+        left = min(left, flits - np.int64(bound[place].progress))
+    state.tail[output] = min(TICK_LIMIT, until + left - 1)
 
 
 @inline
-def _serve_all(const, state, switch, until):
-    """Let all outputs of a switch send what they send before tick ``until``."""
+def _release_all_tails(const, state, switch, until):
+    """Release the VCs of a switch whose tail is sent before tick ``until``."""
     for output in range(const.net.ports.out_base[switch], const.net.ports.out_base[switch + 1]):
-        _serve(const, state, output, until)
+        _release_tails(const, state, output, until)
 
 
 @inline
 def _bind(const, state, packet, output, tick):
-    """Give a packet a VC of an output, which is served up to ``tick``."""
+    """Give a packet a VC of an output."""
     record = state.pool.packet[packet]
+    _serve(const, state, output, tick)
     count = np.int64(state.bound[output])
     if count >= const.vcs:
         state.violated[0] = Violation.VCS
@@ -302,12 +319,15 @@ def _bind(const, state, packet, output, tick):
     state.bound[output] = count + 1
     count_grant(const, state, packet, channel)
     if const.by_flit:
+        state.tail[output] = min(state.tail[output], tick + const.flits - 1)
         return
     start = max(tick, state.served[output])
     if start > tick + (const.vcs - 1) * const.flits:
         state.violated[0] = Violation.LATE_START
     state.served[output] = start + const.flits
     bound.progress = start + const.flits
+    if count == 0:
+        state.tail[output] = start + const.flits - 1
     if channel == NONE:
         schedule_event(state.ejecting, packet, start + const.flits - 1 + const.delay[output])
     else:
@@ -332,7 +352,7 @@ def _receive_packet(const, state, packet, tick):
 @device_function
 def _count_occupancy(const, state, switch, entry, tick):
     """Count the packets of a switch and an input, those that have left excluded."""
-    _serve_all(const, state, switch, tick)
+    _release_all_tails(const, state, switch, tick)
     scalars, resident = state.counters.scalars, np.int64(state.switch[switch].resident)
     scalars[Scalar.OCCUPANCY_MAX] = max(scalars[Scalar.OCCUPANCY_MAX], resident)
     scalars[Scalar.INPUT_PACKETS_MAX] = max(scalars[Scalar.INPUT_PACKETS_MAX], np.int64(state.of_entry[entry]))
@@ -356,14 +376,14 @@ def _choose_output(const, state, switch, packet, tick):
     hops, minimal = np.int64(record.hop), np.uint64(0)
     if dst_switch == switch:
         output = np.int64(const.net.ports.eject[dst_host])
-        _serve(const, state, output, tick)
+        _release_tails(const, state, output, tick)
         if state.bound[output] < const.vcs:
             return output
     else:
         minimal = ports_towards(const.routes, dst_switch, switch)
         remaining, one = minimal, np.uint64(1)
         while remaining:
-            _serve(const, state, first + lowest(remaining), tick)
+            _release_tails(const, state, first + lowest(remaining), tick)
             remaining &= remaining - one
         port = least_bound_port(minimal, state.bound, first, const.vcs, const.net.seed, identity, hops)
         if port >= 0:
@@ -378,7 +398,7 @@ def _deflect(const, state, switch, packet, minimal, tick):
     identity = np.int64(record.sequence) * const.net.hosts + record.src_host
     ports = np.uint64(0)
     for port in range(const.net.ports.network_outs[switch]):
-        _serve(const, state, first + port, tick)
+        _release_tails(const, state, first + port, tick)
         ports |= np.uint64(1) << np.uint64(port)
     hops = np.int64(record.hop)
     port = least_bound_port(ports, state.bound, first, const.vcs, const.net.seed, identity, hops)
@@ -440,7 +460,7 @@ def _inject_from_hosts(const, state, switch, tick):
     for _ in range(count):
         if max(state.host[host].created_at, state.host[host].free_at) <= tick:
             if switch_record.resident + switch_record.inbound >= const.limit[switch] and not is_served:
-                _serve_all(const, state, switch, tick + 1)
+                _release_all_tails(const, state, switch, tick + 1)
                 is_served = True
             if switch_record.resident + switch_record.inbound < const.limit[switch]:
                 _inject(const, state, switch, host, tick)
@@ -462,12 +482,10 @@ def _inject_from_hosts(const, state, switch, tick):
 
 @inline
 def _next_departure(const, state, switch, tick):
-    """Return the first tick after ``tick`` at which the tail of a bound packet may leave; all outputs are served."""
+    """Return the first tick after ``tick`` at which a tail may leave a switch, whose earlier tails are released."""
     departure = tick + const.vcs * const.flits
     for output in range(const.net.ports.out_base[switch], const.net.ports.out_base[switch + 1]):
-        for i in range(state.bound[output]):
-            progress = np.int64(state.bound_packets[output, i].progress)
-            departure = min(departure, tick + const.flits - progress if const.by_flit else progress - 1)
+        departure = min(departure, state.tail[output])
     return departure
 
 
