@@ -2,7 +2,7 @@
 """Hot-potato switching: a packet whose preferred channels are taken is deflected to another one."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -109,6 +109,11 @@ class Deflection(DynamicTopology, Buffered):
         form, hashes = super().hashed(source)
         own = {"by_flit": self.by_flit, "reserve": self.reserve} if self.rule == Rule.VC else {}
         return form | ({} if self.rule == Rule.POOL else {"rule": self.rule, **own}), hashes
+
+    def effective(self) -> "Deflection":
+        """The same mode with one value of the keys that have no effect."""
+        vcs = 1 if self.rule == Rule.POOL else self.vcs
+        return replace(self, vcs=vcs, buffer_flits=1, shared_input=False, allow_deadlock=False, iterations=1)
 
     @classmethod
     def of(cls, spec: BufferedSpec, setting: SwitchingContext, iterations: int = 1) -> "Deflection":

@@ -12,6 +12,7 @@ from dataclasses import replace
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.buffers import BuffersByChannel
+from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.config.build import build
 from flitlab.sim.config.case import Budget, Case, LevelScenario
 from flitlab.sim.config.components import ComponentBuilder
@@ -183,4 +184,11 @@ def _effective_change(change: LevelScenario, scenario: Scenario) -> LevelScenari
 
 
 def _is_same(level: LevelScenario, scenario: Scenario) -> bool:
-    return level.scenario is not None and level.scenario.content_hash == scenario.content_hash
+    return level.scenario is not None and _effective(level.scenario) == _effective(scenario)
+
+
+def _effective(scenario: Scenario) -> str:
+    """A hash of what has an effect in a scenario."""
+    switching = scenario.switching
+    effective = switching.effective() if isinstance(switching, Deflection) else switching
+    return replace(scenario, switching=effective).content_hash

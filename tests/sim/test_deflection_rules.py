@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules vc and frame of hot-potato switching: exact cases, closed forms, invariants, equal engines, errors."""
 
+import csv
 import json
 from itertools import islice
 
@@ -16,10 +17,13 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
+from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import packet_watch, start
+from flitlab.sim.engines.table import single_thread_reason
+from flitlab.sim.engines.trace.all_packets import record_all_packets
 from tests.programs import messages, program
 from tests.scenarios import (
     TRAFFIC,
@@ -238,3 +242,37 @@ def test_single_packets_are_followed_under_rule_pool():
     case = hot(build("imase", n=8, degree=2, hosts=2), 4, PACKET)
     with pytest.raises(ValueError, match=r"switching\.rule = 'vc'.*'pool' only"):
         packet_watch("compiled", case.switching)
+    with pytest.raises(ValueError, match=r"switching\.rule = 'vc'.*'pool' only"):
+        record_all_packets(case, 0.3, 1, 50)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=["packet", "flit", "frame"])
+def test_one_thread_runs_every_rule(rule):
+    case = hot(build("imase", n=8, degree=2, hosts=2), 4, rule)
+    assert "mode deflection is single-threaded" in single_thread_reason("compiled", case)
+
+
+@pytest.mark.parametrize("keys", ["rule: pool", "rule: vc, vcs: 3, share: flit", "rule: frame, vcs: 3"])
+def test_a_budget_tries_no_keys_that_have_no_effect(tmp_path, keys):
+    (tmp_path / "c.yaml").write_text(CONFIG % keys)
+    [budget] = read(tmp_path / "c.yaml", experiment="budget").budgets
+    for name in ("buffers", "speedup", "oldest"):
+        assert "nothing that this switch looks at" in budget.changes[name].note
+    assert budget.changes["vcs"].case is not None and budget.levels["switch"].case is not None
+
+
+@pytest.mark.parametrize("keys", ["rule: vc, vcs: 3, share: flit", "rule: frame, vcs: 3"])
+def test_the_saturation_point_is_what_overload_accepts(tmp_path, capsys, keys):
+    """At load 1 the network accepts what it saturates at, or less where deflections cost it channels."""
+    text = (CONFIG % keys).replace("loads: [0.1]", "seeds: [1]\nmeasure: {warmup: 300, ticks: 2000, ci: null}")
+    (tmp_path / "c.yaml").write_text(f"name: s\nexperiment: saturation\n{text}")
+    assert main(["run", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    with (tmp_path / "out" / "saturation.csv").open() as file:
+        [row] = csv.DictReader(file)
+    (case,) = read(tmp_path / "c.yaml").cases
+    run = start("compiled", case.scenario, 1.0, 1)
+    run.advance(3000)
+    accepted = run.scalars()[Scalar.DELIVERED_FLITS] / 3000 / case.scenario.topology.hosts
+    assert float(row["saturation"]) > 0.25 and 0.75 * float(row["saturation"]) < accepted < 1.1 * float(
+        row["saturation"]
+    )
