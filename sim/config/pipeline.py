@@ -57,6 +57,10 @@ def read(
     if is_sweep(root):
         problem = "a whole configuration cannot be swept: sweep one of its keys"
         raise ConfigError([Diagnostic(root.nearest(["sweep"]).where, "sweep", "", problem)])
+    kind = root.get("experiment")
+    if kind is not None and kind.value == "design":
+        problem = f"is no simulation: simrun design {file} searches for networks"
+        raise ConfigError([Diagnostic(kind.where, "experiment", "design", problem)])
     root = apply_quick(root, diagnostics) if quick else root
     for change in sets:
         root = apply_set(root, change, diagnostics)

@@ -175,3 +175,11 @@ def test_a_search_ends_with_its_budget(tmp_path, capsys):
 def test_no_candidate_within_the_limits(tmp_path, capsys):
     assert main(["design", written(tmp_path, {"limits": {"diameter": 1}}), "--out", str(tmp_path / "o")]) == 1
     assert "no candidate meets the limits" in capsys.readouterr().err
+
+
+def test_other_commands_name_the_one_that_searches(tmp_path, capsys):
+    (tmp_path / "fabric.yaml").write_text("experiment: design\nhosts: 64\nswitches: [{ports: 8}]\n")
+    for command in ([], ["check"], ["ceilings"]):
+        assert main([*command, str(tmp_path / "fabric.yaml")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "fabric.yaml:1: experiment = design: is no simulation: simrun design" in line
