@@ -313,6 +313,10 @@ READERS: dict[str, Callable[[str, str, str], list[list[str]]]] = {
     "trace": lambda run, own, out: [["trace", own]],
     "goal": lambda run, own, out: [["goal", run], ["goal", f"{run}/manifest.json"]],
     "schedule": lambda run, own, out: [["schedule", f"{run}/manifest.json"]],
+    "convert": lambda run, own, out: [
+        ["convert", f"{run}/{name}", "--to", kind, "--out", f"{out}.x"]
+        for name in ("manifest.json", "config.yaml", ".") for kind in ("json", "demands", "goal")
+    ],
     "topology": lambda run, own, out: [
         ["topology", run], ["topology", f"kind=file,path={run}/manifest.json"],
         ["topology", own, "--export", f"{run}/t.json"],
@@ -324,8 +328,8 @@ READERS: dict[str, Callable[[str, str, str], list[list[str]]]] = {
 }  # fmt: skip
 """Command -> calls of it on a run folder, with a configuration of the user's own, and a place to write to."""
 
-NO_FOLDER = {"new", "schema", "completion", "simgrid"}
-"""Commands that read no folder: of ``simgrid`` the folder is one to write to."""
+NO_FOLDER = {"new", "schema", "completion", "simgrid", "design"}
+"""Commands that read no folder: of ``simgrid`` and ``design`` the folder is one to write to."""
 
 
 def test_every_command_is_tried():

@@ -195,9 +195,9 @@ def commit_reply(replies, const, record):
 
 
 @inline
-def reply_source(const, c, record):
-    """Return the source queue of the reply to a packet of a class with a limit. record: of the packet."""
-    reply = const.net.classes.reply[c]
+def reply_source(const, request, record):
+    """Return the source queue of the reply to a packet of class ``request``, which has a limit. record: of the packet."""
+    reply = const.net.classes.reply[request]
     return reply * const.net.hosts + host_in_class(const.net.classes, reply, np.int64(record.dst_host))
 
 

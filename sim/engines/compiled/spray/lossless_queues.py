@@ -183,6 +183,7 @@ def expire_watchdog(lossless, const, state, kind, link, now):
 
 @inline
 def _expire_watchdog(watchdog, lossless, const, state, kind, link, now):
+    """Process a timer if it is that of a watchdog, where there are some; returns whether it was."""
     if watchdog is None:
         return False
     if kind != Timer.WATCHDOG:
