@@ -196,7 +196,10 @@ def commit_reply(replies, const, record):
 
 @inline
 def reply_source(const, request, record):
-    """Return the source queue of the reply to a packet of class ``request``, which has a limit. record: of the packet."""
+    """Return the source queue of the reply to a packet of class ``request``, which has a limit.
+
+    record: of the packet.
+    """
     reply = const.net.classes.reply[request]
     return reply * const.net.hosts + host_in_class(const.net.classes, reply, np.int64(record.dst_host))
 
