@@ -105,6 +105,9 @@ class _Run:
             for rank in range(self.ranks)
             for offset in range(of_rank)
         }
+        for gpu in algo.findall("gpu"):
+            if _whole(gpu, "id") >= self.ranks:
+                raise ScheduleError(f"gpu {gpu.get('id')} where ngpus is {self.ranks}")
         self.messages: dict[tuple[int, int, int], deque[list[Held]]] = defaultdict(deque)
         self.sends: list[tuple[int, int, int, int]] = []
         self.blocks = {
@@ -181,7 +184,7 @@ class _Run:
             raise ScheduleError(f"{block.where}: type {step.get('type')!r}; choices are {', '.join(STEPS)}")
         receives, reduces, sends = STEPS[step["type"]]
         at = block.taken[-1] if block.taken else 0
-        dependency = int(step.get("depid", -1)), int(step.get("deps", -1))
+        dependency = self._number(block, step, "depid", -1), self._number(block, step, "deps", -1)
         if dependency[0] >= 0:
             other = self.blocks.get((block.rank, dependency[0]))
             if other is None or dependency[1] >= len(other.steps):
@@ -192,7 +195,7 @@ class _Run:
         if step["type"] == "nop":
             block.taken.append(at)
             return True
-        count = int(step.get("cnt", 1))
+        count = self._number(block, step, "cnt", 1, 1)
         source, target = (self._slots(block, step, end, count) for end in ("src", "dst"))
         if receives:
             queue = self.messages[block.receive, block.rank, block.channel]
@@ -220,8 +223,15 @@ class _Run:
         return True
 
     def _slots(self, block: _Block, step: dict[str, str], end: Literal["src", "dst"], count: int) -> list[Slot]:
-        buffer, first = step.get(f"{end}buf", "i"), int(step.get(f"{end}off", 0))
+        buffer, first = step.get(f"{end}buf", "i"), self._number(block, step, f"{end}off", 0)
         return [self._slot(block.rank, buffer, first + one) for one in range(count)]
+
+    def _number(self, block: _Block, step: dict[str, str], name: str, default: int, least: int = -1) -> int:
+        """Return an attribute of a step as a whole number, of at most :data:`MOST_CHUNKS`."""
+        text = step.get(name, str(default))
+        if not text.lstrip("-").isdecimal() or len(text) > 12 or not least <= int(text) <= MOST_CHUNKS:
+            raise ScheduleError(f"{block.where}: {name} {text[:40]!r} must be a whole number from {least}")
+        return int(text)
 
     def _of(self, block: _Block, slot: Slot) -> Held:
         if slot not in self.held:
@@ -237,7 +247,7 @@ class _Run:
 def _whole(element: ElementTree.Element, name: str, least: int = 0) -> int:
     """Return an attribute as a whole number of at least ``least``."""
     try:
-        value = int(element.get(name, ""))
+        value = int(element.get(name, "")[:12])
     except ValueError:
         raise ScheduleError(f"<{element.tag}> needs a whole number {name}, not {element.get(name)!r}") from None
     if value < least:

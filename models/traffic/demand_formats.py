@@ -25,11 +25,18 @@ def known_entries(path: Path | Text) -> Iterator[Entry] | None:
     """Return the demands of a file of another program; None for tables. Raises ``OSError`` or ``SpecError``."""
     if isinstance(path, Path) and not path.is_file():
         return None
-    content = path.content if isinstance(path, Text) else path.read_text("utf-8-sig", errors="replace")
-    for sign, read in FORMATS:
-        if sign.search(content[:HEAD]):
-            return read(path, content)
-    return None
+    head = _head(path)
+    read = next((read for sign, read in FORMATS if sign.search(head)), None)
+    if read is None:
+        return None
+    return read(path, path.content if isinstance(path, Text) else path.read_text("utf-8-sig", errors="replace"))
+
+
+def _head(path: Path | Text) -> str:
+    if isinstance(path, Text):
+        return path.content[:HEAD]
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return file.read(HEAD)
 
 
 def _fail(path: Path | Text, line: int, problem: str) -> NoReturn:
@@ -99,9 +106,9 @@ def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
 
 
 FORMATS: tuple[tuple[re.Pattern[str], Callable[[Path | Text, str], Iterator[Entry]]], ...] = (
-    (re.compile(r"\A\s*DEMANDS\s+\d+\s*\n"), _repetita),
+    (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), _repetita),
     (sndlib.SIGN, _sndlib),
-    (re.compile(r"^\s*Connections\s+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
+    (re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
     (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[\d.]"), _noxim),
 )
 """Signs and readers."""

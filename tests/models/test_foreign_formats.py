@@ -93,6 +93,8 @@ Radix_Down 4
 Bundle 2
 Downlink_Latency_ns 500
 """
+HUGE = LEAF_SPINE.replace(" 8\n", " 8000000\n").replace("Oversubscribed 0.5\n", "")
+HUGE = HUGE.replace("Radix_Up 4", "Radix_Up 4000000").replace("Radix_Down 4\nBundle", "Radix_Down 4000000\nBundle")
 THREE_TIERS = """Nodes 16
 Tiers 3
 Podsize 4
@@ -301,6 +303,9 @@ def test_cray_channels_between_two_routers_are_parallel_links():
         (ASTRA.replace("[ 4, 3 ]", "[ 4 ]"), ":2: 1 values of npus_count for 2 dimensions"),
         (ASTRA.replace("50.0", ".nan"), ":3: bandwidth nan is not a number"),
         (ARIES + "c0-0c0s0a0l09 green\n", ":7: expected tile -> tile"),
+        (NS3.replace("7 3 6", f"{10**15} 3 6"), "nodes; at most 20000000 are built"),
+        (HUGE, ":1: 8000000 hosts, 4000000 switches and 16000000000000 channels; at most 20000000 of each"),
+        (ASTRA.replace("Switch", "FullyConnected").replace("[ 4,", "[ 40000,"), "NPUs and .* channels; at most"),
     ],
 )  # fmt: skip
 def test_errors_name_the_line(text, said):

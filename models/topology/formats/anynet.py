@@ -161,7 +161,7 @@ FORMATS = (
     FileFormat(
         "anynet",
         (".anynet",),
-        re.compile(r"^\s*(router\s+\d+\s+(node|router)|node\s+\d+\s+router)\s+\d", re.MULTILINE | re.IGNORECASE),
+        re.compile(r"^[ \t]*(router\s+\d+\s+(node|router)|node\s+\d+\s+router)\s+\d", re.MULTILINE | re.IGNORECASE),
         without_attributes(read_anynet),
         write_anynet,
     ),

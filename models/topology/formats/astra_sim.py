@@ -41,8 +41,10 @@ def read_astra_sim(path: Readable) -> Topology:
     network = GraphBuilder(path)
     blocks, sizes, bandwidth, latency = _dimensions(network, text_of(path))
     npus, nodes = prod(sizes), prod(sizes)
-    if npus > MAX_SIZE:
-        network.fail(1, f"{npus} NPUs; at most {MAX_SIZE} are built")
+    degrees = (size - 1 if block == "FullyConnected" else 2 for block, size in zip(blocks, sizes, strict=True))
+    channels = npus * sum(degrees)
+    if max(npus, channels) > MAX_SIZE:
+        network.fail(1, f"{npus} NPUs and {channels} channels; at most {MAX_SIZE} of each are built")
     ends, of_dimension = [], []
     for dimension, (block, size) in enumerate(zip(blocks, sizes, strict=True)):
         stride = prod(sizes[:dimension])

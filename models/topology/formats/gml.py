@@ -143,5 +143,7 @@ def _pairs(network: GraphBuilder, tokens: Iterator[tuple[int, str, bool]], line:
 
 
 FORMATS = (
-    FileFormat("gml", (".gml",), re.compile(r"^\s*graph\s*\[", re.MULTILINE), read_gml, write_gml, has_attributes=True),
+    FileFormat(
+        "gml", (".gml",), re.compile(r"^[ \t]*graph\s*\[", re.MULTILINE), read_gml, write_gml, has_attributes=True
+    ),
 )

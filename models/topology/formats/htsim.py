@@ -56,8 +56,10 @@ def read_htsim(path: Readable) -> Topology:
         ratio = low * tier["downlink_speed_gbps"][1] / (high * above["downlink_speed_gbps"][1])
         if "oversubscribed" in tier and abs(tier["oversubscribed"][1] - ratio) > 1e-9 * ratio:
             network.fail(tier["oversubscribed"][0], f"Oversubscribed, but the radices give {ratio:g}")
-    if hosts + sum(counts) > MAX_SIZE:
-        network.fail(1, f"{hosts} hosts and {sum(counts)} switches; at most {MAX_SIZE} are built")
+    channels = 2 * pods * spine * (edge * bundle[1] + (group * bundle[2] if len(tiers) == 3 else 0))
+    if max(hosts, sum(counts), channels) > MAX_SIZE:
+        size = f"{hosts} hosts, {sum(counts)} switches and {channels} channels"
+        network.fail(1, f"{size}; at most {MAX_SIZE} of each are built")
     first = np.cumsum([0, *counts])
     p, e, s = (x.ravel() for x in np.meshgrid(range(pods), range(edge), range(spine), indexing="ij"))
     links = [np.repeat(np.stack([p * edge + e, first[1] + p * spine + s], 1), bundle[1], axis=0)]
@@ -147,7 +149,7 @@ FORMATS = (
     FileFormat(
         "htsim",
         (".topo",),
-        re.compile(r"^\s*Nodes\s+\d+\s*$[\s\S]*?^\s*Tiers\s+\d+\s*$", re.MULTILINE | re.IGNORECASE),
+        re.compile(r"^[ \t]*Nodes[ \t]+\d+\s[\s\S]*?^[ \t]*Tiers[ \t]+\d", re.MULTILINE | re.IGNORECASE),
         without_attributes(read_htsim),
     ),
 )

@@ -47,7 +47,7 @@ FORMATS = (
     FileFormat(
         "interconnect",
         (".interconnect",),
-        re.compile(r"^\s*c\d+-\d+c\d+s\d+[ag]\d+l\d+\S*\s+(\S+\s+)?->", re.MULTILINE),
+        re.compile(r"^[ \t]*c\d+-\d+c\d+s\d+[ag]\d+l\d+\S*\s+(\S+\s+)?->", re.MULTILINE),
         without_attributes(read_interconnect),
     ),
 )

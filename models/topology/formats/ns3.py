@@ -16,6 +16,7 @@ from flitlab.models.topology.formats.common import (
 from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.formats.quantities import RATE, TIME, gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import MAX_SIZE
 
 LINK_NS = 1000.0
 """Delay of a written link without a column ``delay_ns``."""
@@ -49,6 +50,8 @@ def read_ns3(
     if len(lines) < 2:
         network.fail(1, "expected nodes, switches and links on the first line, and the switches on the second")
     nodes, switches, links = _counts(network, *lines[0])
+    if nodes > MAX_SIZE:
+        network.fail(1, f"{nodes} nodes; at most {MAX_SIZE} are built")
     (number, named), body = lines[1], lines[2:]
     is_switch = {network.whole(number, "switch", word) for word in named}
     if len(is_switch) != switches or max(is_switch, default=0) >= nodes:
