@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import of schedules from JSON and MSCCL's XML, and export as JSON."""
+"""Import of schedules from JSON and the files of MSCCL and TE-CCL, and export as JSON."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.collective.msccl import parse_msccl
 from flitlab.models.collective.schedule import CollectiveName, Schedule, ScheduleError, check
+from flitlab.models.collective.teccl import FLOWS, parse_teccl
 from flitlab.models.files import replace_file
 
 SUFFIX = ".schedule.json"
@@ -59,7 +60,7 @@ def _rows(name: str, rows: list[list[int]]) -> str:
 
 
 def read_schedule(path: Path) -> Schedule:
-    """Read and check a schedule: JSON of :func:`write_schedule`, or XML of MSCCL.
+    """Read and check a schedule: JSON of :func:`write_schedule`, XML of MSCCL, or JSON of TE-CCL.
 
     Raises
     ------
@@ -67,8 +68,9 @@ def read_schedule(path: Path) -> Schedule:
     ScheduleError: it is no schedule, or does not implement its collective.
     """
     text = path.read_bytes()
-    if text.lstrip().startswith(b"<"):
-        schedule = parse_msccl(text)
+    of_others = parse_msccl if text.lstrip().startswith(b"<") else parse_teccl if FLOWS.encode() in text else None
+    if of_others is not None:
+        schedule = of_others(text)
         check(schedule)
         return schedule
     try:

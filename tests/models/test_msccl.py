@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules in MSCCL's XML: sends and steps as published for each algorithm, and faults that are found."""
+"""Schedules of MSCCL and TE-CCL: sends and steps as published for each algorithm, and faults that are found."""
+
+import json
 
 import pytest
 
 from flitlab.models.collective.msccl import parse_msccl
 from flitlab.models.collective.schedule import ScheduleError, check
 from flitlab.models.collective.schedule_file import read_schedule
+from flitlab.models.collective.teccl import parse_teccl
 from flitlab.sim.cli import main
 
 
@@ -141,3 +144,47 @@ def test_a_schedule_that_leaves_a_chunk_out_is_no_collective(tmp_path, capsys):
     out = tmp_path / "y.schedule.json"
     assert main(["schedule", str(tmp_path / "y.xml"), "--out", str(out)]) == 0
     assert read_schedule(out).sends == 12
+
+
+def teccl(flows, gpus=(1, 2, 4)):
+    """The text of an all-gather of a chunk for each GPU."""
+    demands = {f"GPU {v}": {f"GPU {u}": {"Chunk 0": 1e-6} for u in gpus if u != v} for v in gpus}
+    return json.dumps({"1-Epoch_Duration": 1e-9, "6-Demand_Met": demands, "7-Flows": flows}).encode()
+
+
+LINE = [f"Chunk 0 from {s} traveled over {u}->{v} in epoch {e}{via}" for s, u, v, e, via in (
+    (1, 1, 2, 0, " via switches 3"), (1, 2, 4, 7, ""), (4, 4, 2, 0, ""), (4, 2, 1, 7, ""),
+    (2, 2, 1, 3, ""), (2, 2, 4, 3, ""),
+)]  # fmt: skip
+
+
+def test_flows_of_te_ccl_are_sends_of_steps():
+    schedule = parse_teccl(teccl(LINE))
+    check(schedule)
+    assert (schedule.ranks, schedule.sends, schedule.step.tolist()) == (3, 6, [0, 0, 1, 1, 2, 2])
+    assert sorted(zip(schedule.source.tolist(), schedule.target.tolist(), strict=True)) == [
+        (0, 1), (1, 0), (1, 0), (1, 2), (1, 2), (2, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b'{"7-Flows"', "not JSON"),
+        (b'{"7-Flows": 3}', "7-Flows must be a list"),
+        (teccl(["Chunk 0 from 1 traveled over 1->2 with volume 0.5 in epoch 0"]), "splits a chunk, as linear programs"),
+        (teccl(["Chunk 0 from 1 went home"]), "7-Flows.0: .* is no send of a chunk"),
+        (teccl(["Chunk 0 from 1 traveled over 1->3 in epoch 0"]), "of a GPU or chunk without demand"),
+        (teccl(LINE).replace(b'"GPU 2": {"Chunk 0": 1e-06}, ', b"", 1), "GPU 1 does not need chunk 0 of GPU 2"),
+        (teccl(LINE).replace(b"GPU 4", b"TPU 4"), "'TPU 4' where GPU and a number are expected"),
+    ],
+)  # fmt: skip
+def test_faults_of_te_ccl_are_named(text, said):
+    with pytest.raises(ScheduleError, match=said):
+        parse_teccl(text)
+
+
+def test_a_schedule_of_te_ccl_that_leaves_a_send_out_is_no_all_gather(tmp_path):
+    (tmp_path / "x.json").write_bytes(teccl(LINE[:-1]))
+    with pytest.raises(ScheduleError, match="does not reach rank 2 complete"):
+        read_schedule(tmp_path / "x.json")
