@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun budget``: measure the loss budget: the throughput lost by routing, buffers and crossbar."""
+"""``simrun budget`` (ask): measure the loss budget: the throughput lost by routing, buffers and crossbar."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun ceilings``: compute the ceilings of a configuration, nothing else."""
+"""``simrun ceilings`` (ask): compute the ceilings of a configuration, nothing else."""
 
 import argparse
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun check``: check a configuration, and show what it would run at which cost."""
+"""``simrun check`` (run): check a configuration, and show what it would run at which cost."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun compare``: overlay the curves of several runs, and test their differences."""
+"""``simrun compare`` (folder): overlay the curves of several runs, and test their differences."""
 
 import argparse
 import math

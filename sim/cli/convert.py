@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun convert``: write a topology, a table of demands or connections in another format."""
+"""``simrun convert`` (convert): write a topology, a table of demands or connections in another format."""
 
 import argparse
 from pathlib import Path

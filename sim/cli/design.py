@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun design``: find the networks to build, with proofs of what is left out."""
+"""``simrun design`` (ask): find the networks to build, with proofs of what is left out."""
 
 import argparse
 from collections.abc import Iterator

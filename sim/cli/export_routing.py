@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun export-routing``: write the tables of a routing: paths, weights, VCs and next hops."""
+"""``simrun export-routing`` (convert): write the tables of a routing: paths, weights, VCs and next hops."""
 
 import argparse
 from collections.abc import Iterable, Sequence

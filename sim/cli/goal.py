@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun goal``: describe a program (GOAL text, NAME.program or a configuration), and write it in another form."""
+"""``simrun goal`` (convert): describe a program (GOAL, NAME.program, a configuration), and write it in another form."""
 
 import argparse
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun judge``: decide whether a reported result is possible, with a proof."""
+"""``simrun judge`` (ask): decide whether a reported result is possible, with a proof."""
 
 import argparse
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun merge``: merge the results of workers into tables, figures and a page."""
+"""``simrun merge`` (folder): merge the results of workers into tables, figures and a page."""
 
 import argparse
 from dataclasses import replace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun new``: write a commented starter configuration."""
+"""``simrun new`` (run): write a commented starter configuration."""
 
 import argparse
 import json

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parser of ``simrun``.
 
-A module of this folder whose docstring begins with its command, ``simrun NAME``, and a summary, is that command: it has
-``add_options`` and ``run``. It is imported only where its command is used, so that ``simrun --help`` is fast.
+A module of this folder whose docstring begins with its command, ``simrun NAME (GROUP): summary.``, is that command: it
+has ``add_options`` and ``run``. It is imported only where its command is used, so that ``simrun --help`` is fast.
 """
 
 import argparse
 import importlib
 import re
+import textwrap
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import flitlab
 from flitlab.models.closest_match import closest_match
@@ -23,15 +24,25 @@ EPILOG = """\
 3 a ceiling or engine-agreement check failed, 70 an unexpected error, 130 interrupted (143 by SIGTERM; the same command
 resumes)."""
 
-HEAD = re.compile(r'(?:#.*\n)*"""``simrun ([\w-]+)``: ([^"]+)\."""')
-"""The beginning of the module of a command: its name and summary."""
+HEAD = re.compile(r'(?:#.*\n)*"""``simrun ([\w-]+)``(?: \((\w+)\))?: ([^"]+)\."""')
+"""The beginning of the module of a command: its name, its group and its summary."""
+
+GROUPS = {
+    "run": "run a configuration",
+    "ask": "ask without running it",
+    "folder": "read the folder of a run",
+    "convert": "convert files of this and other programs",
+    "more": "more",
+}
+"""Groups of commands in ``simrun --help``, in order; commands without a group are in the last."""
 
 
 class Command(NamedTuple):
-    """A command: its summary, and the name of its module."""
+    """A command: its summary, the name of its module, and its group."""
 
     summary: str
     module: str
+    group: str
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -74,23 +85,25 @@ def _commands() -> dict[str, Command]:
     commands_by_name = {}
     for file in Path(__file__).parent.glob("*.py"):
         if match := HEAD.match(file.read_text("utf-8")):
-            commands_by_name[match[1]] = Command(match[2], f"{__package__}.{file.stem}")
+            group = match[2] if match[2] in GROUPS else "more"
+            commands_by_name[match[1]] = Command(match[3], f"{__package__}.{file.stem}", group)
     return dict(sorted(commands_by_name.items()))
 
 
 def _parser(known: dict[str, Command], complete: Collection[str]) -> argparse.ArgumentParser:
-    """The parser of all commands. complete: names of those with their options."""
+    """The parser of all commands. complete: names of those with their options; ``known`` for completion of all."""
     parser = argparse.ArgumentParser(
         prog="simrun",
         description="Simulate an interconnect and compute the ceilings of the same scenario.",
-        epilog=EPILOG,
+        epilog=_listing(known) + EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.set_defaults(run=_version_or_help(parser))
-    parsers = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for name, (summary, module_name) in known.items():
-        command = parsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parsers = parser.add_subparsers(metavar="COMMAND", help="one of those below; simrun COMMAND --help has its options")
+    for name, (summary, module_name, _) in known.items():
+        listed: dict[str, Any] = {"help": summary} if complete is known else {}  # for completion; --help has groups
+        command = parsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".", **listed)
         if name in complete:
             one_thread()
             with gc_disabled():
@@ -98,6 +111,17 @@ def _parser(known: dict[str, Command], complete: Collection[str]) -> argparse.Ar
             module.add_options(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+def _listing(known: dict[str, Command]) -> str:
+    """The commands by group, with their summaries."""
+    lines: list[str] = []
+    for group, title in GROUPS.items():
+        of_group = [(name, command.summary) for name, command in known.items() if command.group == group]
+        if of_group:
+            lines += [f"{title}:", *(textwrap.fill(summary, 80, initial_indent=f"  {name:<15} ",
+                      subsequent_indent=" " * 18) for name, summary in of_group), ""]  # fmt: skip
+    return "\n".join(lines) + "\n"
 
 
 def _version_or_help(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:

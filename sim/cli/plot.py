@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun plot``: draw the figures of a run folder again."""
+"""``simrun plot`` (folder): draw the figures of a run folder again."""
 
 import argparse
 from pathlib import Path

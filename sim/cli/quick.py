@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun quick``: run every scenario for a few hundred ticks, to test that it works."""
+"""``simrun quick`` (run): run every scenario for a few hundred ticks, to test that it works."""
 
 import argparse
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun report``: write the page of a run folder again, finished or not."""
+"""``simrun report`` (folder): write the page of a run folder again, finished or not."""
 
 import argparse
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun reproduce``: run published figures and tables, and compare the results."""
+"""``simrun reproduce`` (run): run published figures and tables, and compare the results."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence

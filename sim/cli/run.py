@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun run``: run a configuration and write its results and figures."""
+"""``simrun run`` (run): run a configuration and write its results and figures."""
 
 import argparse
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun schedule``: describe the schedule of a collective (JSON or a configuration), and write it as JSON."""
+"""``simrun schedule`` (convert): describe the schedule of a collective, from a file or configuration, as JSON."""
 
 import argparse
 from pathlib import Path

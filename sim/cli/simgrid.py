@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun simgrid``: run a program in mode flow and in SimGrid, if it is installed, and compare the times."""
+"""``simrun simgrid`` (convert): run a program in mode flow and in SimGrid, and compare the times."""
 
 import argparse
 from collections.abc import Callable

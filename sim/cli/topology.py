@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun topology``: measure and export the topology of a configuration."""
+"""``simrun topology`` (ask): measure and export the topology of a configuration."""
 
 import argparse
 import json

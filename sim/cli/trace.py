@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun trace``: follow one packet of a configuration, tick by tick."""
+"""``simrun trace`` (ask): follow one packet of a configuration, tick by tick."""
 
 import argparse
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun view``: animate a short run: packets and queues on the graph, tick by tick."""
+"""``simrun view`` (folder): animate a short run: packets and queues on the graph, tick by tick."""
 
 import argparse
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``simrun worker``: run one shard of a configuration, for instance as a job of an array."""
+"""``simrun worker`` (run): run one shard of a configuration, for instance as a job of an array."""
 
 import argparse
 from pathlib import Path
