@@ -59,10 +59,10 @@ def keep_part(config, items, part, parts):
 
 
 def few(test):
-    """Let a test try a tenth of its examples, but 6 if it has as many; called once for each of its parameters."""
+    """Let a test try a tenth of its examples, but 4 if it has as many; called once for each of its parameters."""
     full = test._hypothesis_internal_use_settings
     if not hasattr(test, "few"):
-        test.few = settings(full, max_examples=min(full.max_examples, max(6, full.max_examples // 10)))
+        test.few = settings(full, max_examples=min(full.max_examples, max(4, full.max_examples // 10)))
         test._hypothesis_internal_use_settings = test.few
 
 

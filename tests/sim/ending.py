@@ -56,7 +56,7 @@ outputs: {figures: [], html: false}
 FLOW = """\
 name: ended
 experiment: collective
-topology: {kind: torus, dims: [16, 16]}
+topology: {kind: torus, dims: [24, 24]}
 collective: {kind: all_to_all, ranks: switches, size_bytes: 64 MiB, algorithm: pairwise}
 routing: {kind: minimal}
 switching: {mode: flow, flit_ns: 6.4, switch_ns: 100}

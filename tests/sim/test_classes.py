@@ -149,6 +149,7 @@ def test_engines_agree_in_ideal(case, load, seed):
     agree(case, load, seed)
 
 
+@pytest.mark.long
 @given(with_classes(plain_vct()), LOADS, st.integers(1, 2**30))
 @settings(MANY, max_examples=8)
 def test_order_is_immaterial(case, load, shuffle):
