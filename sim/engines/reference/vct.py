@@ -344,6 +344,7 @@ class VctSwitch(Allocator):
         if drawn.free_at > now and waits_for_drawn(drawn.free_at, since, length):
             next_vc = select_vc(vcs, packet.flits, vc_score)
             if next_vc is not None and keeps_drawn(self._cost(drawn, vc_score(next_vc)), least, length):
+                self.schedule_at(drawn.free_at)  # where the packet would starve it still, it waits no longer
                 return drawn, None
         chosen = self.outputs[drawn_tie(port_set(self.outputs.index(o) for o in costs if costs[o] == least), word)]
         return chosen, offers[chosen]
