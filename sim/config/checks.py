@@ -362,7 +362,7 @@ def validate_classes(
 
 
 def _validate_reply_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
-    """Reject limits of owed replies in subnets that classes draw, and warn of them where they have no effect."""
+    """Reject limits of outstanding replies in subnets that classes draw, and warn of them where they have no effect."""
     for number, one in enumerate(classes):
         if one.queue is None or one.request is None:
             continue

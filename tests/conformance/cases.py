@@ -236,7 +236,7 @@ def programs(draw, mode: str) -> Scenario:
 
 
 def messages_of(case: Scenario, flits: int, rng: np.random.Generator, rule: dict[str, bool]) -> Messages:
-    """How messages become packets: as the mode says, or of so many flits of 8 bytes."""
+    """How messages become packets: as the mode says, or of a number of flits of 8 bytes."""
     rendezvous, overhead = int(rng.choice([0, 20, 1 << 40])), int(rng.integers(4))
     if case.switching.counts == "flows":
         return case.switching.messages(case.topology, rendezvous, float(overhead), **rule)

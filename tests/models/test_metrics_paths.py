@@ -97,7 +97,7 @@ def test_nothing_beats_the_lemmas():
 
 
 def test_gdbg_3000_40_has_twenty_paths_of_three_hops():
-    # DBG section IV-A says 21; so many *walks* there are, but some become the same path without their loops
+    # DBG section IV-A says 21; that is the number of *walks*, but some become the same path without their loops
     assert measure({"kind": "paths_within", "hops": 3}, kind="gdbg", n=3000, degree=40)["min"] == 20
     assert 40**3 // 3000 == 21
 

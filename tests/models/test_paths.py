@@ -95,7 +95,7 @@ def test_k_shortest_paths_are_k_shortest_paths(topology, k, seed):
     ],
 )
 def test_ties_are_drawn_with_equal_probability(parameters, pair, k):
-    """Every choice of so many of the paths of one length, by a listing of all paths."""
+    """Every choice of a number of the paths of one length, by a listing of all paths."""
     topology = make("topology", **parameters).build()
     lengths = k_shortest_paths(topology, [pair], k).lengths
     limit = int(lengths[-1])

@@ -510,8 +510,8 @@ def test_a_connection_becomes_active_whenever_its_target_advances():
         serve()
     full, empty = round(64 * 256 / 0.99), round(4 * 256 / 0.99)
     assert served == [(0, empty), (1, empty), (0, full), (1, full)]  # 4 quanta each, then beyond the target
-    for target, owed in ((5, False), (5, False), (6, False), (2, True)):
-        claim(rules, receivers, pacers, 127, 0, target, owed, now)
+    for target, demanded in ((5, False), (5, False), (6, False), (2, True)):
+        claim(rules, receivers, pacers, 127, 0, target, demanded, now)
         serve()
     assert served[4:] == [(0, empty), (0, full), (0, empty), (0, empty)]  # the second claim was no advance
     served.clear()

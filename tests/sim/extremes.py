@@ -218,7 +218,7 @@ def _numbers(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 SHARE = 10
-"""A key of a section that a base lacks is tried with one in so many bases: what rejects it is the same in all."""
+"""One in this number of bases tries a key of a section that it lacks: what rejects the key is the same in all."""
 
 
 def places(base: str) -> list[Path]:

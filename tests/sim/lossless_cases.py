@@ -80,7 +80,7 @@ def ring(switches: int) -> Topology:
 
 
 def clockwise(topology: Topology, hops: int) -> tuple[list[tuple[int, int]], Routes]:
-    """Flows from each host of a ring over so many channels clockwise; ACKs return by the same switches."""
+    """Flows from each host of a ring over a number of channels clockwise; ACKs return by the same switches."""
     size = topology.switches
     paths = [[(start + hop) % size for hop in range(hops + 1)] for start in range(size)]
     pairs = [(path[0], path[-1]) for path in paths]

@@ -12,7 +12,7 @@ DELAY = 2
 """Ticks from the start of a packet at an output until its header has been read at the next switch."""
 
 Choice = Callable[[random.Random, list[int], int], int]
-"""Which of some outputs, given the flits that each has still to send, takes a packet of so many flits."""
+"""Which of some outputs, given the flits that each has still to send, takes a packet of this length in flits."""
 
 
 def at_random(rng: random.Random, unsent: list[int], flits: int) -> int:

@@ -81,7 +81,7 @@ def session_of(case: Scenario[Datagram]):
 
 
 def run_through(case: Scenario, engine="both", seed=1, most=60):
-    """A run, until the program is through; at most so many times ten million ticks."""
+    """A run, until the program ends; at most ``most`` times ten million ticks."""
     run = start(engine, case, 1.0, seed)
     for k in range(1, 10 * most):
         run.advance(k * 1_000_000)

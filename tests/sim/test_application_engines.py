@@ -214,7 +214,7 @@ def check_conservation(workload: Workload, run) -> None:
 
 
 def latency(hops: int, flits: int) -> int:
-    """Zero-load latency of a packet, or of packets one behind the other with so many flits in all."""
+    """Zero-load latency of a packet, or of packets one behind the other with a total of flits."""
     t = TIMES
     once = t["injection"] + t["ejection"] + (hops + 1) * (t["header"] + t["switch"]) + hops * t["link"]
     return once + flits - 1

@@ -54,7 +54,7 @@ def run_through(case: Scenario, engine="reference", seed=1):
 
 
 def alone(size: int, links: int, fabric: Fabric | None = None) -> int:
-    """Ticks of a message over so many links of the same rate, within the first window: a pipeline of its packets."""
+    """Ticks of a message over some links of the same rate, within the first window: a pipeline of its packets."""
     packets = max(1, -(-size // (MTU - HEADER)))
     last = size - (packets - 1) * (MTU - HEADER) + HEADER
     first = MTU if packets > 1 else last

@@ -33,7 +33,7 @@ router 6 node 6 router 2 1
 
 
 def two(there: int, back: int, paired: bool = True) -> Topology:
-    """Two switches with a host each, and channels of so many cycles as BookSim2 counts them."""
+    """Two switches with a host each, and channels with a delay in cycles as BookSim2 counts them."""
     reverse = [1, 0] if paired else [-1, -1]
     return Topology.from_channels("two", 2, [(0, 1), (1, 0)], reverse, delay=[there - 1, back - 1]).with_hosts(1)
 

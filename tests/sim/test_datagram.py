@@ -52,7 +52,7 @@ def endless(pairs) -> Flows:
 def session(
     topology: Topology, pairs, control=None, *, routing=None, packets=0, draw="distinct", seed=1, **queues
 ) -> Session:
-    """Flows between pairs of hosts, endless or of so many packets."""
+    """Flows between pairs of hosts, endless or of a number of packets."""
     flows = endless(pairs)
     flows = flows._replace(packets=np.full(len(flows.source), packets, np.int64))
     routes = make("routing", **(routing or ECMP)).build(topology)

@@ -44,7 +44,7 @@ SLOW = settings(max_examples=40, deadline=None, derandomize=True, suppress_healt
 
 
 def hot(topology: Topology, flits: int, rule: dict, **keys) -> Scenario:
-    """A scenario under a rule, of packets of so many flits."""
+    """A scenario under a rule, of packets of equal length."""
     length = {"packet_flits": flits} if rule["rule"] == "frame" else {}
     source = keys.pop("source", Source(flits=(flits,)))
     return scenario(topology, routing=HOT, source=source, **{"hold_packets": 0, **rule, **length, **keys})

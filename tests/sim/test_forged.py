@@ -294,7 +294,7 @@ def changed_array(draw: Random, value: np.ndarray) -> np.ndarray:
 
 
 def multiplied(draw: Random, forgery: Forgery) -> None:
-    """All that a certificate of a collective says, for so many times the amounts."""
+    """All that a certificate of a collective says, for a multiple of the amounts."""
     factor = draw.choice([2, 3, 100])
     forgery.put(units=forgery.get("units") * factor)
     for name in ("bound", "reached"):

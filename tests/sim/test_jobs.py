@@ -52,7 +52,7 @@ def number(row: dict, name: str) -> float:
 
 
 def alone_ns(hops: int) -> float:
-    """One message over so many channels: injection, a switch and a link for each, ejection, then its other flits."""
+    """One message over some channels: injection, a switch and a link for each, ejection, then its other flits."""
     return NS * (1 + (hops + 1) * 2 + hops + 1 + FLITS - 1)
 
 

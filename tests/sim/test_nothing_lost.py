@@ -159,7 +159,7 @@ def test_a_full_disk(config, whole, monkeypatch, capsys, when):
 
 @pytest.fixture
 def disk(tmp_path):
-    """Makes a file system of its own, of so many kilobytes; mounts it again with other options."""
+    """Makes a file system of its own, of a size in kilobytes; mounts it again with other options."""
     place = tmp_path / "disk"
 
     def mount(options):

@@ -50,7 +50,7 @@ def test_every_walk_arrives_and_rises(topology, extra):
                         assert held < low < high <= hops
                         reached |= {(w, vc) for vc in range(low, high)}
                 states = reached
-            assert not states  # all have arrived, and nobody takes more than so many channels
+            assert not states  # all have arrived, and no packet takes more than this number of channels
 
 
 def allowed(r, topology, way, hop, v, t):

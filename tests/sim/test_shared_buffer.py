@@ -69,7 +69,7 @@ def test_headroom_is_what_comes_in_three_delays_and_faster_ports_have_a_larger_s
 
 
 def ns3(buffer):
-    """Queues of the ns-3 simulator with a buffer of so many MiB."""
+    """Queues of the ns-3 simulator with a buffer of a size in MiB."""
     return ns3_fabric(1048, 83, Lossless(buffer_bytes=buffer * MIB, release="start"))
 
 

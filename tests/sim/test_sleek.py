@@ -18,7 +18,7 @@ MTU, MSS, SLOW = 4150, 4086, 4
 
 
 def over_slow_links(packets, room, **keys):
-    """A flow of so many full packets, all sent at once, over two channels at a quarter of the hosts' rate."""
+    """A flow of full packets, all sent at once, over two channels at a quarter of the hosts' rate."""
     line = make("topology", kind="leaf_spine", leaves=2, spines=1, hosts_per_leaf=1).build()
     line = replace(line, capacity=np.full(line.channels, 1 / SLOW))
     transport = {"kind": "nscc", "paths": 1, "init_window": packets, "sack_threshold": 1} | keys

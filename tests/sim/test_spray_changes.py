@@ -40,7 +40,7 @@ def happening(session: SpraySession, routes: Routes, routing: dict, events: list
 
 
 def one_flow(transport: dict, size: int, hops: int = 1, **fabric) -> tuple[SpraySession, Routes, dict]:
-    """A flow of so many bytes along a line of switches."""
+    """A flow of a size in bytes along a line of switches."""
     topology = line(hops + 1)
     flows = Flows(*(np.array([value], np.int64) for value in (0, topology.hosts - 1, size, 0)))
     routes = make("routing", **ECMP).build(topology)

@@ -22,7 +22,7 @@ TICKS = (1_000, 50_000, 500_000)
 
 
 def session(transport: dict, pairs: list[tuple[int, int]], size: int, **fabric) -> SpraySession:
-    """Flows of so many bytes on a small fat tree, all at once."""
+    """Flows of equal size on a small fat tree, all at once."""
     topology, count = make("topology", kind="fat_tree", k=4).build(), len(pairs)
     source, destination = np.array(pairs, np.int64).T
     flows = Flows(source, destination, np.full(count, size, np.int64), np.zeros(count, np.int64))

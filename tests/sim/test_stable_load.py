@@ -62,7 +62,7 @@ def test_routes_that_are_decided_on_the_way_have_no_share(routing):
     assert share(case, 0.3) is None
 
 
-def test_what_is_owed_is_counted_as_long_as_it_is_little():
+def test_what_is_held_back_is_counted_as_long_as_it_is_little():
     scalars = np.zeros(len(Scalar), np.int64)
     for created, delivered, few in (
         (MAX_OUTSTANDING, 0, True),
@@ -122,9 +122,9 @@ def test_the_resolution_is_what_an_overload_would_have_shown(monkeypatch):
     )
     channels = case.topology.channels
     for held in (5, 25, 60):
-        owed = Outstanding(np.full(channels, held), np.full(channels, 0))
+        held_back = Outstanding(np.full(channels, held), np.full(channels, 0))
         now = start("compiled", case, 0.5, 1).snapshot()
-        now = replace(now, channel_flits=np.full(channels, packets), outstanding=owed)
+        now = replace(now, channel_flits=np.full(channels, packets), outstanding=held_back)
         overload = resolution(case, 0.5, now)
         service = packets / (1 + overload)  # ticks in which a queue of rate 1 - overload is served
         arrivals = generator.poisson(1 + overload, (4000, int(service)))

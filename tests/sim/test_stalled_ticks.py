@@ -32,7 +32,7 @@ def stalled(engine_name, case, before, ticks):
 
 
 def only(reason, ticks):
-    """The counts of an input that stalls in so many ticks, always for one reason."""
+    """The counts of an input that stalls for a number of ticks, always for one reason."""
     counts = [0] * 8
     counts[reason] = ticks
     return counts

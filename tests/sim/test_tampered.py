@@ -206,7 +206,7 @@ def test_what_is_not_changed_is_confirmed():
 
 
 def flow_claim(case: Scenario, lower: float, node: list[int], hops: list[int], channel: list[int]) -> Saved:
-    """A flow of 1 over every one of the channels, so many toward each destination."""
+    """A flow of 1 over every one of the channels, a number of them toward each destination."""
     none, real = np.zeros(0, np.int64), np.zeros(0)
     return FlowProof(
         topology=case.topology.content_hash, traffic=case.traffic.content_hash, routes="", ceiling="mcf",

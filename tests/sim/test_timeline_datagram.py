@@ -30,7 +30,7 @@ def happening(case: Session, events: list[dict], routing: dict | None = None) ->
 
 
 def session(topology: Topology, pairs, packets=0, kind="none", **queues) -> Session:
-    """Flows between pairs of hosts, endless or of so many packets of 1,000 bytes, from the beginning."""
+    """Flows between pairs of hosts, endless or of a number of packets of 1,000 bytes, from the beginning."""
     source, destination = np.array(pairs, np.int64).T
     flows = Flows(source, destination, np.full(len(pairs), packets), np.zeros(len(pairs), np.int64))
     control = make("transport", kind=kind, start_ms=0.0).build()

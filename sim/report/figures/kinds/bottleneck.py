@@ -29,7 +29,7 @@ NAME = "bottleneck"
 """Of the figure, in ``outputs.figures`` and as a file."""
 
 MOST_DRAWN = 24
-"""The bottlenecks of the first so many scenarios are drawn."""
+"""The number of scenarios, the first ones, whose bottlenecks are drawn."""
 
 MOST_LETTERS = 80
 """Of a label in the name of a file."""
