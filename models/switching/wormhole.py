@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wormhole switching: flits advance one by one while the next buffer has space."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,15 +26,22 @@ from flitlab.models.traffic.source import Source
 MOST_SPEEDUP, MOST_STEPS = 16, 256
 """Upper limits of ``speedup``, and of the steps of both allocators per tick: bids count them in 38 bits."""
 
+MOST_DENOMINATOR = 10_000
+"""Upper limit of the denominator of ``speedup``: steps times it are counted in 64 bits."""
+
+_FRACTION = re.compile(r"\d{1,8}(/\d{1,8}|\.\d{1,8})?")
+
 
 def _speedup(value: int | float | str) -> int | float | str:
     """A valid ``speedup``. Raises ``ValueError``."""
     try:
-        valid = 1 <= Fraction(str(value)) <= MOST_SPEEDUP
-    except (ValueError, ZeroDivisionError):
-        valid = False
-    if not valid:
-        raise ValueError(f'must be a fraction from 1 to {MOST_SPEEDUP} such as "3/2"')
+        fraction = Fraction(text) if _FRACTION.fullmatch(text := str(value).strip()) else Fraction(0)
+    except ZeroDivisionError:
+        fraction = Fraction(0)
+    if not 1 <= fraction <= MOST_SPEEDUP or fraction.denominator > MOST_DENOMINATOR:
+        raise ValueError(
+            f'must be a fraction from 1 to {MOST_SPEEDUP} such as "3/2", its denominator at most {MOST_DENOMINATOR}'
+        )
     return value
 
 

@@ -126,6 +126,8 @@ def test_a_speedup_is_a_fraction_and_one_changes_nothing(tmp_path):
         ('speedup: "1/2"', "{kind: dor}", 'speedup = 1/2: must be a fraction from 1 to 16 such as "3/2"'),
         ("speedup: fast", "{kind: dor}", 'speedup = fast: must be a fraction from 1 to 16 such as "3/2"'),
         ("speedup: 17", "{kind: dor}", 'speedup = 17: must be a fraction from 1 to 16 such as "3/2"'),
+        ('speedup: "1e999999999"', "{kind: dor}", "speedup = '1e999999999': must be a fraction from 1 to 16 such as"),
+        ("speedup: 1.3333333333333333", "{kind: dor}", "speedup = 1.3333333333333333: must be a fraction from 1 to 16"),
         ("speedup: 16, iterations: 16", "{kind: dor}", "speedup = 16: takes more than 256 steps of the allocators per"),
         ("output_flits: 0", "{kind: dor}", "output_flits = 0: must be greater than or equal to 1"),
         ("speedup: 2", "{kind: deflection}", "speedup = 2: the routing deflects, and hot-potato switching has"),
