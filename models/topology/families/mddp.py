@@ -138,7 +138,7 @@ class Mddp(TopologySpec):
     n: int = Field(ge=3)
     degree: int = Field(ge=2)
     directed: bool = True
-    best_of: int = Field(default=5, ge=1)
+    best_of: int = Field(default=5, ge=1, le=1000)
     greedy: bool = False
     seed: int = Field(default=1, ge=0)
 
