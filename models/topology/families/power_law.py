@@ -44,7 +44,7 @@ class PowerLaw(TopologySpec):
     min_ports: int = Field(default=4, ge=2)
     max_ports: int = Field(default=32, ge=2, le=1_000_000)
     hosts_total: int = Field(ge=1)
-    beta: float = Field(default=1, allow_inf_nan=False)
+    beta: float = Field(default=1, ge=-50, le=50, allow_inf_nan=False)
     seed: int = Field(default=1, ge=0)
 
     def graph(self) -> Topology:
