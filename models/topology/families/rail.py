@@ -42,14 +42,15 @@ class Rail(TopologySpec):
     nvlink: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
 
     def graph(self) -> Topology:
-        per_pod = self.servers_per_pod or self.servers
+        count, per_pod = self.servers * self.gpus, self.servers_per_pod or self.servers
+        limit_size(4 * count, "servers")
         if self.servers % per_pod:
             near = [k for k in range(1, self.servers + 1) if self.servers % k == 0]
             raise SpecError(f"must divide servers = {self.servers}: {', '.join(map(str, near))}", key="servers_per_pod")
         pods = self.servers // per_pod
         if pods > 1 and not self.spines:
             raise SpecError(f"{pods} pods are joined by spines only; at least 1", key="spines")
-        count, rails = self.servers * self.gpus, pods * self.gpus
+        rails = pods * self.gpus
         limit_size(4 * count + 2 * rails * self.spines * self.multiplicity, "servers")
         inner = 0 if self.nvlink is None else self.servers
         gpu = np.arange(count)
