@@ -53,9 +53,9 @@ FLOOR = 1e-4
 BEYOND = 0.1
 """How far past saturation, at most, an adaptive curve goes."""
 
-LOWER_DRAWS, UPPER_DRAWS = 2, 4
-"""Runs with fresh draws that confirm the ends of a bracket where throughput collapses; the lower one is further from
-where verdicts differ, by the resolution of its probe."""
+DRAWS, COLLAPSE_DRAWS = 2, 4
+"""Runs with fresh draws that confirm an end of a bracket; the second where throughput collapses, for the upper end. The
+lower one is further from where verdicts differ, by the resolution of its probe."""
 
 ROUNDING = 1e-9
 """What two loads differ by that are the same."""
@@ -89,10 +89,10 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
     """Halves the bracket (0, ``top``) until it is narrower than ``tolerance`` x its upper end, or ``width``.
 
     It ends earlier where the longest windows cannot tell more. Loads at which they were too short to tell are left
-    inside the bracket, which is then narrowed on either side of them. Where the lowest saturated load delivers less
-    than the highest carried one, throughput collapses, and both are confirmed; not in a budget, which has a ``width``,
-    since it compares switches by the same draws. probing: whether it asks for probes. Returns (highest load carried,
-    lowest saturated).
+    inside the bracket, which is then narrowed on either side of them. The upper end is confirmed, and where the lowest
+    saturated load delivers less than the highest carried one, so that throughput collapses, the lower end too; not in a
+    budget, which has a ``width``, since it compares switches by the same draws. probing: whether it asks for probes.
+    Returns (highest load carried, lowest saturated).
     """
     carried, over, shown = 0.0, top, 0.0  # shown: the resolution at the load carried
     finest = 0.0  # the resolution of the longest windows, once they were too short
@@ -124,22 +124,23 @@ def bisect(top: float, tolerance: float, width: float = 0.0, probing: bool = Tru
             carried, shown, unclear = load, reached, [one for one in unclear if one > load]
             held.add(load)
             finest = max(finest, reached if resolution is not None and reached > resolution else 0.0)
-    if probing and not width and least < carried * (1 - ROUNDING):
-        return (yield from _confirm(held, saturated, tolerance * over))
+    if probing and not width:
+        return (yield from _confirm(held, saturated, tolerance * over, least < carried * (1 - ROUNDING)))
     return carried, over
 
 
-def _confirm(carried: set[float], saturated: set[float], step: float) -> Steps:
+def _confirm(carried: set[float], saturated: set[float], step: float, collapses: bool) -> Steps:
     """Move the ends of a bracket outwards until runs with fresh draws agree on each.
 
-    A network that is bistable carries a load for a random time, then throughput collapses: near saturation the verdict
-    of one run is that of its draws. Loads at which draws differ stay inside the bracket, as those without a verdict do.
-    carried, saturated: all such loads. step: by which an end moves first, where no other such load is nearer, then
-    twice as far each time. Returns the ends.
+    Near saturation backlogs rise and fall for longer than arrivals alone would explain, and a network that is bistable
+    carries a load for a random time, then throughput collapses: there the verdict of one run is that of its draws.
+    Loads at which draws differ stay inside the bracket, as those without a verdict do. carried, saturated: all such
+    loads. step: by which an end moves first, where no other such load is nearer, then twice as far each time.
+    collapses: whether the lower end needs to be confirmed. Returns the ends.
     """
     top, move = max(saturated), step
-    while load := max(carried):
-        rows = yield _confirming(load, step, LOWER_DRAWS)
+    while collapses and (load := max(carried)):
+        rows = yield _confirming(load, step, DRAWS)
         over = any(is_saturated(row) for row in rows)
         if not over and not any(is_unclear(row) for row in rows):
             break
@@ -147,7 +148,7 @@ def _confirm(carried: set[float], saturated: set[float], step: float) -> Steps:
         saturated = saturated | {load} if over else saturated
     move = step
     while (load := min(saturated)) < top:
-        rows = yield _confirming(load, step, UPPER_DRAWS)
+        rows = yield _confirming(load, step, COLLAPSE_DRAWS if collapses else DRAWS)
         if any(is_saturated(row) for row in rows):
             break
         saturated, move = {*(saturated - {load}), min(rounded(load + move), top)}, 2 * move
