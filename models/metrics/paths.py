@@ -47,6 +47,10 @@ class KShortest(MetricSpec):
         }
 
 
+MOST_PATHS = 10**12
+"""Most paths, by the largest degree, that ``paths_within`` walks."""
+
+
 @register("metric", "paths_within")
 class PathsWithin(MetricSpec):
     """Number of loopless paths of at most ``hops`` hops, over the ordered pairs of different switches.
@@ -66,8 +70,14 @@ class PathsWithin(MetricSpec):
         n = topology.switches
         if n < 2:
             raise ValueError("paths_within: needs two switches")
+        hops = min(self.hops, n - 1)
+        most = n * float(topology.out_degree.max()) ** min(hops, 64)
+        if most > MOST_PATHS:
+            raise ValueError(
+                f"paths_within: up to {most:.0e} paths to walk, at most {MOST_PATHS:.0e} are; use fewer hops"
+            )
         min_paths, max_paths, total, none = np.iinfo(np.int64).max, 0, 0, 0
-        for source, counts in enumerate(all_counts_within(topology, self.hops)):
+        for source, counts in enumerate(all_counts_within(topology, hops)):
             paths = np.delete(counts.sum(0), source)
             min_paths, max_paths = min(min_paths, int(paths.min())), max(max_paths, int(paths.max()))
             total += int(paths.sum())
@@ -78,7 +88,7 @@ class PathsWithin(MetricSpec):
             "mean": total / pairs,
             "max": max_paths,
             "none": none / pairs,
-            "bound": paths_within_bound(n, int(topology.out_degree.max()), self.hops),
+            "bound": paths_within_bound(n, int(topology.out_degree.max()), hops),
         }
 
 

@@ -148,7 +148,7 @@ class AllPath(SourceRouted):
     def routes(self, topology: Topology) -> Routes:
         require_connected(topology)
         degree = int(topology.out_degree.max(initial=1))
-        hops = self.hops or fewest_hops(topology.switches, degree)
+        hops = min(self.hops or fewest_hops(topology.switches, degree), max(1, topology.switches - 1))
         steps = topology.channels * max(1, degree - (not topology.directed)) ** min(hops - 1, 64)  # more is too many
         if steps > 10 * MAX_PATHS:
             raise SpecError(f"up to {steps:.0e} paths: too many to keep; use fewer hops, or ksp", key="hops")

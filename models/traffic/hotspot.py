@@ -42,8 +42,6 @@ class Hotspot(TrafficSpec):
         require_two_hosts(topology)
         count = topology.hosts
         hot = self._hot(topology)
-        if len(hot) == 0 or len(hot) > count:
-            raise SpecError(f"must be from 1 to {count} hosts", key="hosts")
         if len(np.unique(hot)) < len(hot):
             raise SpecError("names a host twice", key="hosts")
         matrix = np.full((count, count), (1 - self.fraction) / (count - 1))
@@ -54,6 +52,8 @@ class Hotspot(TrafficSpec):
 
     def _hot(self, topology: Topology) -> Ints:
         """Return the hot hosts, int64."""
+        if not 1 <= (self.hosts if isinstance(self.hosts, int) else len(self.hosts)) <= topology.hosts:
+            raise SpecError(f"must be from 1 to {topology.hosts} hosts", key="hosts")
         if isinstance(self.hosts, int):
             return np.arange(self.hosts)
         names = host_names(topology)

@@ -134,14 +134,18 @@ CARRIERS = {
 
 
 DRAGONFLY = {"topology": {"kind": "dragonfly", "a": 2, "p": 1, "h": 1}}
+REDRAWN = {"routing": {"kind": "ecmp", "ways": 8, "path_draw": "with_replacement"}, "measure": {"seconds": 0.001}}
+LOSSLESS = {"switching": {"mode": "spray", "queue": {"kind": "lossless"}, "allow_deadlock": True}}
 SUITED: dict[str, Any] = {
     "routing.allpath": {"topology": {"kind": "mesh", "dims": [2, 2]}},
     "routing.dragonfly": DRAGONFLY, "routing.par": DRAGONFLY, "traffic.adversarial": DRAGONFLY,
     "routing.imase": {"topology": {"kind": "imase", "n": 8, "degree": 2}},
-    "transport.tcp": {"routing": {"kind": "ecmp", "ways": 8, "path_draw": "with_replacement"}},
-    "transport.mptcp": {"routing": {"kind": "ecmp", "ways": 8, "path_draw": "with_replacement"}},
+    "traffic.batch": {"loads": None},
+    "transport.tcp": REDRAWN, "transport.mptcp": REDRAWN,
+    "transport.roce": LOSSLESS, "transport.dcqcn": LOSSLESS, "transport.hpcc": LOSSLESS,
+    "transport.swift": LOSSLESS, "transport.timely": LOSSLESS,
 }  # fmt: skip
-"""What kinds need besides that do not serve the carrier of their section."""
+"""What kinds need besides that do not serve the carrier of their section; None: a key that they must not have."""
 
 
 def _examples() -> Iterator[tuple[str, str]]:
@@ -152,6 +156,7 @@ def _examples() -> Iterator[tuple[str, str]]:
             if (found := re.search(r"Example: ``(.*?)``", text)) is not None and "path:" not in found[1]:
                 config = read_yaml(CARRIERS[section]) | read_yaml(found[1])
                 config |= SUITED.get(f"{section}.{kind}", {})
+                config = {key: value for key, value in config.items() if value is not None}
                 if category == "transport" and kind in ("tcp", "mptcp"):
                     config["switching"] = {"mode": "datagram"}
                 yield f"{section}.{kind}", yaml.dump(config, sort_keys=False, default_flow_style=None)
