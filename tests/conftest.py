@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             if short:
-                few(item.obj)
+                few(item.obj, item.path.parent.name == "conformance")
             else:
                 item.add_marker("long")
     if config.option.part:
@@ -58,11 +58,15 @@ def keep_part(config, items, part, parts):
     items[:] = [item for item in items if item in kept]
 
 
-def few(test):
-    """Let a test try a tenth of its examples, but 4 if it has as many; called once for each of its parameters."""
+def few(test, compiles):
+    """Let a test try a tenth of its examples, but 4 if it has as many; called once for each of its parameters.
+
+    compiles: whether each example may need kernels of its own, as in tests of conformance: they try 3.
+    """
     full = test._hypothesis_internal_use_settings
     if not hasattr(test, "few"):
-        test.few = settings(full, max_examples=min(full.max_examples, max(4, full.max_examples // 10)))
+        some = 3 if compiles else max(4, full.max_examples // 10)
+        test.few = settings(full, max_examples=min(full.max_examples, some))
         test._hypothesis_internal_use_settings = test.few
 
 

@@ -38,13 +38,14 @@ LINK = Topology.from_links("link", 2, [(0, 1)]).with_hosts(1)
 @MANY
 def test_engines_agree_and_conserve_packets(mode, data, load, seed):
     case = data.draw(cases(mode, events=True))
-    run, last = start("both", case, load, seed, log=True), horizon(case)  # the kernels of the next test
+    run, last = start("both", case, load, seed, log=True), horizon(case)
     for tick in range(last // 5, last + 1, last // 5):
         run.advance(tick)
         observed(run)
         assert_conserved(run, case)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", CHANGING)
 @given(st.data(), BUSY, SEEDS)
 @settings(MANY, max_examples=20)
