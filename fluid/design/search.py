@@ -28,6 +28,9 @@ COARSE = 0.15
 BAND = 0.04
 """Candidates whose costs differ by less are ordered by their bounds."""
 
+SECONDS_EACH, SECONDS_PER_SWITCH = 2.5e-3, 3e-5
+"""CPU time of an option, and of each of its switches: the searches of docs/design.md, on one core."""
+
 CLOS = ("leaf_spine", "clos")
 """Families with a member of full throughput, which strikes everything dearer."""
 
@@ -117,6 +120,20 @@ class Tolerance:
     gap: float = 0.02
 
 
+def built(option: Option) -> Topology:
+    """The network of one plane of an option.
+
+    Raises :class:`~flitlab.models.registry.SpecError` if it cannot be built, or is not of the sizes that the family
+    stated, on which prices and bounds rest.
+    """
+    topology: Topology = make("topology", **option.plane()).build()
+    sizes = (topology.switches, topology.channels // 2, topology.hosts)
+    stated = (option.candidate.switches, option.candidate.links, option.equipment.hosts)
+    if sizes[0] != stated[0] or not 0 <= stated[1] - sizes[1] <= 1 or sizes[2] != stated[2]:
+        raise SpecError(f"has {sizes} switches, links and hosts, where the family states {stated}")
+    return topology
+
+
 class Search:
     """A search over options, which ends after ``budget`` CPU seconds; what was not examined then is ``open``.
 
@@ -151,8 +168,7 @@ class Search:
 
     def run(self) -> None:
         """Search: every result gets its stage, and the front is known."""
-        left = [i for i in range(len(self.results)) if not self._limited(i)]
-        order = sorted(left, key=self._order)
+        order = self.left()
         first = [i for i in order if self.results[i].option.kind in CLOS and (self.results[i].upper >= 1).all()]
         reference = min(first, key=lambda i: self.cost[i], default=None)
         spent = CpuTime()
@@ -162,6 +178,25 @@ class Search:
             else:
                 self._treat(i)
         self.front = self._undominated()
+
+    def left(self) -> list[int]:
+        """Options that limits and floors in closed form leave, in the order in which they are examined."""
+        return sorted((i for i in range(len(self.results)) if not self._limited(i)), key=self._order)
+
+    def promising(self, count: int) -> list[int]:
+        """The options of most throughput in closed form for their cost, among those that are left; the best first."""
+
+        def worth(i: int) -> float:
+            return float(np.minimum(self.results[i].upper, 1)[self.counted].sum() / self.cost[i])
+
+        return sorted(self.left(), key=worth, reverse=True)[:count]
+
+    def estimate(self) -> float:
+        """About how many CPU seconds :meth:`run` takes, within a factor of three: most are spent on networks that are
+        built and solved, which the switches of all options that are left stand for.
+        """
+        left = self.left()
+        return sum(SECONDS_EACH + SECONDS_PER_SWITCH * self.results[i].option.switches for i in left)
 
     def _order(self, i: int) -> tuple[int, float, int]:
         upper = np.where(self.counted, np.minimum(self.results[i].upper, 1), 0)
@@ -216,7 +251,7 @@ class Search:
         if self._struck(i, "closed form"):
             return
         try:
-            topology: Topology = make("topology", **result.option.plane()).build()
+            topology = built(result.option)
             network = Network.of(topology)
             demands = [demand.on(network) for demand in self.demands]
         except SpecError as error:

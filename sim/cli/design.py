@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.cli.common import complain, error_text, number, print_json, print_rows, print_table, say
+from flitlab.sim.cli.common import complain, duration, error_text, number, print_json, print_rows, print_table, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_point, write_tables
-from flitlab.sim.design.outcome import Design, FrontPoint, design
-from flitlab.sim.design.request import DesignRequest, read_design
+from flitlab.sim.design.outcome import Design, FrontPoint, design, search_of
+from flitlab.sim.design.request import DesignRequest, least_of_all, read_design
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
@@ -66,6 +66,61 @@ def run(options: argparse.Namespace) -> int:
     if not answer.front:
         complain(f"{options.file}: no candidate meets the limits; candidates.csv says what each of them violates")
         return ExitCode.FAILED
+    return ExitCode.OK
+
+
+PROMISING = 10
+"""Candidates that ``simrun check`` lists."""
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check the file of a design, and print what would be searched and how long that takes; nothing is built."""
+    try:
+        request = read_design(options.file, options.set)
+        search = search_of(request)
+    except ConfigError as error:
+        complain(*map(str, error.errors))
+        return ExitCode.BAD
+    left, seconds = search.left(), search.estimate()
+    families = [
+        {
+            "family": kind, "candidates": sum(result.option.kind == kind for result in search.results),
+            **{
+                stage: sum(result.stage == stage and result.option.kind == kind for result in search.results)
+                for stage in ("limit", "floor")
+            },
+            "left": sum(search.results[i].option.kind == kind for i in left),
+        }
+        for kind in dict.fromkeys(result.option.kind for result in search.results)
+    ]  # fmt: skip
+    best = [search.results[i] for i in search.promising(PROMISING)]
+    names = [demand.name for demand in request.demands]
+    promising = [
+        {"design": result.option.label, "$/host": result.option.cost / request.hosts}
+        | {f"{name} <=": min(float(x), 1.0) for name, x in zip(names, result.upper, strict=True) if x < float("inf")}
+        for result in best
+    ]
+    floor = max((demand.floor for demand in request.demands if demand.closed == "uniform"), default=0.0)
+    least = least_of_all(request, floor)
+    assert least is not None  # else the file is rejected
+    proof = f"at least {least[0]} switches, however they are wired" + f", for uniform {floor:g}" * (floor > 0)
+    if options.json:
+        print_json(
+            {
+                "name": request.name, "experiment": "design", "hosts": request.hosts, "profile": request.prices.profile,
+                "prices": {key: value for key, value, _ in request.prices.assumptions()},
+                "candidates": len(search.results), "left": len(left), "families": families, "promising": promising,
+                "least_switches": least[0], "estimate": {"cpu_s": seconds},
+            }
+        )  # fmt: skip
+        return ExitCode.OK
+    say(f"{request.name}: design, {request.hosts} hosts, {len(search.results)} candidates, {proof}", "")
+    for line in assumptions(request):
+        say(line)
+    print_rows("candidates, in closed form", ["family", "candidates", "limit", "floor", "left"], families)
+    bounds = [f"{name} <=" for name in names if any(f"{name} <=" in row for row in promising)]
+    print_rows("most throughput for the cost, by closed forms", ["design", "$/host", *bounds], promising, 4)
+    say(f"estimate: {duration(seconds)} of CPU time, within a factor of three, without failures of the front")
     return ExitCode.OK
 
 

@@ -16,7 +16,7 @@ from flitlab.fluid.split import split_theta
 from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.models.topology.equipment import equipment_bound, least_switches
-from flitlab.sim.config.diagnostics import ConfigError, Diagnostic
+from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.design.request import DesignRequest
 
 FULL = 0.99
@@ -141,16 +141,19 @@ def design(request: DesignRequest, progress: Callable[[str], None] = lambda text
         No family has a candidate.
     """
     spent = CpuTime()
-    every = list(options(request.hosts, request.skus, request.planes, request.splits, request.families, request.prices))
-    if not every:
-        problem = "no family has a network of these hosts and switches"
-        raise ConfigError([Diagnostic("design", "families", "", problem)])
-    search = Search(
-        every, request.demands, request.limits, request.tolerance, progress, request.budget or np.inf,
-    )  # fmt: skip
+    search = search_of(request, progress)
     search.run()
     points = [_point(request, search.results[i], number) for number, i in enumerate(search.front, 1)]
     return Design(request, search, points, spent.seconds, _orders(request, points))
+
+
+def search_of(request: DesignRequest, progress: Callable[[str], None] = lambda text: None) -> Search:
+    """The search of a design over all its candidates, not run: parameters and errors as of :func:`design`."""
+    every = list(options(request.hosts, request.skus, request.planes, request.splits, request.families, request.prices))
+    if not every:
+        request.page.reject("families", "none has a network of these hosts and switches")
+        raise ConfigError(request.page.diagnostics.errors)
+    return Search(every, request.demands, request.limits, request.tolerance, progress, request.budget or np.inf)
 
 
 def _point(request: DesignRequest, result: Result, number: int) -> FrontPoint:

@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file of a design: hosts, equipment that can be bought, demands and limits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from flitlab.fluid.design.options import Sku
+from flitlab.fluid.design.options import Sku, most_switches
 from flitlab.fluid.design.search import DesignDemand, Limits, Tolerance
 from flitlab.models.closest_match import closest_match
 from flitlab.models.layout.design_prices import DEFAULT_PROFILE, KEYS, DesignPrices, design_prices, profiles
-from flitlab.models.registry import names, spec_class
+from flitlab.models.registry import SpecError, make, names, recorded_warnings, spec_class
+from flitlab.models.topology.candidates import Equipment, innermost
 from flitlab.models.topology.equipment import least_switches
 from flitlab.models.topology.spec import TopologySpec
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.plugins import load_plugins
-from flitlab.sim.config.sections import Name, Section
+from flitlab.sim.config.sections import Component, Name, Section
 from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text, wrap
 from flitlab.sim.config.units import without_units
-from flitlab.sim.config.validation import validated
+from flitlab.sim.config.validation import reject_build_error, spec_of, validated
 
 Positive = Annotated[float, Field(gt=0, le=1e15)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -38,6 +39,12 @@ LIMITS = {
 
 SHORT = {"uniform": {"kind": "uniform"}, "worst": {"kind": "worst_matching"}}
 """Demands with a name of their own."""
+
+OF_DEMAND = ("name", "floor", "weight")
+"""Keys of a demand that are not of its traffic."""
+
+MOST_CHECKED = 20_000
+"""Hosts up to which demands are built to check them."""
 
 RELAYING = ("bcube", "dcell", "hammingmesh", "rail")
 """Families whose hosts relay, or have several ports of their own: another equipment."""
@@ -77,8 +84,8 @@ class DesignConfig(Section):
     switches: Annotated[list[SwitchConfig], Field(min_length=1)]
     link_gbps: Positive | None = None
     planes: list[Annotated[int, Field(ge=1, le=64)]] = Field(min_length=1, default_factory=lambda: [1])
-    families: str | list[str | dict[str, dict[str, Any]]] | dict[str, dict[str, Any]] = "all"
-    demands: list[str | dict[str, Any]] = Field(min_length=1, default_factory=lambda: list[str | dict[str, Any]](SHORT))
+    families: Any = "all"
+    demands: list[Component] = Field(min_length=1, default_factory=lambda: list[str | dict[str, Any]](SHORT))
     limits: dict[str, float | None] = Field(default_factory=dict)
     failures: FailuresConfig | None = None
     tolerance: ToleranceConfig = ToleranceConfig()
@@ -93,7 +100,7 @@ class DesignRequest:
     """A design that is asked for, checked.
 
     text: of the file. splits: name of a switch -> links that a port may make. families: kind -> keys of its own.
-    budget: CPU seconds.
+    budget: CPU seconds. page: the file, for errors.
     """
 
     name: str
@@ -109,6 +116,12 @@ class DesignRequest:
     tolerance: Tolerance
     prices: DesignPrices
     budget: float | None
+    page: ConfigDocument
+
+    def all_equipment(self) -> Iterator[tuple[Sku, Equipment]]:
+        """Every switch with the equipment of one plane."""
+        for sku, b, split in self.equipments():
+            yield sku, Equipment(self.hosts, sku.ports * b, split, most_switches(self.hosts, sku.ports * b))
 
     def equipments(self) -> list[tuple[Sku, int, int]]:
         """Every switch, number of planes, and links of a port within a plane."""
@@ -116,6 +129,15 @@ class DesignRequest:
             (sku, b, total // b)
             for sku in self.skus for b in self.planes for total in self.splits[sku.name] if total % b == 0
         ]  # fmt: skip
+
+
+def is_design(file: str | Path) -> bool:
+    """Whether a file is that of a design; False if it cannot be read."""
+    try:
+        kind = load_file(file, Diagnostics()).get("experiment")
+    except ConfigError:
+        return False
+    return kind is not None and kind.value == "design"
 
 
 def read_design(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> DesignRequest:
@@ -165,9 +187,11 @@ def _request(root: Node, diagnostics: Diagnostics, base: Path, stem: str, text: 
     tolerance = Tolerance(config.tolerance.throughput, config.tolerance.cost, config.gap)
     request = DesignRequest(
         config.name or stem, text, config.hosts, skus, config.planes, splits, families, demands, limits,
-        config.failures, tolerance, prices, config.budget_s,
+        config.failures, tolerance, prices, config.budget_s, page,
     )  # fmt: skip
     _check_possible(page, request)
+    reader.check_family_keys(request)
+    reader.check_demands(demands)
     diagnostics.raise_errors()
     return request
 
@@ -177,6 +201,7 @@ class _Reader:
 
     def __init__(self, page: ConfigDocument, config: DesignConfig, base: Path):
         self.page, self.config, self.base = page, config, base
+        self.places: dict[str, tuple[str | int, ...]] = {}
 
     def prices(self) -> DesignPrices | None:
         """The price profile with the file's own values; None after an error."""
@@ -195,6 +220,8 @@ class _Reader:
                 self.page.reject(("prices", key), "unknown key", ("profile", *KEYS), closest_match(key, KEYS))
             elif not isinstance(value, int | float) or not -1e15 < value < 1e15:
                 self.page.reject(("prices", key), "must be a number")
+            elif value < 0 and key != "switch_fixed":
+                self.page.reject(("prices", key), "must be 0 or more")
         known = {key: value for key, value in changes.items() if key in KEYS and isinstance(value, int | float)}
         return design_prices(str(chosen), known)
 
@@ -221,25 +248,66 @@ class _Reader:
         if value == "all":
             return {kind: {} for kind in names("topology") if _has_candidates(kind)}
         listed: dict[str, dict[str, Any]] = {}
-        for i, entry in enumerate(value if isinstance(value, list) else [value]):
-            for kind, keys in ({entry: {}} if isinstance(entry, str) else entry).items():
-                place = ("families", i) if isinstance(value, list) else ("families",)
+        choices = [one for one in names("topology") if _has_candidates(one)]
+        entries = value if isinstance(value, list) else [value]
+        if not entries:
+            self.page.reject("families", "must have at least 1 item", ["all", *choices])
+        for i, entry in enumerate(entries):
+            place: tuple[str | int, ...] = ("families", i) if isinstance(value, list) else ("families",)
+            members = {entry: {}} if isinstance(entry, str) else entry
+            if not isinstance(members, dict) or not all(isinstance(keys, dict) for keys in members.values()):
+                self.page.reject(place, "must be the name of a family, or {NAME: {its keys}}", choices)
+                continue
+            for kind, keys in members.items():
                 if kind not in names("topology"):
-                    choices = [one for one in names("topology") if _has_candidates(one)]
                     self.page.reject(place, f"unknown family {kind}", choices, closest_match(kind, choices))
                 elif not _has_candidates(kind):
                     why = (
                         "its hosts relay, or have ports of their own: another equipment" if kind in RELAYING
                         else "it does not say which of its parameters fit (candidates)"
                     )  # fmt: skip
-                    self.page.reject(place, f"{kind} cannot be searched: {why}")
-                elif unknown := sorted(set(keys) - set(spec_class("topology", kind).model_fields)):
-                    self.page.reject(
-                        place, f"{kind} has no key {unknown[0]}", sorted(spec_class("topology", kind).model_fields)
-                    )
+                    self.page.reject(place, f"{kind} cannot be searched: {why}", choices)
                 else:
                     listed[kind] = keys
+                    self.places[kind] = place if isinstance(entry, str) else (*place, kind)
         return listed
+
+    def check_family_keys(self, request: DesignRequest) -> None:
+        """Reject keys of families that do not exist, that the search chooses itself, or whose values are invalid."""
+        for kind, keys in request.families.items():
+            spec = cast(type[TopologySpec], spec_class("topology", kind))
+            members = (member for _, equipment in request.all_equipment() for member in spec.candidates(equipment))
+            first = next(members, None) if keys else None
+            own = {} if first is None else innermost(first.parameters)
+            free = sorted(set(spec.model_fields) - set(TopologySpec.model_fields) - set(own) - {"kind"})
+            for key in keys:
+                path = (*self.places[kind], key)
+                if key not in spec.model_fields:
+                    self.page.reject(path, f"{kind} has no such key", free, closest_match(key, free))
+                elif key not in free:
+                    self.page.reject(path, "is chosen by the search", free)
+            if first is not None and not self.page.diagnostics.errors:
+                spec_of("topology", self.page.part(*self.places[kind]), own | keys)
+
+    def check_demands(self, demands: list[DesignDemand]) -> None:
+        """Reject demands that hosts cannot have, by building each on a network of two switches."""
+        hosts = self.config.hosts
+        if hosts > MOST_CHECKED or self.page.diagnostics.errors:
+            return
+        pair = make("topology", kind="hypercube", dim=1, hosts=[hosts - hosts // 2, hosts // 2]).build()
+        for i, demand in enumerate(demands):
+            part = self.page.part("demands", i)
+            if demand.traffic.get("level") == "switch":
+                part.reject("level", "networks differ in their switches: give a matrix of hosts", ["host"])
+                continue
+            try:
+                with recorded_warnings():
+                    traffic = make("traffic", **demand.traffic).build(pair)
+            except (SpecError, OSError, ValueError) as error:
+                reject_build_error(error, part)
+                continue
+            if traffic.background is not None:
+                part.reject("", "has a background, with which no throughput is defined")
 
     def demands(self) -> list[DesignDemand]:
         """The demands, each with the floor that its own key or a limit gives."""
@@ -248,26 +316,27 @@ class _Reader:
             keys = {"kind": entry} if isinstance(entry, str) else dict(entry)
             numbers = {key: keys.pop(key, default) for key, default in (("floor", 0.0), ("weight", 1.0))}
             kind, name = keys.get("kind"), keys.pop("name", None)
-            if any(not isinstance(value, int | float) or not 0 <= value <= 1e6 for value in numbers.values()):
-                self.page.reject(("demands", i), "floor and weight must be numbers from 0")
-                continue
+            place: tuple[str | int, ...] = ("demands", i) if isinstance(entry, str) else ("demands", i, "kind")
+            for key, most in (("floor", 1.0), ("weight", 1e6)):
+                value = numbers[key]
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    self.page.reject(("demands", i, key), "must be a number")
+                elif not 0 <= value <= most:
+                    self.page.reject(("demands", i, key), f"must be from 0 to {most:g}")
             if kind not in (*SHORT, *names("traffic")):
                 choices = [*SHORT, *names("traffic")]
-                self.page.reject(("demands", i), f"unknown demand {kind}", choices, closest_match(str(kind), choices))
+                self.page.reject(place, f"unknown demand {kind}", choices, closest_match(str(kind), choices))
                 continue
             traffic: dict[str, Any] = dict(SHORT[kind]) if kind in SHORT and len(keys) == 1 else keys
             if isinstance(path := traffic.get("path"), str):
                 traffic["path"] = str(self.base / path)
-            try:
-                spec_class("traffic", str(traffic["kind"])).model_validate(traffic)
-            except ValueError as error:
-                problem = str(error).splitlines()
-                self.page.reject(("demands", i), f"{kind}: {' '.join(line.strip() for line in problem[1:3])}")
+            if spec_of("traffic", self.page.part("demands", i), traffic, OF_DEMAND) is None:
                 continue
             label = str(name or kind)
             if label in [one.name for one in demands]:
                 self.page.reject(("demands", i), f"{label} is listed twice: give it a name")
-            demands.append(DesignDemand(label, traffic, float(numbers["floor"]), float(numbers["weight"])))
+            if not self.page.diagnostics.errors:
+                demands.append(DesignDemand(label, traffic, float(numbers["floor"]), float(numbers["weight"])))
         return demands
 
     def limits(self, demands: list[DesignDemand]) -> Limits:

@@ -118,6 +118,20 @@ def test_a_struck_candidate_is_as_bad_as_its_proof_says(small):
         assert (np.array(lower) <= result.upper + 1e-12).all()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("equipment", [(256, 16), (256, 16, (1, 2), (1, 2, 4))])
+def test_none_of_many_struck_candidates_exceeds_its_bound(equipment):
+    """400 random ones of a search, solved: nothing that certainly flows is above the upper end that struck them."""
+    search = searched(*equipment)
+    struck = [result for result in search.results if result.by >= 0]
+    for result in Random(3).sample(struck, 400):
+        network = Network.of(make("topology", **result.option.plane()).build())
+        for d, demand in enumerate(DEMANDS):
+            matrix, at_hosts = demand.on(network)
+            solution = solve(network.problem(matrix), 0.05, "approx", at_hosts)
+            assert min(solution.lower, at_hosts) <= result.upper[d], (result.option.label, demand.name)
+
+
 def test_intervals_are_those_of_the_ceiling(small):
     result = small.results[small.front[len(small.front) // 2]]
     topology = make("topology", **result.option.topology()).build()

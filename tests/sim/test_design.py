@@ -129,14 +129,23 @@ def test_failures_of_the_front():
     [
         ({"families": ["rgg"]}, "d.yaml:3: families[0] = rgg: unknown family rgg; choices: clos"),
         ({"families": ["bcube"]}, "bcube cannot be searched: its hosts relay"),
-        ({"families": [{"rrg": {"sed": 1}}]}, "rrg has no key sed"),
+        ({"families": [{"rrg": {"sed": 1}}]}, "d.yaml:4: families[0].rrg.sed = 1: rrg has no such key; choices: "),
+        ({"families": [{"rrg": {"n": 12}}]}, "families[0].rrg.n = 12: is chosen by the search"),
+        ({"families": [{"rrg": {"seed": -1}}]}, "families[0].rrg.seed = -1: must be greater"),
+        ({"families": []}, "must have at least 1 item"),
+        ({"families": {"rrg": 3}}, "must be the name of a family, or {NAME: {its keys}}"),
+        ({"demands": [{"kind": "matrix", "path": "no.csv"}]}, "demands[0].path = no.csv: no such file"),
+        ({"demands": [{"kind": "uniform", "weight": -1}]}, "demands[0].weight = -1: must be from 0"),
+        ({"demands": [{"kind": "uniform", "floor": 2}]}, "demands[0].floor = 2: must be from 0 to 1"),
+        ({"demands": [{"kind": "bit_reversal"}]}, "demands[0]"),
+        ({"prices": {"optic": -5}}, "must be 0 or more"),
         (
             {"limits": {"unform": 1}},
             "unknown limit; choices: cost_per_host, watts_per_host, cables, switches, diameter",
         ),
         ({"limits": {"uniform": 2}}, "must be from 0 to 1"),
         ({"demands": ["unifrom"]}, "unknown demand unifrom"),
-        ({"demands": [{"kind": "shift", "buy": 3}]}, "demands[0]"),
+        ({"demands": [{"kind": "shift", "buy": 3}]}, "demands[0].buy = 3: unknown key; choices: by, floor"),
         ({"demands": ["uniform", "uniform"]}, "listed twice"),
         ({"prices": {"optics": 3}}, "unknown key; choices: profile, gbps"),
         ({"prices": {"profile": "900g"}}, "unknown profile"),
@@ -177,9 +186,27 @@ def test_no_candidate_within_the_limits(tmp_path, capsys):
     assert "no candidate meets the limits" in capsys.readouterr().err
 
 
+def test_check_says_what_would_be_searched(tmp_path, capsys):
+    file = written(tmp_path, {"limits": {"uniform": 0.9, "switches": 20}})
+    assert main(["check", file]) == 0
+    text = capsys.readouterr().out
+    for part in ("small: design, 36 hosts", "optic 1200", "candidates, in closed form", "estimate: "):
+        assert part in text
+    assert main(["check", file, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    families = document["families"]
+    assert sum(row["candidates"] for row in families) == document["candidates"]
+    assert all(row["limit"] + row["floor"] + row["left"] == row["candidates"] for row in families)
+    assert sum(row["left"] for row in families) == document["left"] > 0
+    for row in document["promising"]:
+        assert row["uniform <="] >= 0.9
+    assert document["estimate"]["cpu_s"] > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"d.yaml"}
+
+
 def test_other_commands_name_the_one_that_searches(tmp_path, capsys):
     (tmp_path / "fabric.yaml").write_text("experiment: design\nhosts: 64\nswitches: [{ports: 8}]\n")
-    for command in ([], ["check"], ["ceilings"]):
+    for command in ([], ["ceilings"]):
         assert main([*command, str(tmp_path / "fabric.yaml")]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert "fabric.yaml:1: experiment = design: is no simulation: simrun design" in line
