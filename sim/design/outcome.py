@@ -10,7 +10,6 @@ import numpy as np
 from flitlab.fluid.design.bounds import Network
 from flitlab.fluid.design.options import Option, options, priced
 from flitlab.fluid.design.search import STAGES, Result, Search
-from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import split_theta
 from flitlab.models.cputime import CpuTime
@@ -201,13 +200,9 @@ def _failures(request: DesignRequest, option: Option) -> list[tuple[str, list[fl
 def _after(request: DesignRequest, option: Option, failures: dict[str, Any]) -> list[float]:
     try:
         network = Network.of(make("topology", **option.plane(), failures=failures).build())
-        demands = [demand.on(network) for demand in request.demands]
+        return [demand.ends(network, request.tolerance.gap).lower for demand in request.demands]
     except SpecError:  # what is left is not connected
         return [0.0] * len(request.demands)
-    return [
-        min(solve(network.problem(demand), request.tolerance.gap, "approx", at_hosts).lower, at_hosts)
-        for demand, at_hosts in demands
-    ]
 
 
 def _orders(request: DesignRequest, points: list[FrontPoint]) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from flitlab.fluid.design.demands import COLLECTIVE, DesignDemand, collective_spec
 from flitlab.fluid.design.options import Sku, most_switches
-from flitlab.fluid.design.search import DesignDemand, Limits, Tolerance
+from flitlab.fluid.design.search import Limits, Tolerance
 from flitlab.models.closest_match import closest_match
 from flitlab.models.layout.design_prices import DEFAULT_PROFILE, KEYS, DesignPrices, design_prices, profiles
 from flitlab.models.registry import SpecError, make, names, recorded_warnings, spec_class
@@ -297,6 +298,8 @@ class _Reader:
         pair = make("topology", kind="hypercube", dim=1, hosts=[hosts - hosts // 2, hosts // 2]).build()
         for i, demand in enumerate(demands):
             part = self.page.part("demands", i)
+            if demand.is_collective:
+                continue
             if demand.traffic.get("level") == "switch":
                 part.reject("level", "networks differ in their switches: give a matrix of hosts", ["host"])
                 continue
@@ -323,15 +326,22 @@ class _Reader:
                     self.page.reject(("demands", i, key), "must be a number")
                 elif not 0 <= value <= most:
                     self.page.reject(("demands", i, key), f"must be from 0 to {most:g}")
-            if kind not in (*SHORT, *names("traffic")):
-                choices = [*SHORT, *names("traffic")]
+            if kind not in (*SHORT, COLLECTIVE, *names("traffic")):
+                choices = [*SHORT, COLLECTIVE, *names("traffic")]
                 self.page.reject(place, f"unknown demand {kind}", choices, closest_match(str(kind), choices))
                 continue
             traffic: dict[str, Any] = dict(SHORT[kind]) if kind in SHORT and len(keys) == 1 else keys
             if isinstance(path := traffic.get("path"), str):
                 traffic["path"] = str(self.base / path)
-            if spec_of("traffic", self.page.part("demands", i), traffic, OF_DEMAND) is None:
+            category = "ceiling" if kind == COLLECTIVE else "traffic"
+            part = self.page.part("demands", i)
+            if spec_of(category, part, traffic, OF_DEMAND) is None:
                 continue
+            if kind == COLLECTIVE:
+                try:
+                    kind = collective_spec(traffic).of[0]
+                except SpecError as error:
+                    reject_build_error(error, part)
             label = str(name or kind)
             if label in [one.name for one in demands]:
                 self.page.reject(("demands", i), f"{label} is listed twice: give it a name")

@@ -8,9 +8,9 @@ import pytest
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.design.bounds import Network, by_equipment, closed_form
+from flitlab.fluid.design.demands import DesignDemand
 from flitlab.fluid.design.options import Sku, options
-from flitlab.fluid.design.search import DesignDemand, Limits, Search, Tolerance
-from flitlab.fluid.mcf.choose import solve
+from flitlab.fluid.design.search import Limits, Search, Tolerance
 from flitlab.models.instance import Instance
 from flitlab.models.layout.design_prices import design_prices
 from flitlab.models.layout.prices import ports
@@ -40,14 +40,13 @@ def check_bounds(option):
     network = Network.of(topology)
     closed, of_all = closed_form(option.candidate, option.equipment), by_equipment(option.candidate, option.equipment)
     for d, demand in enumerate(DEMANDS):
-        matrix, at_hosts = demand.on(network)
-        if not matrix.any():
+        on_network = demand.on(network)
+        if not on_network.demand.any():
             continue
-        solution = solve(network.problem(matrix), 0.05, "approx", at_hosts)
-        lower = min(solution.lower, at_hosts)
-        for upper in (closed[d], of_all[d], network.upper(matrix)):
-            assert lower <= upper.value, (option.label, demand.name, upper)
-        assert solution.upper >= lower
+        ends = on_network.solve(0.05, 0.0)
+        for upper in (closed[d], of_all[d], on_network.upper()):
+            assert ends.lower <= upper.value, (option.label, demand.name, upper)
+        assert ends.upper >= ends.lower
 
 
 def sample(rng, count, *equipment):
@@ -114,7 +113,7 @@ def test_a_struck_candidate_is_as_bad_as_its_proof_says(small):
     for i in Random(2).sample(struck, 20):
         result = small.results[i]
         network = Network.of(make("topology", **result.option.plane()).build())
-        lower = [min(solve(network.problem(d.on(network)[0]), 0.02, "approx", 1.0).lower, 1.0) for d in DEMANDS]
+        lower = [demand.ends(network, 0.02).lower for demand in DEMANDS]
         assert (np.array(lower) <= result.upper + 1e-12).all()
 
 
@@ -127,9 +126,7 @@ def test_none_of_many_struck_candidates_exceeds_its_bound(equipment):
     for result in Random(3).sample(struck, 400):
         network = Network.of(make("topology", **result.option.plane()).build())
         for d, demand in enumerate(DEMANDS):
-            matrix, at_hosts = demand.on(network)
-            solution = solve(network.problem(matrix), 0.05, "approx", at_hosts)
-            assert min(solution.lower, at_hosts) <= result.upper[d], (result.option.label, demand.name)
+            assert demand.ends(network, 0.05).lower <= result.upper[d], (result.option.label, demand.name)
 
 
 def test_intervals_are_those_of_the_ceiling(small):
@@ -150,7 +147,7 @@ def test_planes_and_splits_of_ports():
     ]  # fmt: skip
     assert (mesh.switches, mesh.cables, mesh.cost / 1024) == (64, 992, 4560)
     network = Network.of(make("topology", **mesh.plane()).build())
-    ends = [solve(network.problem(demand.on(network)[0]), 0.02, "approx", 1.0) for demand in DEMANDS]
+    ends = [demand.ends(network, 0.02) for demand in DEMANDS]
     assert ends[0].lower == pytest.approx(0.999, abs=1e-3)
     assert ends[1].lower == pytest.approx(0.493, rel=0.02)
     topology = make("topology", **mesh.topology()).build()
@@ -201,10 +198,32 @@ def test_a_demand_of_any_kind():
     assert ports(topology).max() <= 6
 
 
+def test_collectives_are_shares_of_the_bus_bandwidth():
+    """Two switches of four hosts, and a link of a quarter of their rate: 16 ticks for an all-gather instead of 7."""
+    slow = Network.of(make("topology", kind="hypercube", dim=1, hosts_per_switch=4, capacity=0.25).build())
+    gather = DesignDemand("gather", {"kind": "collective", "of": "all_gather"})
+    ends = gather.ends(slow, 0.01)
+    assert ends.lower <= 7 / 16 <= ends.upper <= ends.lower * (1 + 1e-12)
+    fast = Network.of(make("topology", kind="hypercube", dim=1, hosts_per_switch=4).build())
+    assert gather.ends(fast, 0.01)[:2] == (1, 1)
+    memo = {}
+    assert gather.ends(slow, 0.01, memo=memo) == ends and list(memo.values()) == [ends]
+    (key,) = memo
+    memo[key] = "remembered"
+    assert gather.ends(slow, 0.01, memo=memo) == "remembered"
+
+
+@pytest.mark.long
+def test_an_all_to_all_is_the_flow_of_uniform_traffic():
+    torus = Network.of(make("topology", kind="torus", dims=[3, 3], hosts_per_switch=6).build())
+    uniform = DEMANDS[0].ends(torus, 0.01)  # its flow is that of an all-to-all
+    exchange = DesignDemand("a2a", {"kind": "collective", "of": "all_to_all"}).ends(torus, 0.01)
+    assert exchange.lower <= uniform.upper and uniform.lower <= exchange.upper
+
+
 def test_a_solve_ends_where_theta_is_refuted():
     network = Network.of(make("topology", kind="torus", dims=[5, 5], hosts_per_switch=2).build())
-    demand, at_hosts = DEMANDS[0].on(network)
-    full = solve(network.problem(demand), 1e-3, "approx", at_hosts)
-    refuted = solve(network.problem(DEMANDS[1].on(network)[0]), 1e-4, "approx", at_hosts, refuted=0.99)
+    full = DEMANDS[0].ends(network, 1e-3)
+    refuted = DEMANDS[1].ends(network, 1e-4, refuted=0.99)
     assert full.lower <= full.upper
     assert refuted.upper <= 0.99

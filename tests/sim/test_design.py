@@ -138,6 +138,8 @@ def test_failures_of_the_front():
         ({"demands": [{"kind": "uniform", "weight": -1}]}, "demands[0].weight = -1: must be from 0"),
         ({"demands": [{"kind": "uniform", "floor": 2}]}, "demands[0].floor = 2: must be from 0 to 1"),
         ({"demands": [{"kind": "bit_reversal"}]}, "demands[0]"),
+        ({"demands": [{"kind": "collective", "off": "all_reduce"}]}, "demands[0].off = all_reduce: unknown key"),
+        ({"demands": [{"kind": "collective", "ranks": "switches"}]}, "demands[0].ranks = switches: must be hosts"),
         ({"prices": {"optic": -5}}, "must be 0 or more"),
         (
             {"limits": {"unform": 1}},
