@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from flitlab.models.layout.design_prices import DesignPrices
-from flitlab.models.registry import spec_class
+from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.topology.candidates import Candidate, Equipment
+from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -53,6 +54,9 @@ class Option:
     def label(self) -> str:
         """Family and parameters; planes and splits where there are any."""
         of, trunk = self.candidate.parameters, ""
+        if of["kind"] == "expanded":
+            added = sum(step["switches"] for step in of["steps"])
+            of, trunk = of["base"], f" + {added} switches"
         while of["kind"] == "trunked":
             trunk, of = f" x {of['links']}", of["of"]
         skipped = ("kind", "hosts", "hosts_per_switch", "ports", "hosts_total", "split", "hosts_per_leaf")
@@ -147,3 +151,17 @@ def priced(candidate: Candidate, equipment: Equipment, sku: Sku, planes: int, pr
     cost = switches * sku.price + ends * prices.optic + links * prices.fibre + equipment.hosts * prices.copper
     watts = switches * sku.watts + ends * prices.optic_watts
     return Option(candidate, equipment, sku, planes, switches, links, cost, watts)
+
+
+def built(option: Option) -> Topology:
+    """The network of one plane of an option.
+
+    Raises :class:`~flitlab.models.registry.SpecError` if it cannot be built, or is not of the sizes that the family
+    stated, on which prices and bounds rest.
+    """
+    topology: Topology = make("topology", **option.plane()).build()
+    sizes = (topology.switches, topology.channels // 2, topology.hosts)
+    stated = (option.candidate.switches, option.candidate.links, option.equipment.hosts)
+    if sizes[0] != stated[0] or not 0 <= stated[1] - sizes[1] <= 1 or sizes[2] != stated[2]:
+        raise SpecError(f"has {sizes} switches, links and hosts, where the family states {stated}")
+    return topology

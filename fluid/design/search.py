@@ -10,11 +10,10 @@ import numpy as np
 
 from flitlab.fluid.design.bounds import Network, Upper, by_equipment, closed_form
 from flitlab.fluid.design.demands import DesignDemand, Memo
-from flitlab.fluid.design.options import Option
+from flitlab.fluid.design.options import Option, built
 from flitlab.models.arrays import Bools, Floats
 from flitlab.models.cputime import CpuTime
-from flitlab.models.registry import SpecError, make
-from flitlab.models.topology.graph import Topology
+from flitlab.models.registry import SpecError
 
 Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error", "open"]
 """Where a candidate was struck; ``solved``: at the gap of the front, or not at all; ``open``: not examined."""
@@ -85,20 +84,6 @@ class Tolerance:
     throughput: float = 0.03
     cost: float = 0.015
     gap: float = 0.02
-
-
-def built(option: Option) -> Topology:
-    """The network of one plane of an option.
-
-    Raises :class:`~flitlab.models.registry.SpecError` if it cannot be built, or is not of the sizes that the family
-    stated, on which prices and bounds rest.
-    """
-    topology: Topology = make("topology", **option.plane()).build()
-    sizes = (topology.switches, topology.channels // 2, topology.hosts)
-    stated = (option.candidate.switches, option.candidate.links, option.equipment.hosts)
-    if sizes[0] != stated[0] or not 0 <= stated[1] - sizes[1] <= 1 or sizes[2] != stated[2]:
-        raise SpecError(f"has {sizes} switches, links and hosts, where the family states {stated}")
-    return topology
 
 
 class Search:

@@ -21,7 +21,7 @@ from flitlab.sim.cli.common import complain, duration, print_json, run_options, 
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.sections import BudgetConfig, SaturationConfig
-from flitlab.sim.design.request import is_design
+from flitlab.sim.design.reader import is_design
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.estimate import Cost, cost, memory, wall
 from flitlab.sim.experiment.prices import Prices

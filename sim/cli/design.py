@@ -11,8 +11,10 @@ from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_point, write_tables
+from flitlab.sim.design.measures import PARTS
 from flitlab.sim.design.outcome import Design, FrontPoint, design, search_of
-from flitlab.sim.design.request import DesignRequest, least_of_all, read_design
+from flitlab.sim.design.reader import least_of_all, read_design
+from flitlab.sim.design.request import DesignRequest
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
@@ -197,8 +199,6 @@ def _columns(answer: Design) -> Iterator[Any]:
         yield "bound", lambda row: number(min(row.bound, 1.0))
         yield "least switches", lambda row: str(row.least)
         yield "ECMP", lambda row: number(row.ecmp, 3)
-    for k, (name, _) in enumerate(answer.front[0].failures if answer.front else []):
-        yield f"{name} failed", lambda row, k=k: " ".join(f"{theta:.3f}" for theta in row.failures[k][1])
 
 
 def _print(answer: Design) -> None:
@@ -206,6 +206,10 @@ def _print(answer: Design) -> None:
     for line in assumptions(request):
         say(line)
     print_table(f"{request.name}: the front, {request.hosts} hosts", list(_columns(answer)), answer.front)
+    for part in PARTS.values():
+        if columns := part.columns(request):
+            points = [{"point": point.number, **point.values} for point in answer.front]
+            print_rows(part.title, ["point", *columns], points, 4)
     rows = [
         {**row, "could exceed": None if row["could_exceed"] is None else f"{100 * row['could_exceed']:.1f} %"}
         for row in answer.families()

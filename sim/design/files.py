@@ -39,11 +39,7 @@ def front_rows(design: Design) -> Iterator[dict[str, Any]]:
             "diameter": result.diameter, "mean_hops": result.mean_hops, **ends, "bound": min(point.bound, 1.0),
             "gap": None if design.uniform is None else design.excess(point), "least_switches": point.least,
             "ecmp": point.ecmp, "score": design.score(point),
-            **{
-                f"{demand.name}@{name}": theta[d]
-                for name, theta in point.failures for d, demand in enumerate(design.request.demands)
-            },
-            "topology": json.dumps(option.topology()),
+            **point.values, "topology": json.dumps(option.topology()),
         }  # fmt: skip
 
 

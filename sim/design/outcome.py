@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.fluid.design.bounds import Network
+from flitlab.fluid.design.demands import Memo
 from flitlab.fluid.design.options import Option, options, priced
 from flitlab.fluid.design.search import STAGES, Result, Search
 from flitlab.fluid.problem import Problem
@@ -16,6 +16,7 @@ from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.models.topology.equipment import equipment_bound, least_switches
 from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.design.measures import Measures
 from flitlab.sim.design.request import DesignRequest
 
 FULL = 0.99
@@ -28,7 +29,8 @@ class FrontPoint:
 
     number: from 1, by cost. bound: theta of uniform traffic that no network of as many switches exceeds. least:
     switches that its certified uniform throughput needs at least, with any wiring; None without uniform demand. ecmp:
-    uniform theta of equal splits over shortest paths. failures: (name, theta of each demand), the least of all draws.
+    uniform theta of equal splits over shortest paths. values: column -> what was measured, see
+    :mod:`~flitlab.sim.design.measures`.
     """
 
     number: int
@@ -36,7 +38,7 @@ class FrontPoint:
     bound: float
     least: int | None
     ecmp: float | None
-    failures: list[tuple[str, list[float]]] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,9 @@ class Design:
         return float(weight @ point.result.lower / weight.sum()) if weight.sum() else 0.0
 
 
-def design(request: DesignRequest, progress: Callable[[str], None] = lambda text: None) -> Design:
+def design(
+    request: DesignRequest, progress: Callable[[str], None] = lambda text: None, memo: Memo | None = None
+) -> Design:
     """Search for the networks of a design.
 
     Parameters
@@ -133,6 +137,8 @@ def design(request: DesignRequest, progress: Callable[[str], None] = lambda text
         What is asked for.
     progress : callable
         Gets a line for every solved point.
+    memo : mapping or None
+        What was solved before; grows.
 
     Raises
     ------
@@ -140,23 +146,33 @@ def design(request: DesignRequest, progress: Callable[[str], None] = lambda text
         No family has a candidate.
     """
     spent = CpuTime()
-    search = search_of(request, progress)
+    measures = Measures(request, memo)
+    search = search_of(request, progress, measures)
     search.run()
-    points = [_point(request, search.results[i], number) for number, i in enumerate(search.front, 1)]
+    points = [_point(measures, search.results[i], number) for number, i in enumerate(search.front, 1)]
     return Design(request, search, points, spent.seconds, _orders(request, points))
 
 
-def search_of(request: DesignRequest, progress: Callable[[str], None] = lambda text: None) -> Search:
-    """The search of a design over all its candidates, not run: parameters and errors as of :func:`design`."""
+def search_of(
+    request: DesignRequest, progress: Callable[[str], None] = lambda text: None, measures: Measures | None = None
+) -> Search:
+    """The search of a design over all its candidates, not run. measures: for limits of what is measured.
+
+    Other parameters and errors are those of :func:`design`.
+    """
     every = list(options(request.hosts, request.skus, request.planes, request.splits, request.families, request.prices))
     if not every:
         request.page.reject("families", "none has a network of these hosts and switches")
         raise ConfigError(request.page.diagnostics.errors)
-    return Search(every, request.demands, request.limits, request.tolerance, progress, request.budget or np.inf)
+    measured = measures or Measures(request)
+    return Search(
+        every, request.demands, request.limits, request.tolerance, progress, request.budget or np.inf,
+        measured.violated, measured.memo,
+    )  # fmt: skip
 
 
-def _point(request: DesignRequest, result: Result, number: int) -> FrontPoint:
-    option, uniform = result.option, None
+def _point(measures: Measures, result: Result, number: int) -> FrontPoint:
+    request, option, uniform = measures.request, result.option, None
     for d, demand in enumerate(request.demands):
         if demand.closed == "uniform":
             uniform = d
@@ -168,7 +184,7 @@ def _point(request: DesignRequest, result: Result, number: int) -> FrontPoint:
             equipment.hosts, equipment.ports, float(result.lower[uniform]), equipment.split
         )  # fmt: skip
         ecmp = _ecmp(option)
-    return FrontPoint(number, result, bound, least, ecmp, _failures(request, option))
+    return FrontPoint(number, result, bound, least, ecmp, measures.every(result))
 
 
 def _ecmp(option: Option) -> float | None:
@@ -181,28 +197,6 @@ def _ecmp(option: Option) -> float | None:
     except SpecError:  # too many channels out of a switch for tables of next hops
         return None
     return float(min(split_theta(Problem.of(topology, traffic, routes), topology, traffic), 1.0))
-
-
-def _failures(request: DesignRequest, option: Option) -> list[tuple[str, list[float]]]:
-    """What is certainly carried after failures, the least of all draws: in every plane alike."""
-    failures = request.failures
-    if failures is None:
-        return []
-    cases = [(f"links {100 * share:g} %", {"links": share}) for share in failures.links]
-    cases += [(f"switches {n}", {"switches": n}) for n in failures.switches]
-    rows = []
-    for name, keys in cases:
-        thetas = [_after(request, option, keys | {"seed": seed}) for seed in range(1, failures.seeds + 1)]
-        rows.append((name, np.min(thetas, axis=0).tolist()))
-    return rows
-
-
-def _after(request: DesignRequest, option: Option, failures: dict[str, Any]) -> list[float]:
-    try:
-        network = Network.of(make("topology", **option.plane(), failures=failures).build())
-        return [demand.ends(network, request.tolerance.gap).lower for demand in request.demands]
-    except SpecError:  # what is left is not connected
-        return [0.0] * len(request.demands)
 
 
 def _orders(request: DesignRequest, points: list[FrontPoint]) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.design.bounds import Network, by_equipment, closed_form
 from flitlab.fluid.design.demands import DesignDemand
+from flitlab.fluid.design.growth import grow, kept
 from flitlab.fluid.design.options import Sku, options
 from flitlab.fluid.design.search import Limits, Search, Tolerance
 from flitlab.models.instance import Instance
@@ -196,6 +197,55 @@ def test_a_demand_of_any_kind():
         assert row.lower <= search.results[i].upper[0] * (1 + 1e-9)
         assert search.results[i].option.candidate.parameters.get("seed", 2) == 2
     assert ports(topology).max() <= 6
+
+
+def option_of(kind, hosts, radix, **keys):
+    (option,) = [
+        one for one in all_options(hosts, radix, families={kind: {}})
+        if all(one.candidate.parameters.get(key) == value for key, value in keys.items()) and one.candidate.trunk == 1
+    ]  # fmt: skip
+    return option
+
+
+def test_a_hypercube_grows_without_moving_a_cable():
+    """64 hosts on 32 switches become 96 on 64, two on each of today's and one on each new one; all links stay."""
+    cube = option_of("hypercube", 64, 8, dim=5)
+    plan = grow(cube, 96, DEMANDS, [0.9, 0.4], PRICES, 0.02)
+    assert plan.option.candidate.parameters["dim"] == 6
+    assert (plan.switches, plan.cables, plan.moved, plan.hosts) == (32, 192 - 80, 0, 0)
+    assert plan.cost == 32 * 12480 + 112 * (2 * 1200 + 80) + 32 * 200
+    assert plan.ends[0].lower >= 0.9 * 0.98
+
+
+def test_a_random_graph_grows_as_jellyfish_does():
+    """Each new switch is put into links of today or of switches before it: what is still there has not moved."""
+    today = option_of("rrg", 36, 6, n=14)
+    plan = grow(today, 48, DEMANDS, [0.3, 0.2], PRICES, 0.02)
+    old, new = (make("topology", **one.plane()).build() for one in (today, plan.option))
+    assert new.hosts == 48 and ports(new).max() <= 6
+    assert (new.host_count[:14] == old.host_count).all()
+    links = [{(u, v) for u, v in zip(t.src.tolist(), t.dst.tolist(), strict=True) if u < v} for t in (old, new)]
+    assert plan.moved == len(links[0] - links[1]) > 0
+    assert plan.moved <= new.notes["links_moved"]
+    assert plan.cables == len(links[1]) - len(links[0]) == new.notes["links_moved"]
+    assert grow(today, 48, DEMANDS, [0.3, 0.2], PRICES, 0.02, moved=0.0) is None
+
+
+def test_places_of_switches_keep_cables():
+    """A fifth leaf beside four moves no cable, although the spines change their numbers."""
+    leaf, more = (
+        make("topology", kind="leaf_spine", leaves=leaves, spines=3, hosts_per_leaf=3).build() for leaves in (4, 5)
+    )
+    option = option_of("leaf_spine", 12, 6, leaves=4, spines=3)
+    assert kept(leaf, more, option, option) == (12, 0)
+
+
+def test_parallel_links_fail_one_by_one():
+    """256 hosts, 16 leaves with two links to each of 8 spines: a leaf that loses one has 15 left."""
+    keys = {"kind": "leaf_spine", "leaves": 16, "spines": 8, "multiplicity": 2, "hosts_per_leaf": 16}
+    network = Network.of(make("topology", **keys, failures={"links": 0.01, "seed": 1}).build())
+    lower, upper, _ = DEMANDS[0].ends(network, 0.01)
+    assert lower <= 15 * 255 / (16 * 240) <= upper
 
 
 def test_collectives_are_shares_of_the_bus_bandwidth():

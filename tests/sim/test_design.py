@@ -12,7 +12,7 @@ from flitlab import design
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
-from flitlab.sim.design.request import design_of, least_of_all
+from flitlab.sim.design.reader import design_of, least_of_all
 
 SMALL = {"name": "small", "experiment": "design", "hosts": 36, "switches": [{"name": "s", "ports": 6}]}
 
@@ -117,11 +117,28 @@ def test_a_family_of_a_plugin_and_a_demand_of_a_file(tmp_path, monkeypatch):
     assert all(float(row["pairs.upper"]) >= 0.5 for row in rows(tmp_path / "out" / "front.csv"))
 
 
-def test_failures_of_the_front():
-    keys = SMALL | {"families": ["clos"], "failures": {"links": [0.05], "switches": [1]}, "limits": {"uniform": 0.9}}
-    front = design(**{key: value for key, value in keys.items() if key not in ("name", "experiment")}).front
-    assert (front["uniform@links 5 %"] < front["uniform.lower"]).all()
-    assert (front["worst@switches 1"] > 0).all()
+@pytest.mark.long
+def test_what_is_measured_on_the_front():
+    keys = {
+        "families": ["clos", "rrg"], "failures": {"links": [0.05], "switches": [1], "seeds": 2}, "growth": 48,
+        "limits": {"uniform": 0.8, "moved_cables": 0.3, "worst@switches=1": 0.3, "longest_cable_m": 20},
+        "routings": ["minimal", {"kind": "ksp", "k": 4, "name": "four"}],
+    }  # fmt: skip
+    answer = design(36, 6, **keys)
+    front = answer.front
+    assert (front["uniform@links=0.05"] <= front["uniform.upper"]).all()
+    assert (front["worst@links=0.05"] <= front["worst@links=0.05.mean"]).all()
+    assert (front["worst@switches=1"] >= 0.3 * 0.98).all()
+    assert (front["moved_cables"] <= 0.3).all() and (front["new_switches"] > 0).all()
+    assert (front["uniform@hosts=48"] >= 0.8 * 0.98).all()
+    assert (front["longest_cable_m"] <= 20).all() and (front["mean_cable_m"] <= front["longest_cable_m"]).all()
+    assert (front["longest_latency_ns"] <= 300 * (front["diameter"] + 1) + 5 * front["cable_m"]).all()
+    assert (front["latency_ns"] >= 300 * (front["mean_hops"] + 1)).all()
+    assert (front["uniform@minimal"] - front["ecmp"]).abs().max() < 1e-9
+    assert (front["uniform@four"] <= front["uniform.upper"] * (1 + 1e-9)).all()
+    limits = answer.candidates[answer.candidates["stage"] == "limit"]["note"]
+    assert not limits.empty
+    assert limits.str.contains("moved_cables|worst@switches=1|longest_cable_m").all()
 
 
 @pytest.mark.parametrize(
@@ -140,6 +157,12 @@ def test_failures_of_the_front():
         ({"demands": [{"kind": "bit_reversal"}]}, "demands[0]"),
         ({"demands": [{"kind": "collective", "off": "all_reduce"}]}, "demands[0].off = all_reduce: unknown key"),
         ({"demands": [{"kind": "collective", "ranks": "switches"}]}, "demands[0].ranks = switches: must be hosts"),
+        ({"growth": 30}, "growth = 30: must be more than the 36 hosts of today"),
+        ({"growth": {"hosts": 72, "kep": 1}}, "growth.kep = 1: unknown key; choices: hosts, keep"),
+        ({"layout": {"reach": -1}}, "layout.reach = -1: must be greater"),
+        ({"routings": ["minimul"]}, "routings[0] = minimul: unknown routing"),
+        ({"routings": ["ecmp", "ecmp"]}, "ecmp is listed twice"),
+        ({"limits": {"uniform@links=0.1": 0.5}}, "unknown limit; choices: cost_per_host"),
         ({"prices": {"optic": -5}}, "must be 0 or more"),
         (
             {"limits": {"unform": 1}},
