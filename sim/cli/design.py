@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.files import replace_file
 from flitlab.sim.cli.common import complain, duration, error_text, number, print_json, print_rows, print_table, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_point, write_tables
 from flitlab.sim.design.measures import PARTS
+from flitlab.sim.design.memory import NAME, SolvedFolder
 from flitlab.sim.design.outcome import Design, FrontPoint, design, search_of
 from flitlab.sim.design.reader import least_of_all, read_design
 from flitlab.sim.design.request import DesignRequest
@@ -28,6 +30,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--write", metavar="N", type=positive, action="append", default=[],
         help="write point N of the front as a configuration to run, with its topology and list of cables",
     )  # fmt: skip
+    parser.add_argument(
+        "--certificates", action="store_true",
+        help="save certificates of the front's intervals, for simrun ceilings --verify DIR/certificates",
+    )  # fmt: skip
     parser.add_argument("--simulate", action="store_true", help="simulate the points written, or all: their saturation")
     add_json(parser)
     add_plugin(parser)
@@ -40,17 +46,24 @@ def run(options: argparse.Namespace) -> int:
         request = read_design(options.file, options.set)
         folder = options.out or Path("runs") / f"{request.name}-design"
         reject_unrelated_folder(folder, MARK)
-        answer = design(request, complain)
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / MARK, request.text)
+        answer = design(request, complain, SolvedFolder(folder / NAME))
     except ConfigError as error:
         complain(*map(str, error.errors))
         return ExitCode.BAD
     except UnrelatedFolder as error:
         complain(f"simrun design: {folder}: {error}")
         return ExitCode.BAD
+    except OSError as error:
+        complain(f"simrun design: {error_text(error)}")
+        return ExitCode.BAD
     chosen = [point for point in answer.front if point.number in options.write]
     try:
         page = _write(answer, folder)
         files = [file for point in chosen for file in write_point(answer, point, folder)]
+        if options.certificates and answer.front:
+            _save_certificates(answer, folder)
     except OSError as error:
         complain(f"simrun design: {error_text(error)}")
         return ExitCode.BAD
@@ -134,6 +147,14 @@ def _write(answer: Design, folder: Path) -> Path:
     write_tables(answer, folder)
     png, _ = save(figure_of(answer), folder / "figures" / "design")
     return write(answer, folder, png)
+
+
+def _save_certificates(answer: Design, folder: Path) -> None:
+    from flitlab.sim.design.certificates import FOLDER, save_certificates
+    from flitlab.sim.experiment.certificates import INDEX
+
+    number, digest, problems = save_certificates(answer, folder)
+    complain(*problems, f"{folder / FOLDER}: {number} certificates; SHA-256 of {INDEX}: {digest}")
 
 
 def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[dict[str, Any]]:

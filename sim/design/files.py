@@ -13,8 +13,8 @@ from flitlab.models.files import replace_file
 from flitlab.models.registry import make
 from flitlab.sim.design.outcome import Design, FrontPoint
 
-MARK = "front.csv"
-"""The file that marks a folder of this command."""
+MARK = "design.yaml"
+"""The file that marks a folder of this command: what was asked."""
 
 
 def demand_columns(design: Design) -> list[str]:
@@ -71,7 +71,7 @@ def candidate_rows(design: Design) -> Iterator[dict[str, Any]]:
 def write_tables(design: Design, folder: Path) -> None:
     """Write front.csv and candidates.csv. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("candidates.csv", list(candidate_rows(design))), (MARK, list(front_rows(design)))):
+    for name, rows in (("candidates.csv", list(candidate_rows(design))), ("front.csv", list(front_rows(design)))):
         header = list(rows[0]) if rows else ["point"]
         replace_file(folder / name, csv_text(header, ([_cell(value) for value in row.values()] for row in rows)))
 

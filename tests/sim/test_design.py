@@ -9,9 +9,11 @@ import yaml
 
 import flitlab.models.registry as registry
 from flitlab import design
+from flitlab.fluid.design import demands
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
+from flitlab.sim.design.memory import NAME
 from flitlab.sim.design.reader import design_of, least_of_all
 
 SMALL = {"name": "small", "experiment": "design", "hosts": 36, "switches": [{"name": "s", "ports": 6}]}
@@ -115,6 +117,50 @@ def test_a_family_of_a_plugin_and_a_demand_of_a_file(tmp_path, monkeypatch):
     assert main(["design", written(tmp_path, keys), "--out", str(tmp_path / "out")]) == 0
     assert "necklace" in {row["family"] for row in rows(tmp_path / "out" / "candidates.csv")}
     assert all(float(row["pairs.upper"]) >= 0.5 for row in rows(tmp_path / "out" / "front.csv"))
+
+
+def test_an_interrupted_design_goes_on(tmp_path, monkeypatch, capsys):
+    """What was solved before the interruption is not solved again, and the answer is that of one run."""
+    keys = {"families": ["clos", "rrg"], "demands": ["uniform"]}
+    file, whole, part = written(tmp_path, keys), tmp_path / "whole", tmp_path / "part"
+    assert main(["design", file, "--out", str(whole)]) == 0
+    solved, calls = demands.solve, []
+
+    def interrupted(*arguments, **named):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return solved(*arguments, **named)
+
+    monkeypatch.setattr(demands, "solve", interrupted)
+    assert main(["design", file, "--out", str(part)]) == 130
+    assert len(list((part / NAME).iterdir())) == 4
+    (part / NAME / "half.json").write_text("[0.5, ")
+    assert main(["design", file, "--out", str(part)]) == 0
+    first = len(list((whole / NAME).iterdir()))
+    assert len(calls) == first + 1  # the interrupted solve was repeated, no other
+    assert (part / "front.csv").read_bytes() == (whole / "front.csv").read_bytes()
+    assert main(["design", file, "--out", str(part)]) == 0
+    assert len(calls) == first + 1
+    capsys.readouterr()
+
+
+@pytest.mark.long
+def test_certificates_of_the_front_are_confirmed(tmp_path, capsys):
+    keys = {"families": ["clos", "rrg"], "demands": ["uniform", "worst", {"kind": "collective", "of": "all_reduce"}]}
+    out = tmp_path / "out"
+    assert main(["design", written(tmp_path, keys), "--out", str(out), "--certificates"]) == 0
+    capsys.readouterr()
+    assert main(["ceilings", "--verify", str(out / "certificates"), "--json"]) == 0
+    verdicts = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in verdicts} == {"confirmed"}
+    front = rows(out / "front.csv")
+    flows = {row["scenario"]: row for row in verdicts if row["ceiling"] == "mcf"}
+    assert len(flows) == 2 * len(front)
+    for row in front:
+        proven = flows[f"point {row['point']}, uniform"]
+        assert proven["proven_lower"] <= float(row["uniform.upper"]) * (1 + 1e-9)
+        assert proven["proven_upper"] >= float(row["uniform.lower"]) * (1 - 1e-9)
 
 
 @pytest.mark.long
