@@ -28,7 +28,8 @@ class Option:
 
     candidate: the network of one plane, whose links have capacity 1 / split if a host's port to it has capacity 1.
     equipment: of one plane: a host takes one of ``ports * planes`` ports. switches, cables: of all planes; cables are
-    those between switches. cost, watts: of all, in dollars and watts; cables of hosts are included in the cost.
+    those between switches. cost, watts: of all, in dollars and watts; cables of hosts are included in the cost. parts:
+    of the cost, by what is bought.
     """
 
     candidate: Candidate
@@ -39,6 +40,7 @@ class Option:
     cables: int
     cost: float
     watts: float
+    parts: Mapping[str, float]
 
     @property
     def kind(self) -> str:
@@ -148,9 +150,12 @@ def priced(candidate: Candidate, equipment: Equipment, sku: Sku, planes: int, pr
     """
     switches, links = planes * candidate.switches, planes * candidate.links
     ends = 2 * links / (planes * equipment.split)
-    cost = switches * sku.price + ends * prices.optic + links * prices.fibre + equipment.hosts * prices.copper
+    parts = {
+        "switches": switches * sku.price, "optics": ends * prices.optic, "fibre": links * prices.fibre,
+        "cables of hosts": equipment.hosts * prices.copper,
+    }  # fmt: skip
     watts = switches * sku.watts + ends * prices.optic_watts
-    return Option(candidate, equipment, sku, planes, switches, links, cost, watts)
+    return Option(candidate, equipment, sku, planes, switches, links, sum(parts.values()), watts, parts)
 
 
 def built(option: Option) -> Topology:

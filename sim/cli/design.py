@@ -11,7 +11,7 @@ from flitlab.sim.cli.common import complain, duration, error_text, number, print
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
 from flitlab.sim.config.diagnostics import ConfigError
-from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_point, write_tables
+from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_improved, write_point, write_tables
 from flitlab.sim.design.measures import PARTS
 from flitlab.sim.design.memory import NAME, SolvedFolder
 from flitlab.sim.design.outcome import Design, FrontPoint, design, search_of
@@ -62,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         page = _write(answer, folder)
         files = [file for point in chosen for file in write_point(answer, point, folder)]
+        files += write_improved(answer, folder)
         if options.certificates and answer.front:
             _save_certificates(answer, folder)
     except OSError as error:
@@ -140,13 +141,13 @@ def check(options: argparse.Namespace) -> int:
 
 
 def _write(answer: Design, folder: Path) -> Path:
-    from flitlab.sim.report.figures.design import figure_of
+    from flitlab.sim.report.figures.design import figures_of
     from flitlab.sim.report.figures.style import save
     from flitlab.sim.report.html.design import write
 
     write_tables(answer, folder)
-    png, _ = save(figure_of(answer), folder / "figures" / "design")
-    return write(answer, folder, png)
+    pictures = {name: save(figure, folder / "figures" / name)[0] for name, figure in figures_of(answer).items()}
+    return write(answer, folder, pictures)
 
 
 def _save_certificates(answer: Design, folder: Path) -> None:

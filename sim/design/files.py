@@ -101,6 +101,31 @@ def configuration(design: Design, point: FrontPoint) -> dict[str, Any]:
     }
 
 
+def write_improved(design: Design, folder: Path) -> list[Path]:
+    """Write the improved network of one plane, and a configuration that runs it; returns the files.
+
+    Raises ``OSError``.
+    """
+    from flitlab.models.topology.formats.own_json import json_text
+
+    improved = design.improved
+    if improved is None:
+        return []
+    point = design.front[improved.point - 1]
+    keys = configuration(design, point)
+    demand = next(one for one in design.request.demands if one.name == improved.demand)
+    network = {"kind": "file", "path": "improved-topology.json"}
+    planes = point.result.option.planes
+    topology = network if planes == 1 else {"kind": "planes", "count": planes, "capacity": 1 / planes, "of": network}
+    traffic = {**demand.traffic, "packet_flits": 4}
+    changed = {"name": f"{design.request.name}-improved", "topology": topology, "traffic": traffic}
+    files = [folder / "improved-topology.json", folder / "improved.yaml"]
+    replace_file(files[0], json_text(improved.topology))
+    text = yaml.safe_dump(keys | changed, sort_keys=False, default_flow_style=None, width=110)
+    replace_file(files[1], f"# {improved.sentence}\n{text}")
+    return files
+
+
 def write_point(design: Design, point: FrontPoint, folder: Path) -> list[Path]:
     """Write a point: its configuration, topology and list of cables, those of one plane; returns the files.
 

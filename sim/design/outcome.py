@@ -16,6 +16,7 @@ from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.models.topology.equipment import equipment_bound, least_switches
 from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.design.improvement import Improvement, improvement
 from flitlab.sim.design.measures import Measures
 from flitlab.sim.design.request import DesignRequest
 
@@ -43,13 +44,16 @@ class FrontPoint:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The answer. seconds: of CPU. orders: sentences on the order of points under other prices of optics."""
+    """The answer. seconds: of CPU. orders: sentences on the order of points under other prices of optics. improved: a
+    random graph of the front after a local search.
+    """
 
     request: DesignRequest
     search: Search
     front: list[FrontPoint]
     seconds: float
     orders: list[str]
+    improved: Improvement | None = None
 
     @property
     def uniform(self) -> int | None:
@@ -113,6 +117,10 @@ class Design:
                 f"Point {full.number} certainly carries {full.result.lower[self.uniform]:.3f} of uniform traffic with "
                 f"{full.result.option.switches} switches; fewer than {full.least} cannot, however they are wired."
             )
+        if self.improved is not None:
+            lines.append(self.improved.sentence)
+        elif self.request.improve is not None:
+            lines.append("No random graph on the front could be improved.")
         return lines
 
     def excess(self, point: FrontPoint) -> float:
@@ -150,7 +158,8 @@ def design(
     search = search_of(request, progress, measures)
     search.run()
     points = [_point(measures, search.results[i], number) for number, i in enumerate(search.front, 1)]
-    return Design(request, search, points, spent.seconds, _orders(request, points))
+    improved = improvement(request, [point.result for point in points])
+    return Design(request, search, points, spent.seconds, _orders(request, points), improved)
 
 
 def search_of(

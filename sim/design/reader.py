@@ -100,9 +100,14 @@ def _request(root: Node, diagnostics: Diagnostics, base: Path, stem: str, text: 
     request = DesignRequest(
         config.name or stem, text, config.hosts, skus, config.planes, splits, families, demands, limits,
         config.failures, config.growth, config.layout, routings, tolerance, prices, config.budget_s, page, measured,
+        config.improve,
     )  # fmt: skip
     if config.growth is not None and config.growth.hosts <= config.hosts:
         page.reject(("growth",), f"must be more than the {config.hosts} hosts of today")
+    if config.improve is not None:
+        able = [demand.name for demand in demands if demand.closed != "worst" and not demand.is_collective]
+        if (config.improve.demand or demands[0].name) not in able:
+            page.reject(("improve", "demand"), "is no demand that stays as links change", able)
     for key in measured:
         if key not in (choices := limit_names(request)):
             choices = [*LIMITS, *(demand.name for demand in demands), *choices]

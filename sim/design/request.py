@@ -56,6 +56,22 @@ class GrowthConfig(Section):
     keep: Annotated[float, Field(ge=0, le=1)] = 0.9
 
 
+class ImproveConfig(Section):
+    """Local search on the best random graph of the front, for a demand.
+
+    demand: its name; the first by default. point: number of the point; the random graph that carries most by default.
+    by: ``loads`` or ``hops`` of shortest paths, ``prices`` of the certificate, or ``both``: loads, then prices. steps:
+    exchanges of the search by loads or hops. solves: of that by prices.
+    """
+
+    demand: str | None = None
+    point: Count | None = None
+    by: Literal["loads", "hops", "prices", "both"] = "both"
+    steps: Annotated[int, Field(ge=1, le=10**8)] = 50_000
+    solves: Annotated[int, Field(ge=1, le=10**5)] = 60
+    seed: Annotated[int, Field(ge=0, le=10**9)] = 1
+
+
 def _as_growth(value: object) -> object:
     """A mapping; a number becomes that of its hosts."""
     return {"hosts": value} if isinstance(value, int) and not isinstance(value, bool) else value
@@ -93,6 +109,7 @@ class DesignConfig(Section):
     growth: Annotated[GrowthConfig | None, BeforeValidator(_as_growth)] = None
     layout: LayoutConfig = LayoutConfig()
     routings: list[Component] = Field(default_factory=list)
+    improve: ImproveConfig | None = None
     tolerance: ToleranceConfig = ToleranceConfig()
     gap: Annotated[float, Field(gt=0, lt=0.5)] = 0.02
     prices: dict[str, str | float] = Field(default_factory=dict)
@@ -126,6 +143,7 @@ class DesignRequest:
     budget: float | None
     page: ConfigDocument
     measured_limits: dict[str, float] = dataclasses.field(default_factory=dict)
+    improve: ImproveConfig | None = None
 
     def all_equipment(self) -> Iterator[tuple[Sku, Equipment]]:
         """Every switch with the equipment of one plane."""

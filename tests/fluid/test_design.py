@@ -8,15 +8,16 @@ import pytest
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.design.bounds import Network, by_equipment, closed_form
-from flitlab.fluid.design.demands import DesignDemand
+from flitlab.fluid.design.demands import DesignDemand, Flow
 from flitlab.fluid.design.growth import grow, kept
+from flitlab.fluid.design.improve import improve_by_prices
 from flitlab.fluid.design.options import Sku, options
 from flitlab.fluid.design.search import Limits, Search, Tolerance
 from flitlab.models.instance import Instance
 from flitlab.models.layout.design_prices import design_prices
 from flitlab.models.layout.prices import ports
 from flitlab.models.registry import make, names
-from flitlab.models.topology.equipment import equipment_bound
+from flitlab.models.topology.equipment import equipment_bound, host_aspl_bound
 
 PRICES = design_prices()
 DEMANDS = [DesignDemand("uniform", {"kind": "uniform"}), DesignDemand("worst", {"kind": "worst_matching"})]
@@ -246,6 +247,33 @@ def test_parallel_links_fail_one_by_one():
     network = Network.of(make("topology", **keys, failures={"links": 0.01, "seed": 1}).build())
     lower, upper, _ = DEMANDS[0].ends(network, 0.01)
     assert lower <= 15 * 255 / (16 * 240) <= upper
+
+
+def test_prices_lead_to_links_for_the_demand():
+    """A random graph of 16 switches, each of which sends to the one eight further on."""
+    graph = make("topology", kind="rrg", n=16, degree=4, hosts_per_switch=1).build()
+    demand = np.roll(np.eye(16), 8, axis=1)
+    before = Flow(Network.of(graph), demand, np.inf).solve(0.01, 0.0)
+    improved = improve_by_prices(graph, lambda network: demand, 0.01, 25)
+    assert improved.kept > 0
+    assert improved.lower > 1.05 * before.upper
+    after = Network.of(improved.topology)
+    assert (improved.topology.out_degree == graph.out_degree).all()
+    assert (improved.topology.host_count == graph.host_count).all()
+    again = Flow(after, demand, np.inf).solve(0.01, 0.0)
+    assert again.lower <= improved.upper and improved.lower <= again.upper
+    assert improved.lower <= after.upper(demand).value
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("hosts", "radix", "switches", "reached"), [(32, 4, 18, 5.1492), (80, 6, 40, 4.4763)])
+def test_published_instances_of_the_order_radix_problem(hosts, radix, switches, reached):
+    """Within 1 % of what annealing reached elsewhere, and below the contest's samples; no less than the bound."""
+    graph = {"kind": "rrg", "n": switches, "ports": radix, "hosts_total": hosts}
+    topology = make("topology", kind="improved", of=graph, steps=400_000, power=1).build()
+    pairs = np.outer(topology.host_count, topology.host_count)
+    hops = (pairs * Network.of(topology).hops).sum() / (pairs.sum() - hosts) + 2
+    assert host_aspl_bound(hosts, radix)[0] <= hops <= reached * 1.01
 
 
 def test_collectives_are_shares_of_the_bus_bandwidth():

@@ -3,13 +3,16 @@
 
 import csv
 import json
+import re
 
 import pytest
 import yaml
 
 import flitlab.models.registry as registry
 from flitlab import design
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.design import demands
+from flitlab.models.layout.prices import ports
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
@@ -39,6 +42,7 @@ def test_a_design_from_file_to_cable_list(tmp_path, capsys):
     front, candidates = rows(out / "front.csv"), rows(out / "candidates.csv")
     assert [row["point"] for row in front] == [str(n) for n in range(1, len(front) + 1)]
     costs = [float(row["cost_per_host"]) for row in front]
+    assert "Parts of the cost" in (out / "report.html").read_text()
     assert costs == sorted(costs)
     assert sum(row["stage"] == "front" for row in candidates) == len(front)
     for row in candidates:
@@ -60,7 +64,7 @@ def test_a_design_from_file_to_cable_list(tmp_path, capsys):
     assert json.loads((out / "point-2-topology.json").read_text())
     page = (out / "report.html").read_text()
     assert "What is proven" in page and "data:image" in page
-    assert {path.name for path in (out / "figures").iterdir()} == {"design.png", "design.svg"}
+    assert {path.stem for path in (out / "figures").iterdir()} == {"design", "cost"}
     before = (out / "front.csv").read_bytes()
     assert main(["design", file, "--out", str(out), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -164,6 +168,27 @@ def test_certificates_of_the_front_are_confirmed(tmp_path, capsys):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("by", ["prices", "both"])
+def test_a_random_graph_is_improved_for_a_demand(tmp_path, capsys, by):
+    """The lower end grows, ports and hosts stay, and the ceiling of the file that is written confirms the interval."""
+    keys = {
+        "hosts": 64, "switches": [{"ports": 8}], "families": ["rrg"], "limits": {"switches": 22},
+        "demands": [{"kind": "shift", "by": 24, "name": "far"}],
+        "improve": {"by": by, "steps": 2000, "solves": 20},
+    }  # fmt: skip
+    out = tmp_path / "out"
+    assert main(["design", written(tmp_path, keys), "--out", str(out), "--json"]) == 0
+    (sentence,) = [one for one in json.loads(capsys.readouterr().out)["sentences"] if "improved for far" in one]
+    lower, before = map(float, re.findall(r"certainly ([\d.]+) instead of ([\d.]+)", sentence)[0])
+    assert lower > before * 1.05
+    (case,) = read(str(out / "improved.yaml")).cases
+    assert case.topology.hosts == 64 and ports(case.topology).max() <= 8
+    (row,) = ceilings(case.instance, [ceiling_spec("mcf", gap=0.001)])
+    assert lower - 1e-3 <= row.upper
+    assert row.lower <= float(re.search(r"at most ([\d.]+)", sentence)[1].rstrip(".")) + 1e-3
+
+
+@pytest.mark.long
 def test_what_is_measured_on_the_front():
     keys = {
         "families": ["clos", "rrg"], "failures": {"links": [0.05], "switches": [1], "seeds": 2}, "growth": 48,
@@ -209,6 +234,7 @@ def test_what_is_measured_on_the_front():
         ({"routings": ["minimul"]}, "routings[0] = minimul: unknown routing"),
         ({"routings": ["ecmp", "ecmp"]}, "ecmp is listed twice"),
         ({"limits": {"uniform@links=0.1": 0.5}}, "unknown limit; choices: cost_per_host"),
+        ({"improve": {"demand": "worst"}}, "improve.demand = worst: is no demand that stays as links change"),
         ({"prices": {"optic": -5}}, "must be 0 or more"),
         (
             {"limits": {"unform": 1}},
