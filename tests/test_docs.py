@@ -28,7 +28,7 @@ import flitlab.models.registry as registry
 from flitlab.sim.cli import main
 from flitlab.sim.cli.parser import commands
 from flitlab.sim.config.pipeline import read
-from flitlab.sim.design.request import read_design
+from flitlab.sim.design.reader import read_design
 from flitlab.sim.experiment.scoreboard.rows import PAPERS
 from flitlab.sim.judge.claim import read_claim
 from flitlab.sim.measure.columns import registry as columns

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from flitlab.models.layout.design_prices import DesignPrices
-from flitlab.models.registry import spec_class
+from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.topology.candidates import Candidate, Equipment
+from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec
 
 
@@ -27,7 +28,8 @@ class Option:
 
     candidate: the network of one plane, whose links have capacity 1 / split if a host's port to it has capacity 1.
     equipment: of one plane: a host takes one of ``ports * planes`` ports. switches, cables: of all planes; cables are
-    those between switches. cost, watts: of all, in dollars and watts; cables of hosts are included in the cost.
+    those between switches. cost, watts: of all, in dollars and watts; cables of hosts are included in the cost. parts:
+    of the cost, by what is bought.
     """
 
     candidate: Candidate
@@ -38,6 +40,7 @@ class Option:
     cables: int
     cost: float
     watts: float
+    parts: Mapping[str, float]
 
     @property
     def kind(self) -> str:
@@ -53,6 +56,9 @@ class Option:
     def label(self) -> str:
         """Family and parameters; planes and splits where there are any."""
         of, trunk = self.candidate.parameters, ""
+        if of["kind"] == "expanded":
+            added = sum(step["switches"] for step in of["steps"])
+            of, trunk = of["base"], f" + {added} switches"
         while of["kind"] == "trunked":
             trunk, of = f" x {of['links']}", of["of"]
         skipped = ("kind", "hosts", "hosts_per_switch", "ports", "hosts_total", "split", "hosts_per_leaf")
@@ -144,6 +150,23 @@ def priced(candidate: Candidate, equipment: Equipment, sku: Sku, planes: int, pr
     """
     switches, links = planes * candidate.switches, planes * candidate.links
     ends = 2 * links / (planes * equipment.split)
-    cost = switches * sku.price + ends * prices.optic + links * prices.fibre + equipment.hosts * prices.copper
+    parts = {
+        "switches": switches * sku.price, "optics": ends * prices.optic, "fibre": links * prices.fibre,
+        "cables of hosts": equipment.hosts * prices.copper,
+    }  # fmt: skip
     watts = switches * sku.watts + ends * prices.optic_watts
-    return Option(candidate, equipment, sku, planes, switches, links, cost, watts)
+    return Option(candidate, equipment, sku, planes, switches, links, sum(parts.values()), watts, parts)
+
+
+def built(option: Option) -> Topology:
+    """The network of one plane of an option.
+
+    Raises :class:`~flitlab.models.registry.SpecError` if it cannot be built, or is not of the sizes that the family
+    stated, on which prices and bounds rest.
+    """
+    topology: Topology = make("topology", **option.plane()).build()
+    sizes = (topology.switches, topology.channels // 2, topology.hosts)
+    stated = (option.candidate.switches, option.candidate.links, option.equipment.hosts)
+    if sizes[0] != stated[0] or not 0 <= stated[1] - sizes[1] <= 1 or sizes[2] != stated[2]:
+        raise SpecError(f"has {sizes} switches, links and hosts, where the family states {stated}")
+    return topology

@@ -3,19 +3,17 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from flitlab.fluid.design.bounds import Network, Upper, by_equipment, closed_form
-from flitlab.fluid.design.options import Option
-from flitlab.fluid.hosts import host_bound
-from flitlab.fluid.mcf.choose import Solution, solve
+from flitlab.fluid.design.demands import DesignDemand, Memo
+from flitlab.fluid.design.options import Option, built
 from flitlab.models.arrays import Bools, Floats
 from flitlab.models.cputime import CpuTime
-from flitlab.models.registry import SpecError, make
-from flitlab.models.topology.graph import Topology
+from flitlab.models.registry import SpecError
 
 Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error", "open"]
 """Where a candidate was struck; ``solved``: at the gap of the front, or not at all; ``open``: not examined."""
@@ -28,39 +26,11 @@ COARSE = 0.15
 BAND = 0.04
 """Candidates whose costs differ by less are ordered by their bounds."""
 
+SECONDS_EACH, SECONDS_PER_SWITCH = 2.5e-3, 3e-5
+"""CPU time of an option, and of each of its switches: the searches of docs/design.md, on one core."""
+
 CLOS = ("leaf_spine", "clos")
 """Families with a member of full throughput, which strikes everything dearer."""
-
-
-@dataclass(frozen=True)
-class DesignDemand:
-    """A demand of a design. traffic: its keys. floor: theta that a network must reach. weight: in the score; a demand
-    of weight 0 is reported and strikes nothing.
-    """
-
-    name: str
-    traffic: dict[str, object]
-    floor: float = 0.0
-    weight: float = 1.0
-
-    @property
-    def closed(self) -> Literal["uniform", "worst", ""]:
-        """Which closed forms bound it."""
-        if self.traffic in ({"kind": "uniform"}, {"kind": "all_to_all"}):
-            return "uniform"
-        return "worst" if self.traffic == {"kind": "worst_matching"} else ""
-
-    def on(self, network: Network) -> tuple[Floats, float]:
-        """The demand between switches, float64 [switches, switches], and what host channels allow."""
-        if self.closed == "uniform":
-            return network.uniform(), 1.0
-        if self.closed == "worst":
-            return network.worst(), 1.0
-        traffic = make("traffic", **self.traffic).build(network.topology)
-        source, target, amount = traffic.switch_pairs()
-        demand = np.zeros((network.topology.switches,) * 2)
-        np.add.at(demand, (source, target), amount)
-        return demand, host_bound(network.topology, traffic)
 
 
 @dataclass(frozen=True)
@@ -93,7 +63,7 @@ class Result:
 
     lower, upper: float64 [demands], certified ends of theta. proof: of each upper end. stage: where it ended. by: index
     of the solved point that beats it, -1 if none. note: limit, floor or error. diameter, mean_hops: of one plane, where
-    built. solutions: of the demands, at the last gap, of what is on the front.
+    built.
     """
 
     option: Option
@@ -105,7 +75,6 @@ class Result:
     note: str = ""
     diameter: int | None = None
     mean_hops: float | None = None
-    solutions: list[Solution | None] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -120,6 +89,9 @@ class Tolerance:
 class Search:
     """A search over options, which ends after ``budget`` CPU seconds; what was not examined then is ``open``.
 
+    ``violated`` names a further limit that a solved network exceeds, '' if none: then it strikes nothing. ``memo`` has
+    what was solved before, and grows.
+
     Attributes
     ----------
     results : list of Result
@@ -131,13 +103,14 @@ class Search:
     def __init__(
         self, options: Sequence[Option], demands: Sequence[DesignDemand], limits: Limits, tolerance: Tolerance,
         progress: Callable[[str], None] = lambda text: None, budget: float = math.inf,
+        violated: Callable[[Result], str] = lambda result: "", memo: Memo | None = None,
     ):  # fmt: skip
         self.demands, self.limits, self.tolerance, self.progress = demands, limits, tolerance, progress
         self.counted = np.array([demand.weight > 0 for demand in demands])
         self.floor = np.array([demand.floor for demand in demands])
         self.results = [self._start(option) for option in options]
         self.cost = np.array([option.cost for option in options])
-        self.budget = budget
+        self.budget, self.violated, self.memo = budget, violated, memo
         self.kept: list[int] = []
         self.front: list[int] = []
 
@@ -151,8 +124,7 @@ class Search:
 
     def run(self) -> None:
         """Search: every result gets its stage, and the front is known."""
-        left = [i for i in range(len(self.results)) if not self._limited(i)]
-        order = sorted(left, key=self._order)
+        order = self.left()
         first = [i for i in order if self.results[i].option.kind in CLOS and (self.results[i].upper >= 1).all()]
         reference = min(first, key=lambda i: self.cost[i], default=None)
         spent = CpuTime()
@@ -162,6 +134,25 @@ class Search:
             else:
                 self._treat(i)
         self.front = self._undominated()
+
+    def left(self) -> list[int]:
+        """Options that limits and floors in closed form leave, in the order in which they are examined."""
+        return sorted((i for i in range(len(self.results)) if not self._limited(i)), key=self._order)
+
+    def promising(self, count: int) -> list[int]:
+        """The options of most throughput in closed form for their cost, among those that are left; the best first."""
+
+        def worth(i: int) -> float:
+            return float(np.minimum(self.results[i].upper, 1)[self.counted].sum() / self.cost[i])
+
+        return sorted(self.left(), key=worth, reverse=True)[:count]
+
+    def estimate(self) -> float:
+        """About how many CPU seconds :meth:`run` takes, within a factor of three: most are spent on networks that are
+        built and solved, which the switches of all options that are left stand for.
+        """
+        left = self.left()
+        return sum(SECONDS_EACH + SECONDS_PER_SWITCH * self.results[i].option.switches for i in left)
 
     def _order(self, i: int) -> tuple[int, float, int]:
         upper = np.where(self.counted, np.minimum(self.results[i].upper, 1), 0)
@@ -216,7 +207,7 @@ class Search:
         if self._struck(i, "closed form"):
             return
         try:
-            topology: Topology = make("topology", **result.option.plane()).build()
+            topology = built(result.option)
             network = Network.of(topology)
             demands = [demand.on(network) for demand in self.demands]
         except SpecError as error:
@@ -228,11 +219,11 @@ class Search:
         if self.limits.diameter is not None and result.diameter > self.limits.diameter:
             result.stage, result.note = "limit", f"diameter {result.diameter} > {self.limits.diameter}"
             return
-        for d, (matrix, at_hosts) in enumerate(demands):
-            self._tighten(result, d, network.upper(matrix).least(Upper(at_hosts, "rate of hosts")))
+        for d, demand_on in enumerate(demands):
+            self._tighten(result, d, demand_on.upper())
         if self._struck(i, "built"):
             return
-        self._solve(i, network, demands)
+        self._solve(i, network)
 
     def _tighten(self, result: Result, d: int, upper: Upper) -> None:
         if upper.value < result.upper[d]:
@@ -243,31 +234,25 @@ class Search:
         below = [float(self.results[k].lower[d]) for k in self._rivals(i) if np.delete(self._beats(k, i), d).all()]
         return max(max(below, default=0.0) / (1 - self.tolerance.throughput), 0.0) if self.counted[d] else 0.0
 
-    def _solve(self, i: int, network: Network, demands: Sequence[tuple[Floats, float]]) -> None:
-        result = self.results[i]
-        result.solutions = [None] * len(demands)
+    def _solve(self, i: int, network: Network) -> None:
+        result, demands = self.results[i], self.demands
         solves = 0
         for gap in sorted({max(COARSE, self.tolerance.gap), self.tolerance.gap}, reverse=True):
             rivals = self._rivals(i)
             reached = np.max([self.results[k].lower for k in rivals], axis=0) if rivals else np.zeros(len(demands))
             for d in np.argsort(reached / np.minimum(result.upper, 1e9), kind="stable"):
-                demand, at_hosts = demands[d]
-                if result.upper[d] <= result.lower[d] * (1 + gap) or not demand.any():
+                if result.upper[d] <= result.lower[d] * (1 + gap):
                     continue
                 floor = np.nextafter(self.floor[d], 0) if self.floor[d] else 0.0
-                solution = solve(
-                    network.problem(demand), gap, "approx", at_hosts, max(self._refuting(i, int(d)), floor)
-                )
+                ends = demands[d].ends(network, gap, max(self._refuting(i, int(d)), floor), self.memo)
                 solves += 1
-                self._tighten(result, int(d), Upper(solution.upper, "channel prices"))
-                lower = min(solution.lower, float(result.upper[d]))
-                if lower > result.lower[d]:
-                    result.lower[d], result.solutions[d] = lower, solution
+                self._tighten(result, int(d), Upper(ends.upper, ends.proof))
+                result.lower[d] = max(result.lower[d], min(ends.lower, float(result.upper[d])))
                 if self._struck(i, "one solve" if gap > self.tolerance.gap or solves == 1 else "solved"):
                     return
-        for d, (demand, at_hosts) in enumerate(demands):
-            if not demand.any():  # hosts of one switch
-                result.lower[d] = result.upper[d] = at_hosts
+        if note := self.violated(result):
+            result.stage, result.note = "limit", note
+            return
         result.stage = "solved"
         if not self._struck(i, "solved"):
             self.kept.append(i)

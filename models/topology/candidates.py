@@ -84,10 +84,14 @@ class Candidate:
     @property
     def kind(self) -> str:
         """Name of its family."""
-        of = self.parameters
-        while of["kind"] == "trunked":
-            of = of["of"]
-        return str(of["kind"])
+        return str(innermost(self.parameters)["kind"])
+
+
+def innermost(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a network without its trunks."""
+    while parameters["kind"] == "trunked":
+        parameters = parameters["of"]
+    return parameters
 
 
 def flat(

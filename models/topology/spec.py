@@ -47,6 +47,20 @@ class TopologySpec(Spec):
         """
         yield from ()
 
+    @classmethod
+    def larger(cls, candidate: Candidate, today: Equipment, equipment: Equipment) -> Iterator[Candidate]:
+        """Yield the networks of more hosts that a member can become; all members of the family unless it says more.
+
+        ``simrun design`` plans the growth of a network among them, and counts the cables that stay.
+
+        Parameters
+        ----------
+        candidate: the member, a network of ``today``.
+        today: switches and hosts of today.
+        equipment: the same switches, and more hosts.
+        """
+        yield from cls.candidates(equipment)
+
     def build(self) -> Topology:
         """Build the whole topology: the validated graph, with capacities and hosts, without what fails.
 

@@ -91,7 +91,7 @@ def design(hosts: int, switches: int | Mapping[str, Any] | Sequence[Any], **keys
         With everything that is wrong, one line each; also where no network can meet the limits.
     """
     from flitlab.sim.design.outcome import design as search
-    from flitlab.sim.design.request import design_of
+    from flitlab.sim.design.reader import design_of
 
     one = [switches] if isinstance(switches, int | Mapping) else list(switches)
     listed = [{"ports": sku} if isinstance(sku, int) else sku for sku in one]

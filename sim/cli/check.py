@@ -21,6 +21,7 @@ from flitlab.sim.cli.common import complain, duration, print_json, run_options, 
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.sections import BudgetConfig, SaturationConfig
+from flitlab.sim.design.reader import is_design
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.estimate import Cost, cost, memory, wall
 from flitlab.sim.experiment.prices import Prices
@@ -36,7 +37,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check a configuration, and print what it would run at which cost."""
+    """Check a configuration, or a design, and print what it would run at which cost."""
+    if is_design(options.file):
+        from flitlab.sim.cli.design import check
+
+        return check(options)
     study = study_of(options)
     if study is None:
         return ExitCode.BAD

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flitlab.sim.cli.common import complain, error_text, number, print_json, print_rows, print_table, say
+from flitlab.models.files import replace_file
+from flitlab.sim.cli.common import complain, duration, error_text, number, print_json, print_rows, print_table, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
 from flitlab.sim.config.diagnostics import ConfigError
-from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_point, write_tables
-from flitlab.sim.design.outcome import Design, FrontPoint, design
-from flitlab.sim.design.request import DesignRequest, read_design
+from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_improved, write_point, write_tables
+from flitlab.sim.design.measures import PARTS
+from flitlab.sim.design.memory import NAME, SolvedFolder
+from flitlab.sim.design.outcome import Design, FrontPoint, design, search_of
+from flitlab.sim.design.reader import least_of_all, read_design
+from flitlab.sim.design.request import DesignRequest
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
@@ -26,6 +30,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--write", metavar="N", type=positive, action="append", default=[],
         help="write point N of the front as a configuration to run, with its topology and list of cables",
     )  # fmt: skip
+    parser.add_argument(
+        "--certificates", action="store_true",
+        help="save certificates of the front's intervals, for simrun ceilings --verify DIR/certificates",
+    )  # fmt: skip
     parser.add_argument("--simulate", action="store_true", help="simulate the points written, or all: their saturation")
     add_json(parser)
     add_plugin(parser)
@@ -38,17 +46,25 @@ def run(options: argparse.Namespace) -> int:
         request = read_design(options.file, options.set)
         folder = options.out or Path("runs") / f"{request.name}-design"
         reject_unrelated_folder(folder, MARK)
-        answer = design(request, complain)
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / MARK, request.text)
+        answer = design(request, complain, SolvedFolder(folder / NAME))
     except ConfigError as error:
         complain(*map(str, error.errors))
         return ExitCode.BAD
     except UnrelatedFolder as error:
         complain(f"simrun design: {folder}: {error}")
         return ExitCode.BAD
+    except OSError as error:
+        complain(f"simrun design: {error_text(error)}")
+        return ExitCode.BAD
     chosen = [point for point in answer.front if point.number in options.write]
     try:
         page = _write(answer, folder)
         files = [file for point in chosen for file in write_point(answer, point, folder)]
+        files += write_improved(answer, folder)
+        if options.certificates and answer.front:
+            _save_certificates(answer, folder)
     except OSError as error:
         complain(f"simrun design: {error_text(error)}")
         return ExitCode.BAD
@@ -69,14 +85,77 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
+PROMISING = 10
+"""Candidates that ``simrun check`` lists."""
+
+
+def check(options: argparse.Namespace) -> int:
+    """Check the file of a design, and print what would be searched and how long that takes; nothing is built."""
+    try:
+        request = read_design(options.file, options.set)
+        search = search_of(request)
+    except ConfigError as error:
+        complain(*map(str, error.errors))
+        return ExitCode.BAD
+    left, seconds = search.left(), search.estimate()
+    families = [
+        {
+            "family": kind, "candidates": sum(result.option.kind == kind for result in search.results),
+            **{
+                stage: sum(result.stage == stage and result.option.kind == kind for result in search.results)
+                for stage in ("limit", "floor")
+            },
+            "left": sum(search.results[i].option.kind == kind for i in left),
+        }
+        for kind in dict.fromkeys(result.option.kind for result in search.results)
+    ]  # fmt: skip
+    best = [search.results[i] for i in search.promising(PROMISING)]
+    names = [demand.name for demand in request.demands]
+    promising = [
+        {"design": result.option.label, "$/host": result.option.cost / request.hosts}
+        | {f"{name} <=": min(float(x), 1.0) for name, x in zip(names, result.upper, strict=True) if x < float("inf")}
+        for result in best
+    ]
+    floor = max((demand.floor for demand in request.demands if demand.closed == "uniform"), default=0.0)
+    least = least_of_all(request, floor)
+    assert least is not None  # else the file is rejected
+    proof = f"at least {least[0]} switches, however they are wired" + f", for uniform {floor:g}" * (floor > 0)
+    if options.json:
+        print_json(
+            {
+                "name": request.name, "experiment": "design", "hosts": request.hosts, "profile": request.prices.profile,
+                "prices": {key: value for key, value, _ in request.prices.assumptions()},
+                "candidates": len(search.results), "left": len(left), "families": families, "promising": promising,
+                "least_switches": least[0], "estimate": {"cpu_s": seconds},
+            }
+        )  # fmt: skip
+        return ExitCode.OK
+    say(f"{request.name}: design, {request.hosts} hosts, {len(search.results)} candidates, {proof}", "")
+    for line in assumptions(request):
+        say(line)
+    print_rows("candidates, in closed form", ["family", "candidates", "limit", "floor", "left"], families)
+    bounds = [f"{name} <=" for name in names if any(f"{name} <=" in row for row in promising)]
+    print_rows("most throughput for the cost, by closed forms", ["design", "$/host", *bounds], promising, 4)
+    say(f"estimate: {duration(seconds)} of CPU time, within a factor of three, without failures of the front")
+    return ExitCode.OK
+
+
 def _write(answer: Design, folder: Path) -> Path:
-    from flitlab.sim.report.figures.design import figure_of
+    from flitlab.sim.report.figures.design import figures_of
     from flitlab.sim.report.figures.style import save
     from flitlab.sim.report.html.design import write
 
     write_tables(answer, folder)
-    png, _ = save(figure_of(answer), folder / "figures" / "design")
-    return write(answer, folder, png)
+    pictures = {name: save(figure, folder / "figures" / name)[0] for name, figure in figures_of(answer).items()}
+    return write(answer, folder, pictures)
+
+
+def _save_certificates(answer: Design, folder: Path) -> None:
+    from flitlab.sim.design.certificates import FOLDER, save_certificates
+    from flitlab.sim.experiment.certificates import INDEX
+
+    number, digest, problems = save_certificates(answer, folder)
+    complain(*problems, f"{folder / FOLDER}: {number} certificates; SHA-256 of {INDEX}: {digest}")
 
 
 def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[dict[str, Any]]:
@@ -142,8 +221,6 @@ def _columns(answer: Design) -> Iterator[Any]:
         yield "bound", lambda row: number(min(row.bound, 1.0))
         yield "least switches", lambda row: str(row.least)
         yield "ECMP", lambda row: number(row.ecmp, 3)
-    for k, (name, _) in enumerate(answer.front[0].failures if answer.front else []):
-        yield f"{name} failed", lambda row, k=k: " ".join(f"{theta:.3f}" for theta in row.failures[k][1])
 
 
 def _print(answer: Design) -> None:
@@ -151,6 +228,10 @@ def _print(answer: Design) -> None:
     for line in assumptions(request):
         say(line)
     print_table(f"{request.name}: the front, {request.hosts} hosts", list(_columns(answer)), answer.front)
+    for part in PARTS.values():
+        if columns := part.columns(request):
+            points = [{"point": point.number, **point.values} for point in answer.front]
+            print_rows(part.title, ["point", *columns], points, 4)
     rows = [
         {**row, "could exceed": None if row["could_exceed"] is None else f"{100 * row['could_exceed']:.1f} %"}
         for row in answer.families()

@@ -13,8 +13,8 @@ from flitlab.models.files import replace_file
 from flitlab.models.registry import make
 from flitlab.sim.design.outcome import Design, FrontPoint
 
-MARK = "front.csv"
-"""The file that marks a folder of this command."""
+MARK = "design.yaml"
+"""The file that marks a folder of this command: what was asked."""
 
 
 def demand_columns(design: Design) -> list[str]:
@@ -39,11 +39,7 @@ def front_rows(design: Design) -> Iterator[dict[str, Any]]:
             "diameter": result.diameter, "mean_hops": result.mean_hops, **ends, "bound": min(point.bound, 1.0),
             "gap": None if design.uniform is None else design.excess(point), "least_switches": point.least,
             "ecmp": point.ecmp, "score": design.score(point),
-            **{
-                f"{demand.name}@{name}": theta[d]
-                for name, theta in point.failures for d, demand in enumerate(design.request.demands)
-            },
-            "topology": json.dumps(option.topology()),
+            **point.values, "topology": json.dumps(option.topology()),
         }  # fmt: skip
 
 
@@ -75,7 +71,7 @@ def candidate_rows(design: Design) -> Iterator[dict[str, Any]]:
 def write_tables(design: Design, folder: Path) -> None:
     """Write front.csv and candidates.csv. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("candidates.csv", list(candidate_rows(design))), (MARK, list(front_rows(design)))):
+    for name, rows in (("candidates.csv", list(candidate_rows(design))), ("front.csv", list(front_rows(design)))):
         header = list(rows[0]) if rows else ["point"]
         replace_file(folder / name, csv_text(header, ([_cell(value) for value in row.values()] for row in rows)))
 
@@ -103,6 +99,31 @@ def configuration(design: Design, point: FrontPoint) -> dict[str, Any]:
         "measure": {"ticks": 2000},
         "ceilings": [{"kind": "mcf", "gap": 0.02}, "split"],
     }
+
+
+def write_improved(design: Design, folder: Path) -> list[Path]:
+    """Write the improved network of one plane, and a configuration that runs it; returns the files.
+
+    Raises ``OSError``.
+    """
+    from flitlab.models.topology.formats.own_json import json_text
+
+    improved = design.improved
+    if improved is None:
+        return []
+    point = design.front[improved.point - 1]
+    keys = configuration(design, point)
+    demand = next(one for one in design.request.demands if one.name == improved.demand)
+    network = {"kind": "file", "path": "improved-topology.json"}
+    planes = point.result.option.planes
+    topology = network if planes == 1 else {"kind": "planes", "count": planes, "capacity": 1 / planes, "of": network}
+    traffic = {**demand.traffic, "packet_flits": 4}
+    changed = {"name": f"{design.request.name}-improved", "topology": topology, "traffic": traffic}
+    files = [folder / "improved-topology.json", folder / "improved.yaml"]
+    replace_file(files[0], json_text(improved.topology))
+    text = yaml.safe_dump(keys | changed, sort_keys=False, default_flow_style=None, width=110)
+    replace_file(files[1], f"# {improved.sentence}\n{text}")
+    return files
 
 
 def write_point(design: Design, point: FrontPoint, folder: Path) -> list[Path]:

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.fluid.design.bounds import Network
+from flitlab.fluid.design.demands import Memo
 from flitlab.fluid.design.options import Option, options, priced
 from flitlab.fluid.design.search import STAGES, Result, Search
-from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import split_theta
 from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.models.topology.equipment import equipment_bound, least_switches
-from flitlab.sim.config.diagnostics import ConfigError, Diagnostic
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.design.improvement import Improvement, improvement
+from flitlab.sim.design.measures import Measures
 from flitlab.sim.design.request import DesignRequest
 
 FULL = 0.99
@@ -29,7 +30,8 @@ class FrontPoint:
 
     number: from 1, by cost. bound: theta of uniform traffic that no network of as many switches exceeds. least:
     switches that its certified uniform throughput needs at least, with any wiring; None without uniform demand. ecmp:
-    uniform theta of equal splits over shortest paths. failures: (name, theta of each demand), the least of all draws.
+    uniform theta of equal splits over shortest paths. values: column -> what was measured, see
+    :mod:`~flitlab.sim.design.measures`.
     """
 
     number: int
@@ -37,18 +39,21 @@ class FrontPoint:
     bound: float
     least: int | None
     ecmp: float | None
-    failures: list[tuple[str, list[float]]] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The answer. seconds: of CPU. orders: sentences on the order of points under other prices of optics."""
+    """The answer. seconds: of CPU. orders: sentences on the order of points under other prices of optics. improved: a
+    random graph of the front after a local search.
+    """
 
     request: DesignRequest
     search: Search
     front: list[FrontPoint]
     seconds: float
     orders: list[str]
+    improved: Improvement | None = None
 
     @property
     def uniform(self) -> int | None:
@@ -112,6 +117,10 @@ class Design:
                 f"Point {full.number} certainly carries {full.result.lower[self.uniform]:.3f} of uniform traffic with "
                 f"{full.result.option.switches} switches; fewer than {full.least} cannot, however they are wired."
             )
+        if self.improved is not None:
+            lines.append(self.improved.sentence)
+        elif self.request.improve is not None:
+            lines.append("No random graph on the front could be improved.")
         return lines
 
     def excess(self, point: FrontPoint) -> float:
@@ -125,7 +134,9 @@ class Design:
         return float(weight @ point.result.lower / weight.sum()) if weight.sum() else 0.0
 
 
-def design(request: DesignRequest, progress: Callable[[str], None] = lambda text: None) -> Design:
+def design(
+    request: DesignRequest, progress: Callable[[str], None] = lambda text: None, memo: Memo | None = None
+) -> Design:
     """Search for the networks of a design.
 
     Parameters
@@ -134,6 +145,8 @@ def design(request: DesignRequest, progress: Callable[[str], None] = lambda text
         What is asked for.
     progress : callable
         Gets a line for every solved point.
+    memo : mapping or None
+        What was solved before; grows.
 
     Raises
     ------
@@ -141,20 +154,34 @@ def design(request: DesignRequest, progress: Callable[[str], None] = lambda text
         No family has a candidate.
     """
     spent = CpuTime()
+    measures = Measures(request, memo)
+    search = search_of(request, progress, measures)
+    search.run()
+    points = [_point(measures, search.results[i], number) for number, i in enumerate(search.front, 1)]
+    improved = improvement(request, [point.result for point in points])
+    return Design(request, search, points, spent.seconds, _orders(request, points), improved)
+
+
+def search_of(
+    request: DesignRequest, progress: Callable[[str], None] = lambda text: None, measures: Measures | None = None
+) -> Search:
+    """The search of a design over all its candidates, not run. measures: for limits of what is measured.
+
+    Other parameters and errors are those of :func:`design`.
+    """
     every = list(options(request.hosts, request.skus, request.planes, request.splits, request.families, request.prices))
     if not every:
-        problem = "no family has a network of these hosts and switches"
-        raise ConfigError([Diagnostic("design", "families", "", problem)])
-    search = Search(
+        request.page.reject("families", "none has a network of these hosts and switches")
+        raise ConfigError(request.page.diagnostics.errors)
+    measured = measures or Measures(request)
+    return Search(
         every, request.demands, request.limits, request.tolerance, progress, request.budget or np.inf,
+        measured.violated, measured.memo,
     )  # fmt: skip
-    search.run()
-    points = [_point(request, search.results[i], number) for number, i in enumerate(search.front, 1)]
-    return Design(request, search, points, spent.seconds, _orders(request, points))
 
 
-def _point(request: DesignRequest, result: Result, number: int) -> FrontPoint:
-    option, uniform = result.option, None
+def _point(measures: Measures, result: Result, number: int) -> FrontPoint:
+    request, option, uniform = measures.request, result.option, None
     for d, demand in enumerate(request.demands):
         if demand.closed == "uniform":
             uniform = d
@@ -166,7 +193,7 @@ def _point(request: DesignRequest, result: Result, number: int) -> FrontPoint:
             equipment.hosts, equipment.ports, float(result.lower[uniform]), equipment.split
         )  # fmt: skip
         ecmp = _ecmp(option)
-    return FrontPoint(number, result, bound, least, ecmp, _failures(request, option))
+    return FrontPoint(number, result, bound, least, ecmp, measures.every(result))
 
 
 def _ecmp(option: Option) -> float | None:
@@ -179,32 +206,6 @@ def _ecmp(option: Option) -> float | None:
     except SpecError:  # too many channels out of a switch for tables of next hops
         return None
     return float(min(split_theta(Problem.of(topology, traffic, routes), topology, traffic), 1.0))
-
-
-def _failures(request: DesignRequest, option: Option) -> list[tuple[str, list[float]]]:
-    """What is certainly carried after failures, the least of all draws: in every plane alike."""
-    failures = request.failures
-    if failures is None:
-        return []
-    cases = [(f"links {100 * share:g} %", {"links": share}) for share in failures.links]
-    cases += [(f"switches {n}", {"switches": n}) for n in failures.switches]
-    rows = []
-    for name, keys in cases:
-        thetas = [_after(request, option, keys | {"seed": seed}) for seed in range(1, failures.seeds + 1)]
-        rows.append((name, np.min(thetas, axis=0).tolist()))
-    return rows
-
-
-def _after(request: DesignRequest, option: Option, failures: dict[str, Any]) -> list[float]:
-    try:
-        network = Network.of(make("topology", **option.plane(), failures=failures).build())
-        demands = [demand.on(network) for demand in request.demands]
-    except SpecError:  # what is left is not connected
-        return [0.0] * len(request.demands)
-    return [
-        min(solve(network.problem(demand), request.tolerance.gap, "approx", at_hosts).lower, at_hosts)
-        for demand, at_hosts in demands
-    ]
 
 
 def _orders(request: DesignRequest, points: list[FrontPoint]) -> list[str]:

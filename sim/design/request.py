@@ -1,46 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of a design: hosts, equipment that can be bought, demands and limits."""
+"""A design that is asked for: hosts, equipment that can be bought, demands and limits."""
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from flitlab.fluid.design.options import Sku
-from flitlab.fluid.design.search import DesignDemand, Limits, Tolerance
-from flitlab.models.closest_match import closest_match
-from flitlab.models.layout.design_prices import DEFAULT_PROFILE, KEYS, DesignPrices, design_prices, profiles
-from flitlab.models.registry import names, spec_class
-from flitlab.models.topology.equipment import least_switches
-from flitlab.models.topology.spec import TopologySpec
-from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
-from flitlab.sim.config.overrides import apply_set
-from flitlab.sim.config.plugins import load_plugins
-from flitlab.sim.config.sections import Name, Section
-from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text, wrap
-from flitlab.sim.config.units import without_units
-from flitlab.sim.config.validation import validated
+from flitlab.fluid.design.demands import DesignDemand
+from flitlab.fluid.design.options import Sku, most_switches
+from flitlab.fluid.design.search import Limits, Tolerance
+from flitlab.models.layout.design_prices import DesignPrices
+from flitlab.models.topology.candidates import Equipment
+from flitlab.sim.config.sections import Component, Name, Section
+from flitlab.sim.config.text import ConfigDocument
 
 Positive = Annotated[float, Field(gt=0, le=1e15)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, le=10**6)]
 
-LIMITS = {
-    "cost_per_host": "cost",
-    "watts_per_host": "watts",
-    "cables": "cables",
-    "switches": "switches",
-    "diameter": "diameter",
-}
-"""Key of a limit -> its name in the search; other keys are names of demands."""
-
 SHORT = {"uniform": {"kind": "uniform"}, "worst": {"kind": "worst_matching"}}
 """Demands with a name of their own."""
-
-RELAYING = ("bcube", "dcell", "hammingmesh", "rail")
-"""Families whose hosts relay, or have several ports of their own: another equipment."""
 
 
 class SwitchConfig(Section):
@@ -68,6 +49,50 @@ class FailuresConfig(Section):
     seeds: Annotated[int, Field(ge=1, le=100)] = 1
 
 
+class GrowthConfig(Section):
+    """Growth to more hosts. keep: share of today's certified throughput that the larger network must carry."""
+
+    hosts: Annotated[int, Field(ge=2, le=10**6)]
+    keep: Annotated[float, Field(ge=0, le=1)] = 0.9
+
+
+class ImproveConfig(Section):
+    """Local search on the best random graph of the front, for a demand.
+
+    demand: its name; the first by default. point: number of the point; the random graph that carries most by default.
+    by: ``loads`` or ``hops`` of shortest paths, ``prices`` of the certificate, or ``both``: loads, then prices. steps:
+    exchanges of the search by loads or hops. solves: of that by prices.
+    """
+
+    demand: str | None = None
+    point: Count | None = None
+    by: Literal["loads", "hops", "prices", "both"] = "both"
+    steps: Annotated[int, Field(ge=1, le=10**8)] = 50_000
+    solves: Annotated[int, Field(ge=1, le=10**5)] = 60
+    seed: Annotated[int, Field(ge=0, le=10**9)] = 1
+
+
+def _as_growth(value: object) -> object:
+    """A mapping; a number becomes that of its hosts."""
+    return {"hosts": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class LayoutConfig(Section):
+    """Where switches stand, and which cables and latencies follow. reach: of copper, in metres."""
+
+    switches_per_cabinet: Count | None = None
+    pitch: Annotated[list[Positive], Field(min_length=2, max_length=2)] | None = None
+    placement: Literal["order", "optimised"] = "order"
+    reach: Annotated[float, Field(ge=0, le=1e6)] = 3.0
+    switch_ns: Annotated[float, Field(gt=0, le=1e9)] = 300.0
+    metre_ns: Annotated[float, Field(gt=0, le=1e9)] = 5.0
+
+    def metric_keys(self) -> dict[str, Any]:
+        """The keys of the metric ``cables``."""
+        keys = {"switches_per_cabinet": self.switches_per_cabinet, "pitch": self.pitch, "placement": self.placement}
+        return {key: value for key, value in keys.items() if value is not None}
+
+
 class DesignConfig(Section):
     """A whole design."""
 
@@ -77,10 +102,14 @@ class DesignConfig(Section):
     switches: Annotated[list[SwitchConfig], Field(min_length=1)]
     link_gbps: Positive | None = None
     planes: list[Annotated[int, Field(ge=1, le=64)]] = Field(min_length=1, default_factory=lambda: [1])
-    families: str | list[str | dict[str, dict[str, Any]]] | dict[str, dict[str, Any]] = "all"
-    demands: list[str | dict[str, Any]] = Field(min_length=1, default_factory=lambda: list[str | dict[str, Any]](SHORT))
+    families: Any = "all"
+    demands: list[Component] = Field(min_length=1, default_factory=lambda: list[str | dict[str, Any]](SHORT))
     limits: dict[str, float | None] = Field(default_factory=dict)
     failures: FailuresConfig | None = None
+    growth: Annotated[GrowthConfig | None, BeforeValidator(_as_growth)] = None
+    layout: LayoutConfig = LayoutConfig()
+    routings: list[Component] = Field(default_factory=list)
+    improve: ImproveConfig | None = None
     tolerance: ToleranceConfig = ToleranceConfig()
     gap: Annotated[float, Field(gt=0, lt=0.5)] = 0.02
     prices: dict[str, str | float] = Field(default_factory=dict)
@@ -93,7 +122,7 @@ class DesignRequest:
     """A design that is asked for, checked.
 
     text: of the file. splits: name of a switch -> links that a port may make. families: kind -> keys of its own.
-    budget: CPU seconds.
+    routings: label -> keys. budget: CPU seconds. page: the file, for errors. measured_limits: of measured columns.
     """
 
     name: str
@@ -106,9 +135,20 @@ class DesignRequest:
     demands: list[DesignDemand]
     limits: Limits
     failures: FailuresConfig | None
+    growth: GrowthConfig | None
+    layout: LayoutConfig
+    routings: dict[str, dict[str, Any]]
     tolerance: Tolerance
     prices: DesignPrices
     budget: float | None
+    page: ConfigDocument
+    measured_limits: dict[str, float] = dataclasses.field(default_factory=dict)
+    improve: ImproveConfig | None = None
+
+    def all_equipment(self) -> Iterator[tuple[Sku, Equipment]]:
+        """Every switch with the equipment of one plane."""
+        for sku, b, split in self.equipments():
+            yield sku, Equipment(self.hosts, sku.ports * b, split, most_switches(self.hosts, sku.ports * b))
 
     def equipments(self) -> list[tuple[Sku, int, int]]:
         """Every switch, number of planes, and links of a port within a plane."""
@@ -116,223 +156,3 @@ class DesignRequest:
             (sku, b, total // b)
             for sku in self.skus for b in self.planes for total in self.splits[sku.name] if total % b == 0
         ]  # fmt: skip
-
-
-def read_design(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> DesignRequest:
-    """Read and check the file of a design.
-
-    Parameters
-    ----------
-    file : str or Path
-        YAML file.
-    sets : sequence of str
-        Changes ``key.path=value``.
-
-    Raises
-    ------
-    ConfigError
-        All errors, one line each.
-    """
-    diagnostics = Diagnostics()
-    root = load_file(file, diagnostics)
-    for change in sets:
-        root = apply_set(root, change, diagnostics)
-    return _request(root, diagnostics, Path(file).resolve().parent, Path(file).stem, read_text(file))
-
-
-def design_of(values: Mapping[str, Any], base: Path | None = None) -> DesignRequest:
-    """The design of plain values, as a file has them. Raises ``ConfigError``."""
-    diagnostics = Diagnostics()
-    return _request(wrap(dict(values), "design"), diagnostics, base or Path.cwd(), "design", "")
-
-
-def _request(root: Node, diagnostics: Diagnostics, base: Path, stem: str, text: str) -> DesignRequest:
-    root = without_units(root, diagnostics)
-    diagnostics.raise_errors()
-    page = ConfigDocument(root, diagnostics)
-    config = validated(DesignConfig, page, page.at())
-    load_plugins(page, base)
-    if config is None:
-        raise ConfigError(diagnostics.errors)
-    reader = _Reader(page, config, base)
-    prices = reader.prices()
-    families, demands = reader.families(), reader.demands()
-    diagnostics.raise_errors()
-    assert prices is not None
-    skus, splits = reader.switches(prices)
-    limits = reader.limits(demands)
-    diagnostics.raise_errors()
-    tolerance = Tolerance(config.tolerance.throughput, config.tolerance.cost, config.gap)
-    request = DesignRequest(
-        config.name or stem, text, config.hosts, skus, config.planes, splits, families, demands, limits,
-        config.failures, tolerance, prices, config.budget_s,
-    )  # fmt: skip
-    _check_possible(page, request)
-    diagnostics.raise_errors()
-    return request
-
-
-class _Reader:
-    """Converts the parts of a file, and reports their errors."""
-
-    def __init__(self, page: ConfigDocument, config: DesignConfig, base: Path):
-        self.page, self.config, self.base = page, config, base
-
-    def prices(self) -> DesignPrices | None:
-        """The price profile with the file's own values; None after an error."""
-        changes = dict(self.config.prices)
-        rate = self.config.link_gbps
-        chosen = changes.pop("profile", f"{rate:g}g" if rate else DEFAULT_PROFILE)
-        if chosen not in profiles():
-            if "profile" in self.config.prices:
-                self.page.reject("prices.profile", "unknown profile", tuple(profiles()))
-            else:
-                problem = f"has no prices: choose prices.profile, one of {', '.join(profiles())}"
-                self.page.reject("link_gbps", problem)
-            return None
-        for key, value in changes.items():
-            if key not in KEYS:
-                self.page.reject(("prices", key), "unknown key", ("profile", *KEYS), closest_match(key, KEYS))
-            elif not isinstance(value, int | float) or not -1e15 < value < 1e15:
-                self.page.reject(("prices", key), "must be a number")
-        known = {key: value for key, value in changes.items() if key in KEYS and isinstance(value, int | float)}
-        return design_prices(str(chosen), known)
-
-    def switches(self, prices: DesignPrices) -> tuple[list[Sku], dict[str, list[int]]]:
-        """The switches that can be bought, and their splits."""
-        skus, splits = [], {}
-        for i, one in enumerate(self.config.switches):
-            name = one.name or f"{one.ports}-port"
-            if name in splits:
-                self.page.reject(("switches", i, "name"), f"{name} is listed twice")
-            price = prices.of_switch(one.ports) if one.price is None else one.price
-            watts = prices.switch_port_watts * one.ports if one.watts is None else one.watts
-            skus.append(Sku(name, one.ports, price, watts))
-            splits[name] = sorted(set(one.split))
-            if not any(total % b == 0 for b in self.config.planes for total in one.split):
-                numbers = " or ".join(map(str, self.config.planes))
-                problem = f"no multiple of {numbers} planes: a host's port is split as often"
-                self.page.reject(("switches", i, "split"), problem)
-        return skus, splits
-
-    def families(self) -> dict[str, dict[str, Any]]:
-        """Kind -> keys of its own, of the families to search."""
-        value = self.config.families
-        if value == "all":
-            return {kind: {} for kind in names("topology") if _has_candidates(kind)}
-        listed: dict[str, dict[str, Any]] = {}
-        for i, entry in enumerate(value if isinstance(value, list) else [value]):
-            for kind, keys in ({entry: {}} if isinstance(entry, str) else entry).items():
-                place = ("families", i) if isinstance(value, list) else ("families",)
-                if kind not in names("topology"):
-                    choices = [one for one in names("topology") if _has_candidates(one)]
-                    self.page.reject(place, f"unknown family {kind}", choices, closest_match(kind, choices))
-                elif not _has_candidates(kind):
-                    why = (
-                        "its hosts relay, or have ports of their own: another equipment" if kind in RELAYING
-                        else "it does not say which of its parameters fit (candidates)"
-                    )  # fmt: skip
-                    self.page.reject(place, f"{kind} cannot be searched: {why}")
-                elif unknown := sorted(set(keys) - set(spec_class("topology", kind).model_fields)):
-                    self.page.reject(
-                        place, f"{kind} has no key {unknown[0]}", sorted(spec_class("topology", kind).model_fields)
-                    )
-                else:
-                    listed[kind] = keys
-        return listed
-
-    def demands(self) -> list[DesignDemand]:
-        """The demands, each with the floor that its own key or a limit gives."""
-        demands: list[DesignDemand] = []
-        for i, entry in enumerate(self.config.demands):
-            keys = {"kind": entry} if isinstance(entry, str) else dict(entry)
-            numbers = {key: keys.pop(key, default) for key, default in (("floor", 0.0), ("weight", 1.0))}
-            kind, name = keys.get("kind"), keys.pop("name", None)
-            if any(not isinstance(value, int | float) or not 0 <= value <= 1e6 for value in numbers.values()):
-                self.page.reject(("demands", i), "floor and weight must be numbers from 0")
-                continue
-            if kind not in (*SHORT, *names("traffic")):
-                choices = [*SHORT, *names("traffic")]
-                self.page.reject(("demands", i), f"unknown demand {kind}", choices, closest_match(str(kind), choices))
-                continue
-            traffic: dict[str, Any] = dict(SHORT[kind]) if kind in SHORT and len(keys) == 1 else keys
-            if isinstance(path := traffic.get("path"), str):
-                traffic["path"] = str(self.base / path)
-            try:
-                spec_class("traffic", str(traffic["kind"])).model_validate(traffic)
-            except ValueError as error:
-                problem = str(error).splitlines()
-                self.page.reject(("demands", i), f"{kind}: {' '.join(line.strip() for line in problem[1:3])}")
-                continue
-            label = str(name or kind)
-            if label in [one.name for one in demands]:
-                self.page.reject(("demands", i), f"{label} is listed twice: give it a name")
-            demands.append(DesignDemand(label, traffic, float(numbers["floor"]), float(numbers["weight"])))
-        return demands
-
-    def limits(self, demands: list[DesignDemand]) -> Limits:
-        """The limits; those of demands become their floors."""
-        by_name = {demand.name: k for k, demand in enumerate(demands)}
-        values: dict[str, Any] = {}
-        for key, value in self.config.limits.items():
-            if key in LIMITS:
-                if value is not None and value < 0:
-                    self.page.reject(("limits", key), "must be 0 or more")
-                values[LIMITS[key]] = value
-            elif key in by_name:
-                if value is not None and not 0 <= value <= 1:
-                    self.page.reject(("limits", key), "must be from 0 to 1: a share of the rate of hosts")
-                k = by_name[key]
-                floor = max(demands[k].floor, value or 0.0)
-                demands[k] = DesignDemand(key, demands[k].traffic, floor, demands[k].weight)
-            else:
-                choices = [*LIMITS, *by_name]
-                self.page.reject(("limits", key), "unknown limit", choices, closest_match(key, choices))
-        return Limits(**values)
-
-
-def _has_candidates(kind: str) -> bool:
-    spec = spec_class("topology", kind)
-    return getattr(spec.candidates, "__func__", None) is not TopologySpec.candidates.__func__  # type: ignore[attr-defined]
-
-
-def least_of_all(request: DesignRequest, throughput: float) -> tuple[int, Sku] | None:
-    """The least number of switches with which any network has a throughput, and their kind; None: no number.
-
-    Parameters
-    ----------
-    request : DesignRequest
-        The design.
-    throughput : float
-        Theta of uniform traffic or of the worst matching.
-    """
-    least: list[tuple[int, Sku]] = []
-    for sku, b, split in request.equipments():
-        try:
-            least.append((b * least_switches(request.hosts, sku.ports * b, throughput, split), sku))
-        except ValueError:
-            continue
-    return min(least, key=lambda one: one[0], default=None)
-
-
-def _check_possible(page: ConfigDocument, request: DesignRequest) -> None:
-    """Reject what no network can meet, with the proof."""
-    floors = [demand for demand in request.demands if demand.closed == "uniform" and demand.floor > 0]
-    floor = max((demand.floor for demand in floors), default=0.0)
-    least = least_of_all(request, floor)
-    if least is None:
-        page.reject("hosts", "cannot be connected by switches of so few ports")
-        return
-    number, _ = least
-    what = f"reaches uniform {floor:g}" if floor else f"connects {request.hosts} hosts"
-    proof = f"no network {what} with fewer than {number} switches, however it is wired (docs/bounds.md)"
-    if request.limits.switches is not None and request.limits.switches < number:
-        page.reject("limits.switches", f"{proof}: at least {number}")
-    if request.limits.cost is not None:
-        prices = [
-            (b * least_switches(request.hosts, sku.ports * b, floor, split) * sku.price)
-            for sku, b, split in request.equipments() if sku.ports * b * split >= 3 or request.hosts <= sku.ports * b
-        ]  # fmt: skip
-        cheapest = min(prices) / request.hosts + request.prices.copper
-        if request.limits.cost < cheapest:
-            page.reject("limits.cost_per_host", f"{proof}, and these cost {cheapest:.0f} a host without links")

@@ -3,16 +3,21 @@
 
 import csv
 import json
+import re
 
 import pytest
 import yaml
 
 import flitlab.models.registry as registry
 from flitlab import design
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
+from flitlab.fluid.design import demands
+from flitlab.models.layout.prices import ports
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
-from flitlab.sim.design.request import design_of, least_of_all
+from flitlab.sim.design.memory import NAME
+from flitlab.sim.design.reader import design_of, least_of_all
 
 SMALL = {"name": "small", "experiment": "design", "hosts": 36, "switches": [{"name": "s", "ports": 6}]}
 
@@ -37,6 +42,7 @@ def test_a_design_from_file_to_cable_list(tmp_path, capsys):
     front, candidates = rows(out / "front.csv"), rows(out / "candidates.csv")
     assert [row["point"] for row in front] == [str(n) for n in range(1, len(front) + 1)]
     costs = [float(row["cost_per_host"]) for row in front]
+    assert "Parts of the cost" in (out / "report.html").read_text()
     assert costs == sorted(costs)
     assert sum(row["stage"] == "front" for row in candidates) == len(front)
     for row in candidates:
@@ -58,7 +64,7 @@ def test_a_design_from_file_to_cable_list(tmp_path, capsys):
     assert json.loads((out / "point-2-topology.json").read_text())
     page = (out / "report.html").read_text()
     assert "What is proven" in page and "data:image" in page
-    assert {path.name for path in (out / "figures").iterdir()} == {"design.png", "design.svg"}
+    assert {path.stem for path in (out / "figures").iterdir()} == {"design", "cost"}
     before = (out / "front.csv").read_bytes()
     assert main(["design", file, "--out", str(out), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -117,11 +123,93 @@ def test_a_family_of_a_plugin_and_a_demand_of_a_file(tmp_path, monkeypatch):
     assert all(float(row["pairs.upper"]) >= 0.5 for row in rows(tmp_path / "out" / "front.csv"))
 
 
-def test_failures_of_the_front():
-    keys = SMALL | {"families": ["clos"], "failures": {"links": [0.05], "switches": [1]}, "limits": {"uniform": 0.9}}
-    front = design(**{key: value for key, value in keys.items() if key not in ("name", "experiment")}).front
-    assert (front["uniform@links 5 %"] < front["uniform.lower"]).all()
-    assert (front["worst@switches 1"] > 0).all()
+def test_an_interrupted_design_goes_on(tmp_path, monkeypatch, capsys):
+    """What was solved before the interruption is not solved again, and the answer is that of one run."""
+    keys = {"families": ["clos", "rrg"], "demands": ["uniform"]}
+    file, whole, part = written(tmp_path, keys), tmp_path / "whole", tmp_path / "part"
+    assert main(["design", file, "--out", str(whole)]) == 0
+    solved, calls = demands.solve, []
+
+    def interrupted(*arguments, **named):
+        calls.append(1)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return solved(*arguments, **named)
+
+    monkeypatch.setattr(demands, "solve", interrupted)
+    assert main(["design", file, "--out", str(part)]) == 130
+    assert len(list((part / NAME).iterdir())) == 4
+    (part / NAME / "half.json").write_text("[0.5, ")
+    assert main(["design", file, "--out", str(part)]) == 0
+    first = len(list((whole / NAME).iterdir()))
+    assert len(calls) == first + 1  # the interrupted solve was repeated, no other
+    assert (part / "front.csv").read_bytes() == (whole / "front.csv").read_bytes()
+    assert main(["design", file, "--out", str(part)]) == 0
+    assert len(calls) == first + 1
+    capsys.readouterr()
+
+
+@pytest.mark.long
+def test_certificates_of_the_front_are_confirmed(tmp_path, capsys):
+    keys = {"families": ["clos", "rrg"], "demands": ["uniform", "worst", {"kind": "collective", "of": "all_reduce"}]}
+    out = tmp_path / "out"
+    assert main(["design", written(tmp_path, keys), "--out", str(out), "--certificates"]) == 0
+    capsys.readouterr()
+    assert main(["ceilings", "--verify", str(out / "certificates"), "--json"]) == 0
+    verdicts = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in verdicts} == {"confirmed"}
+    front = rows(out / "front.csv")
+    flows = {row["scenario"]: row for row in verdicts if row["ceiling"] == "mcf"}
+    assert len(flows) == 2 * len(front)
+    for row in front:
+        proven = flows[f"point {row['point']}, uniform"]
+        assert proven["proven_lower"] <= float(row["uniform.upper"]) * (1 + 1e-9)
+        assert proven["proven_upper"] >= float(row["uniform.lower"]) * (1 - 1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", ["prices", "both"])
+def test_a_random_graph_is_improved_for_a_demand(tmp_path, capsys, by):
+    """The lower end grows, ports and hosts stay, and the ceiling of the file that is written confirms the interval."""
+    keys = {
+        "hosts": 64, "switches": [{"ports": 8}], "families": ["rrg"], "limits": {"switches": 22},
+        "demands": [{"kind": "shift", "by": 24, "name": "far"}],
+        "improve": {"by": by, "steps": 2000, "solves": 20},
+    }  # fmt: skip
+    out = tmp_path / "out"
+    assert main(["design", written(tmp_path, keys), "--out", str(out), "--json"]) == 0
+    (sentence,) = [one for one in json.loads(capsys.readouterr().out)["sentences"] if "improved for far" in one]
+    lower, before = map(float, re.findall(r"certainly ([\d.]+) instead of ([\d.]+)", sentence)[0])
+    assert lower > before * 1.05
+    (case,) = read(str(out / "improved.yaml")).cases
+    assert case.topology.hosts == 64 and ports(case.topology).max() <= 8
+    (row,) = ceilings(case.instance, [ceiling_spec("mcf", gap=0.001)])
+    assert lower - 1e-3 <= row.upper
+    assert row.lower <= float(re.search(r"at most ([\d.]+)", sentence)[1].rstrip(".")) + 1e-3
+
+
+@pytest.mark.long
+def test_what_is_measured_on_the_front():
+    keys = {
+        "families": ["clos", "rrg"], "failures": {"links": [0.05], "switches": [1], "seeds": 2}, "growth": 48,
+        "limits": {"uniform": 0.8, "moved_cables": 0.3, "worst@switches=1": 0.3, "longest_cable_m": 20},
+        "routings": ["minimal", {"kind": "ksp", "k": 4, "name": "four"}],
+    }  # fmt: skip
+    answer = design(36, 6, **keys)
+    front = answer.front
+    assert (front["uniform@links=0.05"] <= front["uniform.upper"]).all()
+    assert (front["worst@links=0.05"] <= front["worst@links=0.05.mean"]).all()
+    assert (front["worst@switches=1"] >= 0.3 * 0.98).all()
+    assert (front["moved_cables"] <= 0.3).all() and (front["new_switches"] > 0).all()
+    assert (front["uniform@hosts=48"] >= 0.8 * 0.98).all()
+    assert (front["longest_cable_m"] <= 20).all() and (front["mean_cable_m"] <= front["longest_cable_m"]).all()
+    assert (front["longest_latency_ns"] <= 300 * (front["diameter"] + 1) + 5 * front["cable_m"]).all()
+    assert (front["latency_ns"] >= 300 * (front["mean_hops"] + 1)).all()
+    assert (front["uniform@minimal"] - front["ecmp"]).abs().max() < 1e-9
+    assert (front["uniform@four"] <= front["uniform.upper"] * (1 + 1e-9)).all()
+    limits = answer.candidates[answer.candidates["stage"] == "limit"]["note"]
+    assert not limits.empty
+    assert limits.str.contains("moved_cables|worst@switches=1|longest_cable_m").all()
 
 
 @pytest.mark.parametrize(
@@ -129,14 +217,32 @@ def test_failures_of_the_front():
     [
         ({"families": ["rgg"]}, "d.yaml:3: families[0] = rgg: unknown family rgg; choices: clos"),
         ({"families": ["bcube"]}, "bcube cannot be searched: its hosts relay"),
-        ({"families": [{"rrg": {"sed": 1}}]}, "rrg has no key sed"),
+        ({"families": [{"rrg": {"sed": 1}}]}, "d.yaml:4: families[0].rrg.sed = 1: rrg has no such key; choices: "),
+        ({"families": [{"rrg": {"n": 12}}]}, "families[0].rrg.n = 12: is chosen by the search"),
+        ({"families": [{"rrg": {"seed": -1}}]}, "families[0].rrg.seed = -1: must be greater"),
+        ({"families": []}, "must have at least 1 item"),
+        ({"families": {"rrg": 3}}, "must be the name of a family, or {NAME: {its keys}}"),
+        ({"demands": [{"kind": "matrix", "path": "no.csv"}]}, "demands[0].path = no.csv: no such file"),
+        ({"demands": [{"kind": "uniform", "weight": -1}]}, "demands[0].weight = -1: must be from 0"),
+        ({"demands": [{"kind": "uniform", "floor": 2}]}, "demands[0].floor = 2: must be from 0 to 1"),
+        ({"demands": [{"kind": "bit_reversal"}]}, "demands[0]"),
+        ({"demands": [{"kind": "collective", "off": "all_reduce"}]}, "demands[0].off = all_reduce: unknown key"),
+        ({"demands": [{"kind": "collective", "ranks": "switches"}]}, "demands[0].ranks = switches: must be hosts"),
+        ({"growth": 30}, "growth = 30: must be more than the 36 hosts of today"),
+        ({"growth": {"hosts": 72, "kep": 1}}, "growth.kep = 1: unknown key; choices: hosts, keep"),
+        ({"layout": {"reach": -1}}, "layout.reach = -1: must be greater"),
+        ({"routings": ["minimul"]}, "routings[0] = minimul: unknown routing"),
+        ({"routings": ["ecmp", "ecmp"]}, "ecmp is listed twice"),
+        ({"limits": {"uniform@links=0.1": 0.5}}, "unknown limit; choices: cost_per_host"),
+        ({"improve": {"demand": "worst"}}, "improve.demand = worst: is no demand that stays as links change"),
+        ({"prices": {"optic": -5}}, "must be 0 or more"),
         (
             {"limits": {"unform": 1}},
             "unknown limit; choices: cost_per_host, watts_per_host, cables, switches, diameter",
         ),
         ({"limits": {"uniform": 2}}, "must be from 0 to 1"),
         ({"demands": ["unifrom"]}, "unknown demand unifrom"),
-        ({"demands": [{"kind": "shift", "buy": 3}]}, "demands[0]"),
+        ({"demands": [{"kind": "shift", "buy": 3}]}, "demands[0].buy = 3: unknown key; choices: by, floor"),
         ({"demands": ["uniform", "uniform"]}, "listed twice"),
         ({"prices": {"optics": 3}}, "unknown key; choices: profile, gbps"),
         ({"prices": {"profile": "900g"}}, "unknown profile"),
@@ -177,9 +283,27 @@ def test_no_candidate_within_the_limits(tmp_path, capsys):
     assert "no candidate meets the limits" in capsys.readouterr().err
 
 
+def test_check_says_what_would_be_searched(tmp_path, capsys):
+    file = written(tmp_path, {"limits": {"uniform": 0.9, "switches": 20}})
+    assert main(["check", file]) == 0
+    text = capsys.readouterr().out
+    for part in ("small: design, 36 hosts", "optic 1200", "candidates, in closed form", "estimate: "):
+        assert part in text
+    assert main(["check", file, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    families = document["families"]
+    assert sum(row["candidates"] for row in families) == document["candidates"]
+    assert all(row["limit"] + row["floor"] + row["left"] == row["candidates"] for row in families)
+    assert sum(row["left"] for row in families) == document["left"] > 0
+    for row in document["promising"]:
+        assert row["uniform <="] >= 0.9
+    assert document["estimate"]["cpu_s"] > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"d.yaml"}
+
+
 def test_other_commands_name_the_one_that_searches(tmp_path, capsys):
     (tmp_path / "fabric.yaml").write_text("experiment: design\nhosts: 64\nswitches: [{ports: 8}]\n")
-    for command in ([], ["check"], ["ceilings"]):
+    for command in ([], ["ceilings"]):
         assert main([*command, str(tmp_path / "fabric.yaml")]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert "fabric.yaml:1: experiment = design: is no simulation: simrun design" in line

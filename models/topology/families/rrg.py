@@ -62,6 +62,26 @@ class Rrg(TopologySpec):
                 (Cut(each, least, links[0]),),
             )  # fmt: skip
 
+    @classmethod
+    def larger(cls, candidate: Candidate, today: Equipment, equipment: Equipment) -> Iterator[Candidate]:
+        """The same graph with further switches, each put into links of it: see ``expanded``."""
+        more, ports, split = equipment.hosts - today.hosts, equipment.ports, equipment.split
+        for added in range(1, min(more, equipment.most_switches - candidate.switches) + 1):
+            each, full = divmod(more, added)
+            steps, links = [], candidate.links
+            for hosts, switches in ((each + 1, full), (each, added - full)):
+                own = (ports - hosts) * split
+                if switches and own < 2:
+                    break
+                if switches:
+                    steps.append({"switches": switches, "ports": hosts + own, "servers": hosts})
+                    links += switches * (own // 2)
+            else:
+                keys = {"kind": "expanded", "base": candidate.parameters, "steps": steps}
+                degree = max(candidate.degree, (ports - each) * split)
+                switches = candidate.switches + added
+                yield Candidate(keys, switches, links, switches, degree)
+
     def graph(self) -> Topology:
         hosts, degrees = self._ports_of_each()
         notes = {}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figure of a design: cost over certified throughput."""
+"""The figures of a design: cost over certified throughput, throughput after failures, parts of the cost."""
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flitlab.models.topology.equipment import equipment_bound, most_hosts
+from flitlab.sim.design.measures import failure_cases
 from flitlab.sim.design.outcome import Design
 from flitlab.sim.report.figures.style import in_style, new_figure
 
@@ -31,6 +32,69 @@ def figure_of(design: Design) -> Figure:
     return figure
 
 
+def figures_of(design: Design) -> dict[str, Figure]:
+    """All figures by the names of their files; none of failures if there are none, and of a front without points."""
+    figures = {"design": figure_of(design)}
+    if design.front:
+        figures["cost"] = cost_of(design)
+        if any(failure_cases(design.request)):
+            figures["failures"] = failures_of(design)
+    return figures
+
+
+@in_style
+def cost_of(design: Design) -> Figure:
+    """What is bought for each point, in dollars per host."""
+    points, hosts = design.front, design.request.hosts
+    figure = new_figure((7.0, 3.4))
+    ax = figure.subplots()
+    numbers, below = np.arange(1, len(points) + 1), np.zeros(len(points))
+    for k, part in enumerate(points[0].result.option.parts):
+        height = np.array([point.result.option.parts[part] / hosts for point in points])
+        ax.bar(numbers, height, 0.75, below, color=COLOURS[k], label=part)
+        below += height
+    _of_points(ax, len(points))
+    ax.set_ylabel("cost in $ per host")
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+    return figure
+
+
+@in_style
+def failures_of(design: Design) -> Figure:
+    """A panel for each demand: certified throughput of the points after failures, the mean of the draws and the
+    least."""
+    request, points = design.request, design.front
+    figure = new_figure((4.6 * len(request.demands), 3.6))
+    axes = figure.subplots(1, len(request.demands), sharey=True, squeeze=False)[0]
+    numbers, cases = np.arange(1, len(points) + 1), [name for name, _ in failure_cases(request)]
+    for d, (ax, demand) in enumerate(zip(axes, request.demands, strict=True)):
+        whole = [min(float(point.result.lower[d]), 1.0) for point in points]
+        ax.plot(numbers, whole, color="black", linewidth=1, marker="_", label="nothing failed")
+        for k, name in enumerate(cases):
+            least, mean = (
+                np.array([point.values[f"{demand.name}@{name}{end}"] for point in points]) for end in ("", ".mean")
+            )
+            shift = 0.6 * ((k + 1) / (len(cases) + 1) - 0.5)
+            ax.errorbar(
+                numbers + shift, mean, yerr=[np.maximum(mean - least, 0), np.zeros(len(points))], linestyle="none",
+                marker=MARKERS[k % len(MARKERS)], markersize=3.5, color=COLOURS[k % len(COLOURS)], elinewidth=1,
+                label=f"{name.replace('=', ' ')} failed, mean and least",
+            )  # fmt: skip
+        _of_points(ax, len(points))
+        ax.set_ylim(0, 1.05)
+        ax.set_title(demand.name)
+    axes[0].set_ylabel("certified throughput")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
+    return figure
+
+
+def _of_points(ax: Axes, count: int) -> None:
+    ax.set_xlim(0.3, count + 0.7)
+    ax.set_xticks(range(1, count + 1, -(-count // 20)))
+    ax.set_xlabel("point of the front, by cost")
+
+
 def _panel(ax: Axes, design: Design, d: int) -> None:
     search, hosts = design.search, design.request.hosts
     struck = [result for i, result in enumerate(search.results) if result.by >= 0 and np.isfinite(result.upper[d])]
@@ -48,7 +112,7 @@ def _panel(ax: Axes, design: Design, d: int) -> None:
         cost = [point.option.cost / hosts for point in points]
         ax.errorbar(
             (lower + upper) / 2, cost, xerr=(upper - lower) / 2, linestyle="none", marker=MARKERS[k % len(MARKERS)],
-            markersize=4.5, color=COLOURS[k % len(COLOURS)], elinewidth=1.2, label=kind,
+            markersize=3.5, color=COLOURS[k % len(COLOURS)], elinewidth=1, capsize=3, label=kind,
         )  # fmt: skip
     if design.request.demands[d].closed == "uniform":
         for k, (name, cost, theta) in enumerate(_bound(design)):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """``write(design, folder)``: one self-contained page on a design."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from flitlab.sim.design.files import front_rows
+from flitlab.sim.design.measures import PARTS, Part
 from flitlab.sim.design.outcome import Design
 from flitlab.sim.report.html.shell import data_uri, write_page
 from flitlab.sim.report.html.tables import Table
@@ -12,11 +14,28 @@ from flitlab.sim.report.html.tables import Table
 MOST_PRICES = "Prices in dollars and power in watts; a file replaces any of them."
 
 
-def write(design: Design, folder: Path, figure: Path | None) -> Path:
-    """Write ``folder/report.html``; figure: a picture (PNG or SVG) to show. Raises ``OSError``."""
+TITLES = {"design": "Cost and throughput", "failures": "After failures", "cost": "Parts of the cost"}
+"""Headings of the figures by their names."""
+
+
+def write(design: Design, folder: Path, figures: Mapping[str, Path]) -> Path:
+    """Write ``folder/report.html``.
+
+    Parameters
+    ----------
+    design: the answer.
+    folder: for the page.
+    figures: name -> picture (PNG or SVG).
+
+    Raises
+    ------
+    OSError: it cannot be written.
+    """
     request, sentences = design.request, [*design.sentences(), *design.orders]
     sections: list[tuple[str, str, Any]] = [
-        ("front", "The front", _front(design)), ("figure", "Cost and throughput", figure and data_uri(figure)),
+        ("front", "The front", _front(design)),
+        *((f"figure-{name}", title, data_uri(figures[name])) for name, title in TITLES.items() if name in figures),
+        *((f"part-{name}", part.title.capitalize(), _part(design, part)) for name, part in _parts(design)),
         ("why", "Why not", _families(design)), ("proven", "What is proven", sentences),
         ("prices", "Assumptions", _prices(design)), ("file", "The file", request.text),
     ]  # fmt: skip
@@ -45,8 +64,20 @@ def _text(value: Any) -> str:
     ) else str(value)  # fmt: skip
 
 
+def _parts(design: Design) -> list[tuple[str, Part]]:
+    """The parts of the front that have columns and points."""
+    return [(name, part) for name, part in PARTS.items() if design.front and part.columns(design.request)]
+
+
+def _part(design: Design, part: Part) -> Table:
+    columns = part.columns(design.request)
+    rows = [[str(point.number), *(_text(point.values.get(name)) for name in columns)] for point in design.front]
+    return Table(["point", *columns], rows, (), "Columns: docs/design.md.")
+
+
 def _front(design: Design) -> Table:
-    rows = [{key: value for key, value in row.items() if key != "topology"} for row in front_rows(design)]
+    hidden = {"topology", *(column for _, part in _parts(design) for column in part.columns(design.request))}
+    rows = [{key: value for key, value in row.items() if key not in hidden} for row in front_rows(design)]
     head = list(rows[0]) if rows else []
     caption = "Throughputs are certified intervals; bound: of any network of as many switches, under uniform traffic."
     return Table(head, [[_text(value) for value in row.values()] for row in rows], (1, 2, 3), caption)
