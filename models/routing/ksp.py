@@ -80,7 +80,6 @@ class KShortest(ChannelWeightSpec, SourceRouted):
     seed: int = Field(default=0, ge=0)
 
     def routes(self, topology: Topology) -> Routes:
-        require_connected(topology)
         drawn, weight = self.ties == "drawn", self.weights(topology)
         if weight is not None and not drawn:
             raise SpecError("lexicographic orders paths by hops, and weight is something else; choices: drawn", "ties")
@@ -118,7 +117,6 @@ class LimitedSpread(SourceRouted):
     seed: int = Field(default=0, ge=0)
 
     def routes(self, topology: Topology) -> Routes:
-        require_connected(topology)
         table = path_table(topology, shortest_sets(topology, self.k, self.spread, self.seed))
         return self.along(topology, table)
 
