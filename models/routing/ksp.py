@@ -49,7 +49,7 @@ class SourceRouted(RoutingSpec):
         )  # fmt: skip
 
 
-@register("routing", "ksp")
+@register("routing", "ksp", aliases=("k_shortest_paths",))
 class KShortest(ChannelWeightSpec, SourceRouted):
     """The k shortest loopless paths of every pair of switches with hosts; a packet takes one of them.
 

@@ -34,6 +34,7 @@ class File(TopologySpec):
       columns; lines of networkx may end with ``{'capacity': 2.0}``;
     * graphml, gml: node attributes label and hosts, edge attributes capacity, delay, reverse; all optional;
       ``directed`` overrides the file;
+    * node_link: graphs in JSON with lists of nodes and links, as networkx, D3 and Topohub write them;
     * json: the lossless format of ``simrun topology --export x.json``;
     * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side is
       bi-directional, the latency (1 cycle if absent) applies to the direction in which it is written, that of a node to
