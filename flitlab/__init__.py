@@ -34,5 +34,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The lazy names too."""
-    return sorted([*globals(), *__all__])
+    """The interface, with its lazy names, and nothing else."""
+    return sorted([*__all__, "__version__"])

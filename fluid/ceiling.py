@@ -52,6 +52,16 @@ class Ceiling:
     channel_load: "np.ndarray | None" = None
     flow: object = None
 
+    def __str__(self) -> str:
+        """The interval, how it is proved, and the note: three lines at most."""
+        ends = "unknown" if math.isnan(self.lower) and math.isnan(self.upper) else interval(self.lower, self.upper)
+        at = "" if self.load is None else f" at load {self.load:g}"
+        proof = ", proved by channel prices" * (self.certificate is not None)
+        lines = [f"{self.ceiling}{at}: {ends} {self.unit}", f"{self.method}, {self.seconds:.3g} s{proof}", self.note]
+        return "\n".join(filter(None, lines))
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """HTML for notebooks: a table of the certified interval."""
         ends = "unknown" if math.isnan(self.lower) and math.isnan(self.upper) else interval(self.lower, self.upper)

@@ -159,18 +159,27 @@ class UnknownKindError(SpecError):
     """No component of that kind exists; ``choices`` are the kinds, ``suggestion`` is a near miss or None."""
 
     def __init__(self, category: str, kind: str):
-        super().__init__(f"unknown {category}", kind_key(category), names(category))
-        self.suggestion = closest_match(kind, self.choices)
+        known = names(category)
+        super().__init__(f"unknown {category}", kind_key(category), [with_aliases(category, one) for one in known])
+        closest = closest_match(kind, [*known, *_aliases[category]])
+        self.suggestion = None if closest is None else _aliases[category].get(closest, closest)
 
 
 _registered: dict[str, dict[str, type[Parameters]]] = {category: {} for category in CATEGORIES}
+_aliases: dict[str, dict[str, str]] = {category: {} for category in CATEGORIES}
 _discovered: set[str] = set()
 
 S = TypeVar("S", bound=type[Parameters])
 
 
-def register(category: str, kind: str) -> Callable[[S], S]:
+def register(category: str, kind: str, *, aliases: Sequence[str] = ()) -> Callable[[S], S]:
     """Class decorator: make a :class:`Spec` available as ``kind`` of ``category``.
+
+    Parameters
+    ----------
+    category: of :data:`CATEGORIES`.
+    kind: the name, with underscores.
+    aliases: other names of it; results have ``kind``. Case, ``-`` and ``_`` do not matter in any name.
 
     Raises
     ------
@@ -184,6 +193,7 @@ def register(category: str, kind: str) -> Callable[[S], S]:
         if holder is not None and holder.__qualname__ != cls.__qualname__:
             raise ValueError(f"{category} {kind!r} is registered already, by {holder.__module__}")
         table[kind] = cls
+        _aliases[category] |= dict.fromkeys(aliases, kind)
         return cls
 
     return enter
@@ -205,11 +215,39 @@ def names(category: str) -> list[str]:
     return sorted(_registered[category])
 
 
-def spec_class(category: str, kind: str) -> type[Parameters]:
-    """The spec class of a kind. Raises :class:`UnknownKindError`."""
+def aliases_of(category: str, kind: str) -> list[str]:
+    """Other names of a kind."""
     _discover(category)
+    return [alias for alias, known in _aliases[category].items() if known == kind]
+
+
+def with_aliases(category: str, kind: str) -> str:
+    """A kind with its other names in brackets, for messages."""
+    others = aliases_of(category, kind)
+    return f"{kind} ({', '.join(others)})" if others else kind
+
+
+def canonical_kind(category: str, name: str) -> str:
+    """The kind of a name: itself, the kind of an alias, or one that differs in case, ``-`` and ``_`` only.
+
+    A name of no kind is returned unchanged.
+    """
+    _discover(category)
+    if name in _registered[category]:
+        return name
+    known = {_bare(one): one for one in _registered[category]}
+    known |= {_bare(alias): one for alias, one in _aliases[category].items()}
+    return known.get(_bare(name), name)
+
+
+def _bare(name: str) -> str:
+    return name.casefold().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def spec_class(category: str, kind: str) -> type[Parameters]:
+    """The spec class of a kind, or of another name of it. Raises :class:`UnknownKindError`."""
     try:
-        return _registered[category][kind]
+        return _registered[category][canonical_kind(category, kind)]
     except KeyError:
         raise UnknownKindError(category, kind) from None
 
@@ -219,7 +257,9 @@ def make(category: str, **parameters: Any) -> Any:
 
     Raises :class:`UnknownKindError` or ``pydantic.ValidationError``.
     """
-    return spec_class(category, parameters[kind_key(category)]).model_validate(parameters)
+    key = kind_key(category)
+    model = spec_class(category, parameters[key])
+    return model.model_validate(parameters | {key: canonical_kind(category, parameters[key])})
 
 
 R = TypeVar("R")

@@ -93,7 +93,22 @@ HOP_BUCKETS = {
     for name in ("budget", "close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
 }
 HOP_BUCKETS |= {
-    f"docs/howto/{name}.md" for name in ("add_to_paper", "choose", "figure", "routing", "teach", "topology", "traffic")
+    f"docs/howto/{name}.md"
+    for name in (
+        "add_to_paper",
+        "all_reduce",
+        "buffers",
+        "choose",
+        "figure",
+        "plausible",
+        "routing",
+        "slow_link",
+        "spine_down",
+        "teach",
+        "topology",
+        "traffic",
+        "traffic_from_file",
+    )
 }
 """Pages whose commands take seconds, which ``pytest -m long`` runs; those that users read first are not among them."""
 

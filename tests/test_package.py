@@ -94,6 +94,12 @@ def test_published_configurations_are_in_the_wheel(built):
     assert wanted == {Path(name).name for name in names if "/share/flitlab/configs/paper/" in name}
 
 
+def test_all_configurations_are_in_the_wheel(built):
+    names = {name.partition("/share/flitlab/configs/")[2] for name in files_of(built[0])}
+    wanted = {path.relative_to(ROOT / "configs").as_posix() for path in (ROOT / "configs").rglob("*.*")}
+    assert {"quick.yaml", "lossless_victim.csv", "routing/ksp.yaml"} <= wanted <= names
+
+
 def test_the_sdist_has_tests_and_configurations_and_the_wheel_no_tests(built):
     with tarfile.open(built[1]) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}

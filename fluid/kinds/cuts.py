@@ -13,6 +13,7 @@ from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
+from flitlab.models.topology.names import switch_names
 
 Heuristic = Literal["brute_force", "one_node", "two_node", "expanding", "eigenvector", "bisection"]
 """A heuristic of ``flitlab.fluid.cuts``."""
@@ -32,6 +33,13 @@ class Cuts(CeilingSpec):
     limit = True
 
     heuristics: Annotated[list[Heuristic], Field(min_length=1)] | None = None
+
+    def absent(self, instance: Instance) -> str:
+        """Why there are no cuts of a network that is not strongly connected; the row of ``bounds`` has one."""
+        if pair := instance.topology.unreachable_pair():
+            u, v = map(switch_names(instance.topology).label, pair)
+            return f"cuts are searched in strongly connected networks, and no path leads from switch {u} to switch {v}"
+        return super().absent(instance)
 
     @classmethod
     def proof(cls, row: str) -> type[Saved]:

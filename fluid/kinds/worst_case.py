@@ -46,6 +46,13 @@ class WorstCase(CeilingSpec):
 
         return None if ":" in row else DemandProof
 
+    def absent(self, instance: Instance) -> str:
+        """Why there is none where some hose demand has no path."""
+        if pair := instance.topology.unreachable_pair():
+            u, v = map(switch_names(instance.topology).label, pair)
+            return f"it is over the demands of all pairs of hosts, and no path leads from switch {u} to switch {v}"
+        return super().absent(instance)
+
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of theta, and one of the bottleneck channel."""
         from flitlab.fluid.hosts import load_of

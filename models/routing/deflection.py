@@ -10,7 +10,7 @@ from flitlab.models.rules.tables import Selection
 from flitlab.models.topology.graph import Topology
 
 
-@register("routing", "deflection")
+@register("routing", "deflection", aliases=("hot_potato",))
 class Deflection(RoutingSpec):
     """Hot-potato: minimal channels while they are free, else any free channel; no flow control.
 

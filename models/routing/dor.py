@@ -67,7 +67,7 @@ def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
     return ports, sum(longest[complete])
 
 
-@register("routing", "dor")
+@register("routing", "dor", aliases=("dimension_order", "xy"))
 class DimensionOrder(RoutingSpec):
     """Dimensions are corrected in order, the first one first, each in the shorter direction.
 

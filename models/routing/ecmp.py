@@ -10,7 +10,7 @@ from flitlab.models.arrays import Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import register
 from flitlab.models.routing.ksp import MOST, SourceRouted
-from flitlab.models.routing.paths import path_table, require_connected, shortest_sets
+from flitlab.models.routing.paths import path_table, shortest_sets
 from flitlab.models.routing.routes import PER, Routes
 from flitlab.models.routing.weights import WeightedSpec, path_sets
 from flitlab.models.rules.bits import popcount, select
@@ -63,7 +63,6 @@ class EqualCost(WeightedSpec, SourceRouted):
 
     def routes(self, topology: Topology) -> Routes:
         if self.routed == "source":
-            require_connected(topology)
             if self.ties == "all" and self.weights(topology) is None:
                 return self.along(topology, path_table(topology, shortest_sets(topology, self.ways, 0, self.seed)))
             hops = self.next_hops(topology)

@@ -49,7 +49,7 @@ class SourceRouted(RoutingSpec):
         )  # fmt: skip
 
 
-@register("routing", "ksp")
+@register("routing", "ksp", aliases=("k_shortest_paths",))
 class KShortest(ChannelWeightSpec, SourceRouted):
     """The k shortest loopless paths of every pair of switches with hosts; a packet takes one of them.
 
@@ -80,7 +80,6 @@ class KShortest(ChannelWeightSpec, SourceRouted):
     seed: int = Field(default=0, ge=0)
 
     def routes(self, topology: Topology) -> Routes:
-        require_connected(topology)
         drawn, weight = self.ties == "drawn", self.weights(topology)
         if weight is not None and not drawn:
             raise SpecError("lexicographic orders paths by hops, and weight is something else; choices: drawn", "ties")
@@ -118,7 +117,6 @@ class LimitedSpread(SourceRouted):
     seed: int = Field(default=0, ge=0)
 
     def routes(self, topology: Topology) -> Routes:
-        require_connected(topology)
         table = path_table(topology, shortest_sets(topology, self.k, self.spread, self.seed))
         return self.along(topology, table)
 

@@ -56,7 +56,7 @@ _shortest: TableCache[Hops] = TableCache()
 """Next hops of topologies with live routes, shared by all selections."""
 
 
-@register("routing", "minimal")
+@register("routing", "minimal", aliases=("min", "shortest_path"))
 class Minimal(WeightedSpec):
     """Shortest paths; every switch chooses one of the next hops on a shortest path.
 

@@ -5,13 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
+from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
 from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import RouteForm
+from flitlab.models.topology.distances import reachable
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, first_error, with_count
 
@@ -106,9 +107,12 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     starts = np.arange(n) if routes.deflection else ends
     if len(escape) == len(leg) == 0 and _all_paths_end(topology, routes, starts, ends, survey):
         return survey
+    connected = topology.unreachable_pair() is None
+    reach = np.zeros((0, 0), np.bool_) if connected else reachable(topology)
     _survey(
-        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), new_walk(n), new_walk(n), survey
-    )
+        routes.ports, escape, leg, starts, ends, reach, (topology.out_start, topology.dst), new_walk(n), new_walk(n),
+        survey,
+    )  # fmt: skip
     return survey
 
 
@@ -247,6 +251,7 @@ def _survey(
     leg: Bytes,
     starts: Ints,
     ends: Ints,
+    reach: Bools,
     graph: tuple[Ints, Ints],
     w: Walk,
     e: Walk,
@@ -254,13 +259,15 @@ def _survey(
 ) -> None:
     """Fill ``survey`` by following all next hops.
 
-    escape, leg: empty where there are none. starts: where packets may be; ends: their destinations. graph: (out_start,
-    dst). w, e: scratch, for next hops and for escape channels.
+    escape, leg: empty where there are none. starts: where packets may be; ends: their destinations. reach: bool
+    [switches, switches], whether a path leads from s to t; empty if all do. graph: (out_start, dst). w, e: scratch, for
+    next hops and for escape channels.
     """
     (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
     for t in ends:
         row = ports[t]
-        error, size = follow(row, out_start, dst, t, starts, w)
+        reaching = starts if len(reach) == 0 else starts[reach[starts, t]]
+        error, size = follow(row, out_start, dst, t, reaching, w)
         if error >= 0:
             _record_error(survey, error, t, w.stack, size)
             continue
@@ -275,7 +282,7 @@ def _survey(
         if len(leg) > 0:
             _check_legs(leg, ends, t, w, size, survey)
         for s in ends:
-            if s != t:
+            if s != t and w.state[s] == _DONE:
                 survey.longest_from[s] = max(survey.longest_from[s], w.most[s])
                 survey.longest_to[t] = max(survey.longest_to[t], w.most[s])
 

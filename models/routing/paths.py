@@ -158,11 +158,12 @@ def within_hops(paths: PathSet, max_hops: int) -> PathSet:
 
     Parameters
     ----------
-    paths: at least one for every pair.
+    paths: of every pair; may be none.
     max_hops: most channels.
     """
     lengths = paths.lengths
-    shortest = np.repeat(lengths[paths.pair_start[:-1]], paths.counts)
+    first = paths.pair_start[:-1]
+    shortest = np.repeat(lengths[first[paths.counts > 0]], paths.counts[paths.counts > 0])
     is_kept = lengths <= np.maximum(shortest, max_hops)
     counts = np.diff(starts(is_kept)[paths.pair_start])
     return PathSet(starts(counts), starts(lengths[is_kept]), paths.channel[np.repeat(is_kept, lengths)])

@@ -118,7 +118,7 @@ class ViaSpec(RoutingSpec):
         return dimension_order_ports(topology, grid)
 
 
-@register("routing", "valiant")
+@register("routing", "valiant", aliases=("vlb",))
 class Valiant(ViaSpec, PlannedSpec):
     """Every packet goes over an intermediate switch, that of a host drawn uniformly from all hosts.
 

@@ -17,7 +17,7 @@ from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.route_set import PathTable, Routes
 from flitlab.models.rules.tables import MAX_PORTS, RouteForm, Selection
-from flitlab.models.topology.distances import distance_counts
+from flitlab.models.topology.distances import distance_counts, reachable
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, contiguous, copy_fields, raise_errors, require_type, with_count
 
@@ -158,7 +158,11 @@ def _distance_errors(topology: Topology, routes: Routes) -> Errors:
 
 
 def _path_errors(topology: Topology, table: PathTable) -> Errors:
-    lacking = np.argwhere(paths_per_pair(topology, table) == 0)
+    missing = paths_per_pair(topology, table) == 0
+    if missing.any():
+        ends = ends_of(topology)
+        missing &= reachable(topology)[np.ix_(ends, ends)]
+    lacking = np.argwhere(missing)
     if len(lacking):
         s, t = ends_of(topology)[lacking[0]].tolist()
         yield "no path", with_count(f"there is no path from switch {s} to switch {t}", len(lacking))

@@ -117,7 +117,7 @@ class WeightedSpec(ChannelWeightSpec):
         return self.weight or topology.default_weight
 
     def next_hops(self, topology: Topology) -> Hops:
-        """The next hops of shortest paths. Raises ``SpecError`` for too many channels, or unreachable switches.
+        """The next hops of shortest paths, none where there is no path. Raises ``SpecError`` for too many channels.
 
         Parameters
         ----------
@@ -131,8 +131,8 @@ class WeightedSpec(ChannelWeightSpec):
             ports, longest = shortest_ports(topology)
         else:
             ports, longest = weighted_ports(topology, weight, self.ties == "first")
-        if longest < 0:
-            raise SpecError("the topology is not strongly connected")
+        if longest < 0:  # the sets of unreachable destinations are empty
+            ports, longest = part_connected_ports(topology, weight, self.ties == "first")
         return Hops(ports, longest, self._notes(topology))
 
     def _notes(self, topology: Topology) -> dict[str, Any]:
@@ -173,8 +173,8 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     Returns
     -------
     (ports, longest). Bit i of ports[t, v] is the i-th channel out of v, for packets to t; ports[t, t] is 0. longest:
-    channels of the longest path; from 255 on the bound ``switches`` - 1; -1: some pair of switches has no path, and the
-    sets are incomplete.
+    channels of the longest path; from 255 on the bound ``switches`` - 1; -1: some pair of switches has no path, and its
+    set is empty.
 
     Source: Dijkstra, Numerische Mathematik 1, 1959, doi:10.1007/BF01386390; for ``first``, src/networks/anynet.cpp of
     BookSim 2, github.com/booksim/booksim2.
@@ -189,6 +189,17 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     if not all(reached):
         return ports, -1
     return ports, most_channels(topology, ports)
+
+
+def part_connected_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
+    """The result of :func:`weighted_ports` where some pairs of switches have no path; their sets are empty.
+
+    Parameters
+    ----------
+    topology, weight, first: as for :func:`weighted_ports`.
+    """
+    ports, longest = weighted_ports(topology, weight, first)
+    return ports, most_channels(topology, ports) if longest < 0 else longest
 
 
 def most_channels(topology: Topology, ports: Masks) -> int:

@@ -181,7 +181,7 @@ class Deflection(DynamicTopology, Buffered):
         return "switching.vcs", 2 * self.vcs * topology.channels
 
 
-@register("switching", "deflection")
+@register("switching", "deflection", aliases=("hot_potato",))
 class DeflectionSpec(BufferedSpec):
     """Hot-potato switching: every packet leaves in the next allocation, on a non-minimal channel if it must.
 

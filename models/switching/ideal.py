@@ -92,7 +92,7 @@ class Ideal(DynamicTopology, FlitTimed):
         return {"mode": self.mode} | self._plain_times(flit_ns)
 
 
-@register("switching", "ideal")
+@register("switching", "ideal", aliases=("output_queued",))
 class IdealSpec(TimedSpec):
     """Unlimited output queues: a packet joins the queue of its output, which serves first come, first served.
 

@@ -276,7 +276,7 @@ class LosslessKeys(BaseModel):
         return Lossless(**self.model_dump(exclude={"kind", "pfc_storm"}), pfc_storm=storm)
 
 
-@register("switching", "spray")
+@register("switching", "spray", aliases=("packet_spraying",))
 class SpraySpec(SwitchingSpec):
     """Packets that take a path each, in queues that trim packets when full, as in Ultra Ethernet.
 

@@ -5,10 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
@@ -357,6 +357,8 @@ class SwitchingSpec(Parameters, ABC):
     default_transport: ClassVar[str] = "tcp"
 
     mode: str
+    link_gbps: Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)] | None = None
+    """Rate of a channel of capacity 1, in any mode, in place of flit_ns or nic_mbps [Gbit/s]"""
 
     @property
     def tick_ns(self) -> float | None:

@@ -198,6 +198,8 @@ class TimedSpec(SwitchingSpec):
 
     flit_ns: DelayNs | None = None
     """Time of a flit on a channel of capacity 1; needed for delays in ns."""
+    flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    """Bytes of a flit, by which link_gbps defines flit_ns; of programs, messages.flit_bytes are. [byte]"""
     header_ticks: Annotated[int, BeforeValidator(whole), Field(ge=0, le=LONGEST_DELAY)] | None = None
     """From the arrival of a head flit until its packet may request an output. null: 0."""
     header_ns: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None

@@ -52,7 +52,7 @@ class Vct(Draining):
         return "switching.buffer_flits", self.vcs * int((self.buffers_of(topology) // flits).sum())
 
 
-@register("switching", "vct")
+@register("switching", "vct", aliases=("virtual_cut_through",))
 class VctSpec(BufferedSpec):
     """Virtual cut-through: a packet advances when the next buffer has space for all of it.
 

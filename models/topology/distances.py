@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flitlab.models.arrays import Integers, Ints
+from flitlab.models.arrays import Bools, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
@@ -93,9 +93,12 @@ def _search(
 
 
 def _search_all(
-    topology: Topology, sources: Ints, weight: Ints | None = None, table: Integers | None = None
+    topology: Topology, sources: Ints, weight: Ints | None = None, table: Integers | None = None, partial: bool = False
 ) -> tuple[Ints, Ints]:
-    """Return (counts [switches], hops from each 64 sources to all switches), batch by batch."""
+    """Return (counts [switches], hops from each 64 sources to all switches), batch by batch.
+
+    Raises ``ValueError`` for a switch that is unreachable, unless ``partial``.
+    """
     n = topology.switches
     counts = np.zeros(n, np.int64)
     groups = np.zeros((-(-len(sources) // BATCH), WORDS), np.int64)
@@ -105,9 +108,8 @@ def _search_all(
     for batch, group in enumerate(groups):
         rows = slice(batch * BATCH, min((batch + 1) * BATCH, len(sources)))
         rows_of_table = no_table if table is None else table[rows]
-        if _search(topology.in_start, tails, sources[rows], weight, counts, group, rows_of_table) < n * len(
-            sources[rows]
-        ):
+        pairs = _search(topology.in_start, tails, sources[rows], weight, counts, group, rows_of_table)
+        if pairs < n * len(sources[rows]) and not partial:
             u, v = topology.unreachable_pair() or (0, 0)
             raise ValueError(f"no path from switch {u} to switch {v}")
     return counts, groups.ravel()[: -(-len(sources) // 64)]
@@ -179,6 +181,16 @@ def distances(topology: Topology) -> np.ndarray:
     table = np.zeros((n, n), np.min_scalar_type(diameter))
     _search_all(topology, np.arange(n), table=table)
     return table
+
+
+def reachable(topology: Topology) -> Bools:
+    """Return whether a path leads from s to t, bool [switches, switches]; a switch reaches itself."""
+    n = topology.switches
+    table = np.zeros((n, n), np.min_scalar_type(n))
+    _search_all(topology, np.arange(n), table=table, partial=True)
+    reached: Bools = table > 0
+    np.fill_diagonal(reached, True)
+    return reached
 
 
 def diameter(topology: Topology) -> int:

@@ -9,7 +9,7 @@ from flitlab.models.traffic.fixed import address_bits, fixed_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 
 
-@register("traffic", "bit_complement")
+@register("traffic", "bit_complement", aliases=("bitcomp",))
 class BitComplement(TrafficSpec):
     """Every bit of the host number is inverted.
 
@@ -23,7 +23,7 @@ class BitComplement(TrafficSpec):
         return fixed_traffic(self.kind, topology, topology.hosts - 1 - np.arange(topology.hosts))
 
 
-@register("traffic", "bit_reversal")
+@register("traffic", "bit_reversal", aliases=("bitrev",))
 class BitReversal(TrafficSpec):
     """The bits of the host number are reversed; hosts with palindromic numbers send nothing.
 

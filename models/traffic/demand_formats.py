@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
-from flitlab.models.topology.formats import FormatError, sndlib
+from flitlab.models.topology.formats import FormatError, sndlib, topology_sign
+from flitlab.models.topology.formats.misplaced import misplaced
 
 Entry = tuple[str, str, str, str]
 """Place for messages, source, target and demand."""
@@ -27,9 +28,21 @@ def known_entries(path: Path | Text) -> Iterator[Entry] | None:
         return None
     head = _head(path)
     read = next((read for sign, read in FORMATS if sign.search(head)), None)
+    if read is None and (format := topology_sign(head)):
+        _fail(path, 1, f"is no demand; this is a topology ({format}): topology: {{kind: file, path: FILE}}")
+    if read is None and (problem := misplaced(head)):
+        _fail(path, 1, f"is no demand; {problem}")
     if read is None:
         return None
     return read(path, path.content if isinstance(path, Text) else path.read_text("utf-8-sig", errors="replace"))
+
+
+def holds_only_demands(path: Path | Text) -> bool:
+    """Whether a file of another program holds demands and no topology. Raises ``OSError``."""
+    if isinstance(path, Path) and not path.is_file():
+        return False
+    head = _head(path)
+    return not topology_sign(head) and any(sign.search(head) for sign, _ in FORMATS)
 
 
 def _head(path: Path | Text) -> str:

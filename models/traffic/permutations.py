@@ -16,7 +16,7 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hos
 from flitlab.models.traffic.units import Units
 
 
-@register("traffic", "permutation")
+@register("traffic", "permutation", aliases=("random_permutation",))
 class Permutation(TrafficSpec):
     """A random permutation of the hosts, drawn from ``seed``.
 

@@ -8,7 +8,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import DestinationRule, Traffic, TrafficSpec, require_two_hosts
 
 
-@register("traffic", "uniform")
+@register("traffic", "uniform", aliases=("uniform_random",))
 class Uniform(TrafficSpec):
     """Every packet goes to a host drawn uniformly, not the sender itself unless ``include_self``.
 

@@ -28,7 +28,7 @@ def additive(windows: Floats, rtts: Floats, i: int, credit: float, mss: float, m
     return credit * mss / windows[i]
 
 
-@register("transport", "tcp")
+@register("transport", "tcp", aliases=("newreno",))
 class Tcp(WindowedSpec):
     """The transport protocol TCP NewReno. With several subflows, each of them is a connection of its own.
 

@@ -12,6 +12,7 @@ from flitlab.sim.config.diagnostics import ConfigError, Diagnostic
 
 if TYPE_CHECKING:  # pandas takes long to import
     import pandas as pd
+    from matplotlib.axes import Axes
 
 SHOWN = ("load", "seed", "accepted", "latency_mean", "latency_p99", "hops_mean", "saturated", "status")
 """Columns of a simulation in a notebook."""
@@ -42,6 +43,23 @@ class Simulation:
             raise AttributeError(f"a simulation has no column {name!r}{hint}")
         column = self.frame[name]
         return column.iloc[0] if len(column) == 1 else column
+
+    def plot(self, name: str = "latency_load", ax: "Axes | None" = None) -> "Axes":
+        """Draw a figure of the simulation, as :meth:`Experiment.plot` does.
+
+        Parameters
+        ----------
+        name
+            ``latency_load``, ``accepted_load``, ...
+        ax
+            Axes to draw on; by default new ones.
+
+        Raises
+        ------
+        ValueError
+            There is no such figure, or nothing to show in it.
+        """
+        return self.experiment.plot(name, ax)
 
     def __dir__(self) -> list[str]:
         """Attributes, and names of columns."""

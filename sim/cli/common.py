@@ -40,6 +40,8 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
     except ConfigError as error:
         complain(*map(str, [*error.warnings, *error.errors]))
         return None
+    if study.file != str(options.file):
+        complain(f"{options.file}: no such file here; using {study.file} of flitlab")
     if options.quick and not study.name.endswith("-quick"):
         complain(f"{options.file}: has no quick variant: using the full configuration")
     complain(*study.warnings)

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
+from flitlab.models.registry import CATEGORIES, aliases_of, kind_key, names, spec_class
 from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.schema import SourceConfig
@@ -53,6 +53,29 @@ def documentation(category: str, kind: str) -> str:
     if category == "figure":
         return figures()[kind].meaning
     return documented(spec_class(category, kind))
+
+
+class Listed(NamedTuple):
+    """A row of ``simrun list``."""
+
+    name: str
+    unit: str
+    also: str
+    meaning: str
+
+
+def listed(category: str) -> list[Listed]:
+    """The names in a category with the first line of their documentation, unit, and other names."""
+    rows = []
+    for kind in kinds(category):
+        meaning, unit, also = documentation(category, kind).partition("\n")[0], "", ""
+        if category == "column":
+            one = next(described for table in RESULTS if (described := columns(table).get(kind)))
+            meaning, unit = one.meaning, one.unit or ""
+        elif category in CATEGORIES:
+            also = ", ".join(aliases_of(category, kind))
+        rows.append(Listed(kind, unit, also, meaning.replace("``", "")))
+    return rows
 
 
 def documented(model: type[BaseModel]) -> str:

@@ -11,7 +11,7 @@ from flitlab.models.topology.formats import FORMATS, READ, WRITTEN, detected, re
 from flitlab.models.topology.formats.common import text_of
 from flitlab.models.topology.names import Names
 from flitlab.models.traffic.demand_file import read_demand
-from flitlab.models.traffic.demand_formats import known_entries
+from flitlab.models.traffic.demand_formats import holds_only_demands, known_entries
 from flitlab.sim.cli.common import complain, is_input, say
 from flitlab.sim.exit import ExitCode
 
@@ -63,9 +63,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _topology(options: argparse.Namespace, out: Path) -> list[str]:
     file = options.file
-    source = options.source or detected(file)
-    if source == "edgelist" and options.source is None and known_entries(file) is not None:
+    if options.source is None and holds_only_demands(file):
         raise SpecError(f"{file}: a table of demands, which --to {DEMANDS} converts")
+    source = options.source or detected(file)
     topology = read(file, source)
     if options.pair_directions:
         topology = topology.pair_directions()

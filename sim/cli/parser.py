@@ -8,8 +8,10 @@ has ``add_options`` and ``run``. It is imported only where its command is used, 
 import argparse
 import importlib
 import re
+import sys
 import textwrap
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,9 @@ resumes)."""
 
 HEAD = re.compile(r'(?:#.*\n)*"""``simrun ([\w-]+)``(?: \((\w+)\))?: ([^"]+)\."""')
 """The beginning of the module of a command: its name, its group and its summary."""
+
+CONFIGURATION = (".yaml", ".yml")
+"""Suffixes of configurations, which may be part of flitlab."""
 
 GROUPS = {
     "run": "run a configuration",
@@ -54,7 +59,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     is_option = bool(words) and words[0].startswith("-")
     if words and not is_option and words[0] not in known:
         closest = closest_match(words[0], known)
-        if closest and not Path(words[0]).exists():
+        if closest and not Path(words[0]).exists() and not words[0].endswith(CONFIGURATION):
             _parser(known, ()).error(f"{words[0]}: no such file or command; did you mean {closest!r}?")
         words.insert(0, "run")
     elif is_option and words[0].startswith("--") and words[0] not in ("--help", "--version"):
@@ -106,11 +111,24 @@ def _parser(known: dict[str, Command], complete: Collection[str]) -> argparse.Ar
         command = parsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".", **listed)
         if name in complete:
             one_thread()
-            with gc_disabled():
+            with gc_disabled(), _loading():
                 module = importlib.import_module(module_name)
             module.add_options(command)
             command.set_defaults(run=module.run)
     return parser
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Say on a terminal that modules are loaded: rich, which shows later stages, is one of them."""
+    shows = sys.stderr is not None and sys.stderr.isatty()
+    if shows:
+        print("loading flitlab ...", end="\r", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shows:
+            print("\x1b[2K", end="\r", file=sys.stderr, flush=True)
 
 
 def _listing(known: dict[str, Command]) -> str:

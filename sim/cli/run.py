@@ -41,6 +41,7 @@ from flitlab.sim.cli.tables import (
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
+from flitlab.sim.experiment.progress import stage
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
 from flitlab.sim.experiment.store import Store, StoreError, WriteError
@@ -76,7 +77,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a configuration and print a summary."""
-    study = study_of(options)
+    with stage(f"reading {options.file}"):
+        study = study_of(options)
     if study is None:
         return ExitCode.BAD
     folder = options.out or Path("runs") / study.name
@@ -110,7 +112,9 @@ def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int
 
 def finish(report: Report, as_json: bool) -> int:
     """Draw figures and page, and print the results of a run; returns the exit code."""
-    if not draw(report):
+    with stage("drawing figures"):
+        is_drawn = draw(report)
+    if not is_drawn:
         report.exit_code = report.exit_code or ExitCode.FAILED
     if as_json:
         print_json(_document(report))
@@ -203,16 +207,20 @@ def _draw_or_report(draw: Callable[..., Any], *arguments: Any) -> Any:
     return None
 
 
+LONG_TABLES = ("packets.csv", "channels.csv")
+"""Tables of a row per packet or channel, which the document leaves to their files."""
+
+
 def _document(report: Report) -> dict[str, Any]:
+    """The JSON document: every table of the run by its name, empty those that every run has."""
     study = report.study
+    more = {name.removesuffix(".csv"): rows for name, rows in report.tables.items() if name not in LONG_TABLES}
     return {
         "name": study.name, "experiment": study.experiment, "folder": str(report.folder),
         "exit_code": report.exit_code, "scenarios": [{"label": case.label, **case.keys} for case in study.cases],
         "results": report.results, "ceilings": report.ceilings, "metrics": report.metrics,
-        "saturation": report.tables.get("saturation.csv", []), "steps": report.tables.get("steps.csv", []),
-        "jobs": report.tables.get("jobs.csv", []), "collectives": report.tables.get("collectives.csv", []),
-        "classes": report.tables.get("classes.csv", []), "published": report.published,
-        "problems": report.problems,
+        "saturation": [], "steps": [], "jobs": [], "collectives": [], "classes": [], **more,
+        "published": report.published, "problems": report.problems,
     }  # fmt: skip
 
 

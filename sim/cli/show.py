@@ -6,7 +6,7 @@ import re
 from textwrap import wrap
 
 from flitlab.models.closest_match import closest_match
-from flitlab.models.registry import kind_key
+from flitlab.models.registry import CATEGORIES, aliases_of, canonical_kind, kind_key, names, with_aliases
 from flitlab.sim.cli.common import complain, print_table
 from flitlab.sim.cli.components import LISTED, Parameter, documentation, documented, keys_in, kinds, load, parameters
 from flitlab.sim.cli.options import add_plugin
@@ -39,6 +39,10 @@ def run(options: argparse.Namespace) -> int:
         complain(str(error))
         return ExitCode.BAD
     category, name = (options.kind, options.name) if options.name else (None, options.kind)
+    if category in CATEGORIES:
+        name = canonical_kind(category, name)
+    elif category is None and name not in LISTED:
+        name = next((kind for one in CATEGORIES if (kind := canonical_kind(one, name)) in names(one)), name)
     if category is not None and category not in LISTED:
         return _unknown("category", category, list(LISTED))
     categories = [one for one in LISTED if category in (None, one) and name in kinds(one)]
@@ -49,7 +53,8 @@ def run(options: argparse.Namespace) -> int:
         choices += [kind for one in LISTED if category in (None, one) for kind in kinds(one)]
         return _unknown(category or "name", name, choices)
     if is_category:
-        print(f"{name}: one of {', '.join(kinds(name))}")
+        every = [with_aliases(name, one) if name in CATEGORIES else one for one in kinds(name)]
+        print(f"{name}: one of {', '.join(every)}")
     if is_section:
         print(documented(keys[name]))
         _print_parameters(name, keys_in(keys[name], ""))
@@ -69,6 +74,8 @@ def _print(category: str, name: str) -> None:
     form = FORMS.get(category, f"{category}: {{{{{kind_key(category)}: {{}}}}}}")
     print(form.format(name))
     print("\n" + documentation(category, name) + "\n")
+    if category in CATEGORIES and (others := aliases_of(category, name)):
+        print(f"also: {', '.join(others)}\n")
     if category in ("column", "figure"):
         return
     _print_parameters("parameters", parameters(category, name))

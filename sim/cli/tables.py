@@ -24,10 +24,30 @@ def print_ceilings(rows: list[dict[str, Any]]) -> None:
         ("unit", lambda row: row["unit"] or ""), ("method", lambda row: row["method"] or ""),
         ("note", lambda row: row["note"] or ""),
     ]  # fmt: skip
-    for scenario in dict.fromkeys(row["scenario"] for row in shown):
-        print_table(
-            f"{shown_label(scenario)}: ceilings", columns, [row for row in shown if row["scenario"] == scenario]
-        )
+    for scenarios, of_network in _of_equal_networks(shown):
+        names = ", ".join(map(shown_label, scenarios[:NAMED_SCENARIOS]))
+        more = len(scenarios) - NAMED_SCENARIOS
+        print_table(f"{names}{f' and {more} more' * (more > 0)}: ceilings", columns, of_network)
+
+
+NAMED_SCENARIOS = 4
+"""Scenarios of the same ceilings that a table names."""
+
+
+def _of_equal_networks(rows: Sequence[Row]) -> list[tuple[list[str], list[Row]]]:
+    """The scenarios with equal ceilings, as those that differ in transport or switching only, and these ceilings."""
+    scenarios: dict[tuple[Any, ...], list[str]] = {}
+    of_scenario: dict[str, list[Row]] = {}
+    for row in rows:
+        of_scenario.setdefault(row["scenario"], []).append(row)
+    for scenario, own in of_scenario.items():
+        content = tuple(tuple(str(row[name]) for name in _CONTENT) for row in own)
+        scenarios.setdefault(content, []).append(scenario)
+    return [(equal, of_scenario[equal[0]]) for equal in scenarios.values()]
+
+
+_CONTENT = ("ceiling", "load", "lower", "upper", "unit", "method", "note")
+"""Columns of a row of ceilings but its scenario and its seconds."""
 
 
 def print_programs(rows: Sequence[Row]) -> None:
@@ -74,11 +94,15 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
     columns: list[Column] = [("scenario", lambda row: row["scenario"])]
     columns += [("seed", lambda row: str(row["seed"]))] * seeds
     columns += [
+        ("algorithm", lambda row: str(row.get("algorithm") or "-")),
         ("size (bytes)", value("size_bytes")), ("time (µs)", value("time_ns", 1e-3)),
         ("bound (µs)", value("bound_ns", 1e-3)), ("bound by", lambda row: row.get("bound_by") or "-"),
-        ("bound / time", value("efficiency")), ("bus bandwidth (GB/s)", value("busbw")),
+        ("reachable (µs)", value("reachable_ns", 1e-3)), ("bound / time", value("efficiency")),
+        ("algorithm bandwidth (GB/s)", value("algbw")), ("bus bandwidth (GB/s)", value("busbw")),
         ("at most", value("busbw_bound")),
     ]  # fmt: skip
+    plan = [name for name in ("trees", "chunks", "depth") if any(row.get(name) is not None for row in rows)]
+    columns += [(name, value(name)) for name in plan]
 
     def state(row: Row) -> str:
         row_status = status.get((row["scenario"], row["seed"]), Status.OK)

@@ -71,6 +71,7 @@ from flitlab.sim.config.programs import (
     rendezvous_of,
     traffic_of,
     tuned_jobs,
+    validate_paths,
     validate_program,
     workload_of,
 )
@@ -304,6 +305,7 @@ class _Builder:
         """The case of placed ranks."""
         draft = self.draft
         source = Source(flits=(1 if ranks.messages is None else ranks.messages.packet_flits,))
+        validate_paths(draft, ranks.program, ranks.host, components.topology, rendezvous_of(draft.messages))
         traffic = traffic_of(ranks.program, ranks.host, components.topology)
         case = self._with_switching_mode(replace(components, traffic=traffic, source=source), spec, ranks)
         own = {"messages": plain_messages(draft.messages, counts_flows(draft)), **_limit(draft)}

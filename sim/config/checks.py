@@ -469,6 +469,12 @@ def validate_demand(draft: Draft, instance: Instance, ceilings: Sequence[Ceiling
         return
     try:
         check_numbers(topology, traffic)
-        check_joined(topology, traffic)
     except FluidError as error:
         draft.reject("traffic", str(error))
+        return
+    try:
+        check_joined(topology, traffic)
+    except FluidError as error:
+        from_file = draft.at("topology", "kind") == "file"
+        advice = "; topology.component: largest takes the largest connected part" if from_file else ""
+        draft.reject("traffic", f"{error}{advice}")

@@ -40,6 +40,9 @@ Made = TypeVar("Made")
 SOURCE_KEYS = tuple(SourceConfig.model_fields)
 """Keys of ``traffic:`` about arrivals and lengths, not about the pattern."""
 
+PART_CONNECTED = "part-connected topology"
+"""Name, in the cache, of topologies that need not be strongly connected."""
+
 MAX_CACHED_CHANNELS = 20_000_000
 """Channels of all cached topologies: about a gigabyte."""
 
@@ -77,8 +80,9 @@ class ComponentBuilder:
     def build(self, draft: Draft) -> Components | None:
         """The components of one scenario; errors are added to the draft. None without a topology."""
         spec = draft.spec("topology")
-        topology: Topology | None = self._component(spec, (), draft.part("topology"))
-        build_topology = partial(self._build_result, "topology", spec, ())
+        name = PART_CONNECTED if _takes_part_connected(draft) else "topology"
+        topology: Topology | None = self._component(spec, (), draft.part("topology"), name)
+        build_topology = partial(self._build_result, name, spec, ())
         if topology is not None:
             if topology.notes.get("capacity_missing") == "all":
                 draft.warn(
@@ -197,14 +201,14 @@ class ComponentBuilder:
             del self._cache[key]
             channels -= topology.channels
 
-    def _component(self, spec: Any, arguments: tuple[Any, ...], document: ConfigDocument) -> Any:
+    def _component(self, spec: Any, arguments: tuple[Any, ...], document: ConfigDocument, name: str = "") -> Any:
         """The component built on others (``arguments``); None, with errors added, if it is invalid.
 
-        document: the part of the component.
+        document: the part of the component. name: for :meth:`_build_result`, by default that of its section.
         """
         if spec is None:
             return None
-        name = str(document.path[0])
+        name = name or str(document.path[0])
         result = self._build_result(name, spec, arguments)
         self._warn(_build_key(name, spec, arguments), document)
         return _or_reject(result, document)
@@ -253,7 +257,14 @@ class ComponentBuilder:
 
     def _build_result(self, name: str, spec: Any, arguments: tuple[Any, ...]) -> Any:
         """The component of a specification, or the exception that it raises."""
-        return self.memoized(_build_key(name, spec, arguments), lambda: spec.build(*arguments))
+        build = spec.build_part_connected if name == PART_CONNECTED else spec.build
+        return self.memoized(_build_key(name, spec, arguments), lambda: build(*arguments))
+
+
+def _takes_part_connected(draft: Draft) -> bool:
+    """Whether a topology need not be strongly connected: for ceilings, and for programs in mode ``flow``."""
+    flow = draft.runs_program and draft.switching is not None and draft.switching.mode == "flow"
+    return draft.experiment == "ceilings" or flow
 
 
 def _build_key(name: str, spec: Spec, arguments: tuple[Any, ...]) -> Hashable:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.sim.config.diagnostics import Diagnostics, parse_path
+from flitlab.sim.config.link_rate import with_link_rate
 from flitlab.sim.config.overrides import DEFAULT_KINDS
 from flitlab.sim.config.schema import SECTIONS, Config, MessagesConfig, PathConfig, SourceConfig, keys_of
 from flitlab.sim.config.text import ConfigDocument, Node
@@ -45,10 +46,12 @@ class Draft(ConfigDocument):
         config, self.invalid_sections = _config(self)
         keys = self.mapping("switching") if self.has("switching") else {}
         self.switching: SwitchingSpec | None = spec_of("switching", self.part("switching"), keys)
-        if self.switching is None:
-            self.invalid_sections |= {"switching"}
         self.experiment = experiment_run(experiment)
         self.config = config
+        if self.switching is not None:
+            self.switching = with_link_rate(self, self.switching, self.messages.flit_bytes)
+        if self.switching is None:
+            self.invalid_sections |= {"switching"}
         if experiment == "saturation" and "loads" not in self.invalid_sections:
             self.config = config.searching()
         elif experiment == BUDGET:

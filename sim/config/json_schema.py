@@ -78,7 +78,9 @@ def _section(name: str, value: Schema, prefix: str) -> Schema:
     """
     if name in SECTIONS:
         component = {"$ref": f"#/$defs/{prefix}{name}"}
-        return {"anyOf": [component, _swept(component), *([_jobs()] if name == "application" else [])]}
+        short = {"enum": names(name)}
+        either = {"anyOf": [component, short]}
+        return {"anyOf": [component, short, _swept(either), *([_jobs()] if name == "application" else [])]}
     if name in NAMED:
         value = {"anyOf": [{"type": "array", "items": _named(NAMED[name])}, {"type": "null"}]}
     elif name not in OWN_TEXTS:

@@ -22,8 +22,10 @@ from flitlab.sim.config.diagnostics import ConfigError, Diagnostic, Diagnostics,
 from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, experiment_run
 from flitlab.sim.config.expand import Variant, expand, with_files
 from flitlab.sim.config.overrides import apply_quick, apply_set, is_sweep, put
+from flitlab.sim.config.packaged import packaged_file
 from flitlab.sim.config.plugins import load_plugins, path_of
 from flitlab.sim.config.schema import Config
+from flitlab.sim.config.short_forms import expanded
 from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text
 from flitlab.sim.config.units import without_units
 
@@ -41,7 +43,7 @@ def read(
 
     Parameters
     ----------
-    file: path of the configuration.
+    file: path of the configuration, or of one that is part of flitlab, such as ``configs/quick.yaml``.
     sets: ``key.path=value`` changes.
     quick: whether to apply the ``quick:`` mapping of the file, if it has one.
     engine, experiment: in place of the file's; ``ceilings`` of an application are its own.
@@ -53,6 +55,7 @@ def read(
     ConfigError: with all errors.
     """
     diagnostics = Diagnostics()
+    file = file if text is not None else packaged_file(file) or file
     root = load_file(file, diagnostics, text)
     if is_sweep(root):
         problem = "a whole configuration cannot be swept: sweep one of its keys"
@@ -61,9 +64,10 @@ def read(
     if kind is not None and kind.value == "design":
         problem = f"is no simulation: simrun design {file} searches for networks"
         raise ConfigError([Diagnostic(kind.where, "experiment", "design", problem)])
+    root = expanded(root)
     root = apply_quick(root, diagnostics) if quick else root
     for change in sets:
-        root = apply_set(root, change, diagnostics)
+        root = expanded(apply_set(root, change, diagnostics))
     root = without_units(_named(root, Path(file).stem), diagnostics)
     base = Path(file).resolve().parent
     root = with_files(root, base, diagnostics)

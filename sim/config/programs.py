@@ -21,6 +21,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
+from flitlab.models.topology.distances import reachable
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.traffic.table import table_traffic
@@ -132,6 +133,36 @@ def traffic_of(program: Program, host: Ints, topology: Topology) -> Traffic:
         start = np.zeros(topology.hosts + 1, np.int64)
         return Traffic("application", topology, DestinationRule.TABLE, np.zeros(topology.hosts), start=start)
     return table_traffic("application", topology, demand)
+
+
+def validate_paths(draft: Draft, program: Program, host: Ints, topology: Topology, rendezvous: int) -> None:
+    """Reject a message without a path, or without a path back where it waits for its receive.
+
+    Parameters
+    ----------
+    draft: gets the error.
+    program: its send operations.
+    host: int64 [ranks], the host of each rank.
+    topology: the network, which need not be strongly connected.
+    rendezvous: larger messages, in bytes, wait for their receive.
+    """
+    if topology.unreachable_pair() is None:
+        return
+    reach, names = reachable(topology), host_names(topology)
+    for send in program.sends():
+        ends = host[program.rank[send]], host[program.peer[send]]
+        source, target = (topology.host_switch[end] for end in ends)
+        waits = program.amount[send] > rendezvous
+        for lacking, back in ((~reach[source, target], False), (waits & ~reach[target, source], True)):
+            if not lacking.any():
+                continue
+            first = np.flatnonzero(lacking)[0]
+            u, v = (names.label(end[first]) for end in ends)
+            problem = f"host {u} sends a message to host {v}, and no path leads {'back' if back else 'there'}"
+            if back:
+                problem += ", which a message that waits for its receive needs (messages.rendezvous_bytes)"
+            draft.reject("collective" if draft.experiment == "collective" else "application", problem)
+            raise Rejected
 
 
 def plain_messages(config: MessagesConfig, flows: bool) -> dict[str, object]:

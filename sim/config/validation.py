@@ -10,8 +10,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from flitlab.models.closest_match import closest_match, edit_distance
-from flitlab.models.registry import SpecError, UnknownKindError, kind_key, names, spec_class
+from flitlab.models.registry import SpecError, UnknownKindError, canonical_kind, kind_key, names, spec_class
 from flitlab.sim.config.diagnostics import KeyPath, crash, parse_path
+from flitlab.sim.config.link_rate import OWN_KEYS
 from flitlab.sim.config.overrides import CLASSES, DEFAULT_KINDS, default_kind
 from flitlab.sim.config.schema import SECTIONS, keys_of, literals_at, models_at, modes_with, paths_of_key
 from flitlab.sim.config.text import ConfigDocument
@@ -30,7 +31,11 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
     """
     key, whole = str(path[-1]), document.whole
     if (*document.path, *path[:-1]) == ("switching",) and (modes := modes_with(key)):
-        document.reject(path, not_for(whole.at("switching", "mode") or DEFAULT_KINDS["switching"], modes), choices)
+        problem = not_for(whole.at("switching", "mode") or DEFAULT_KINDS["switching"], modes)
+        if key in OWN_KEYS:
+            own = [one for one in (*OWN_KEYS, "link_gbps") if one in choices]
+            problem += f"; here the rate of a link is {' or '.join(own)}"
+        document.reject(path, problem, choices)
         return
     paths = paths_of_key(key, {section: whole.at(section, "kind") for section in SECTIONS})
     closest = closest_match(key, choices)
@@ -92,7 +97,7 @@ def _reject_schema_error(
         document.reject(path, "is not one of the choices", choices, closest)
     elif kind == "dict_type" and len(section) == 1 and section[0] in SECTIONS:
         name = str(section[0])
-        document.reject(path, f"must be a mapping with the key {kind_key(name)}", names(name))
+        document.reject(path, f"must be the name of a kind, or a mapping with the key {kind_key(name)}", names(name))
     else:
         document.reject(path, _in_our_words(error["msg"]))
 
@@ -149,6 +154,8 @@ def spec_of(category: str, document: ConfigDocument, mapping: object, without: S
         document.reject(key, problem, error.choices, error.suggestion)
         return None
     own = {key: value for key, value in mapping.items() if key not in without}
+    if key in own:
+        own[key] = canonical_kind(category, kind)
     if kind == CLASSES and category == "traffic":
         own["kind"] = kind  # which may be omitted
     return validated(model, document, own, keys=without)

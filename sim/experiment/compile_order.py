@@ -6,7 +6,7 @@ the first calls are one of ceilings and one for each set of kernels: a point, or
 one tick of a network at :data:`IDLE_LOAD`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -85,6 +85,12 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
 
     arguments = (file, "compiled", IDLE_LOAD, 1, ONE_TICK, (), points.threads)
     return Task(solve_point, arguments, done, name=f"{case.label}: kernels")
+
+
+def kernels_to_compile(cases: Iterable[Case]) -> int:
+    """The number of sets of kernels of simulated cases that are not in the cache."""
+    names = {_kernel_name(case) for case in cases if case.scenario is not None}
+    return sum(not is_compiled(name) for name in names)
 
 
 def _kernel_name(case: Case) -> str:

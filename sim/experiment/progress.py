@@ -9,9 +9,10 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import Any, Protocol
 
 from flitlab.sim.measure.saturation import Saturation, saturation
@@ -52,27 +53,37 @@ MAX_SHOWN_SCENARIOS = 8
 
 
 class Bar:
-    """A bar on a terminal, with a line for each of the scenarios with the latest points."""
+    """A bar on a terminal, with a line for each of the scenarios with the latest points.
 
-    def __init__(self, total: int):
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    total: points. compiling: sets of kernels to compile; if there are any, this stage takes the place of the bar until
+    the first point.
+    """
+
+    def __init__(self, total: int, compiling: int = 0):
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
         columns = (
-            TextColumn("points"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(), TimeRemainingColumn(),
+            SpinnerColumn(), TextColumn("points"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"),
         )  # fmt: skip
         self._bar = RichProgress(*columns)
-        self._task = self._bar.add_task("points", total=total, rate="")
-        self._ticks = 0
+        self._task = self._bar.add_task("points", total=total, rate="", left="")
+        self._compiling = RichProgress(SpinnerColumn(), TextColumn(COMPILING), TimeElapsedColumn())
+        self._compiling.add_task(COMPILING, total=None)
+        self._compiles = compiling
+        self._total, self._ticks = total, 0
         self._started = time.monotonic()
+        self._times = [self._started]  # of the points that are done
         self._rows: dict[str, list[Row]] = {}
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
         """Count one more point."""
+        self._times.append(time.monotonic())
         self._ticks += ticks
-        rate = self._ticks / max(time.monotonic() - self._started, 1e-9)
-        self._bar.update(self._task, advance=1, rate=f"{rate:,.0f} ticks/s" if self._ticks else "")
+        rate = f"{self._ticks / max(self._times[-1] - self._started, 1e-9):,.0f} ticks/s" if self._ticks else ""
+        left = seconds_left(self._times, self._total, 1 + self._compiles)
+        self._bar.update(self._task, advance=1, rate=rate, left="" if left is None else f"{duration(left)} to go")
         if row is not None:
             self._rows[scenario] = [*self._rows.pop(scenario, []), row]
 
@@ -88,7 +99,64 @@ class Bar:
             for scenario, point in points
             if point
         ]
-        return Group(*lines, self._bar)
+        return Group(*lines, self._compiling if self._compiles and len(self._times) == 1 else self._bar)
+
+
+COMPILING = "compiling kernels, once on this machine"
+"""The stage before the first point of kernels that are not in the cache."""
+
+
+def seconds_left(times: Sequence[float], total: int, starts: int) -> float | None:
+    """The remaining time of a run; None while it cannot be known.
+
+    The longest intervals between points are those in which processes started and kernels were compiled.
+
+    Parameters
+    ----------
+    times: of the start, and of each point that is done, in seconds.
+    total: points.
+    starts: intervals that do not count, the longest ones.
+
+    >>> seconds_left([0, 50], 40, 1), seconds_left([0, 50, 90, 91], 5, 2), seconds_left([0, 1, 2], 2, 1)
+    (None, 2.0, None)
+    """
+    intervals = sorted(after - before for before, after in pairwise(times))
+    usual, done = intervals[: max(0, len(intervals) - starts)], len(intervals)
+    return sum(usual) / len(usual) * (total - done) if usual and done < total else None
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds, or hours and minutes.
+
+    >>> duration(8), duration(95), duration(7260)
+    ('8 s', '1 min 35 s', '2 h 1 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+@contextmanager
+def stage(text: str) -> Iterator[None]:
+    """Show what the block does, and for how long, on a terminal; elsewhere nothing.
+
+    Parameters
+    ----------
+    text: the stage, such as ``drawing figures``.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress as RichProgress
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with RichProgress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        bar.add_task(escape(shown_label(text)), total=None)
+        yield
 
 
 MINUTE = 60.0
@@ -96,9 +164,13 @@ MINUTE = 60.0
 
 
 class Heartbeat:
-    """A line per minute, also while no point is done."""
+    """A line per minute, also while no point is done.
 
-    def __init__(self, total: int, every: float = MINUTE):
+    total: points. every: seconds between lines. compiling: sets of kernels to compile.
+    """
+
+    def __init__(self, total: int, every: float = MINUTE, compiling: int = 0):
+        self._compiles = compiling
         self._total = total
         self._done = 0
         self._started = time.monotonic()
@@ -121,7 +193,8 @@ class Heartbeat:
 
     def _beat(self, every: float) -> None:
         while not self._ended.wait(every):
-            say(heartbeat(self._done, self._total, time.monotonic() - self._started, self._first))
+            text = heartbeat(self._done, self._total, time.monotonic() - self._started, self._first)
+            say(f"{text}: {COMPILING}" if self._compiles and not self._done else text)
 
 
 def heartbeat(done: int, total: int, seconds: float, first: float = 0.0) -> str:
@@ -179,19 +252,25 @@ def show_solvers() -> None:
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Progress]:
-    """Report on ``total`` points."""
+def progress(total: int, compiling: int = 0) -> Iterator[Progress]:
+    """Report on points.
+
+    Parameters
+    ----------
+    total: points; nothing is shown of 0.
+    compiling: sets of kernels to compile.
+    """
     notebook = _can_show_in_notebook()
     if total == 0:
         yield Quiet()
     elif not (notebook or sys.stderr.isatty()):
-        with Heartbeat(total) as beats:
+        with Heartbeat(total, compiling=compiling) as beats:
             yield beats
     else:
         from rich.console import Console
         from rich.live import Live
 
-        bar = Bar(total)
+        bar = Bar(total, compiling)
         with Live(bar, console=Console(stderr=not notebook), refresh_per_second=4):
             yield bar
 

@@ -23,7 +23,7 @@ from flitlab.sim.experiment.budget import BudgetRuns
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
-from flitlab.sim.experiment.compile_order import ordered_tasks
+from flitlab.sim.experiment.compile_order import kernels_to_compile, ordered_tasks
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
 from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
@@ -397,7 +397,8 @@ def carry_out(study: Study, options: RunOptions, phases: Sequence[Tasks], count:
     calls: their number, if known.
     """
     try:
-        with interruptible(), progress(count) as bar:
+        compiling = 0 if study.engine == "reference" else kernels_to_compile(study.cases)
+        with interruptible(), progress(count, compiling) as bar:
             run_all(open_pool(options, study.plugins, calls), *(phase(bar) for phase in phases))
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED

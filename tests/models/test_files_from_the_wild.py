@@ -420,7 +420,7 @@ def test_attributes_that_are_no_numbers_or_mean_something_else_are_not_mentioned
     ("name", "content", "said"),
     [
         ("x.txt", "?SNDlib native format; type: network\n", "no switches"),
-        ("x.json", '{"directed": false, "nodes": [], "links": []}', "graphs of nodes and links"),
+        ("x.json", '{"directed": false, "nodes": [], "links": []}', "no switches"),
         ("x.net", "*Vertices 2\n1 a\n2 b\n", "Pajek's format is not read; networkx.write_graphml"),
         ("x.txt", "digraph G {\n a -> b;\n}\n", "dot files are written, not read; networkx reads them"),
         ("x.dot", "graph { a -- b }", "networkx reads them and writes GraphML"),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of other programs: what each means, checked by hand or by a program of its own; errors by line; conversion."""
 
+import json
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, SpecWarning, make
 from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, write
 from flitlab.models.topology.formats.quantities import gbps, nanoseconds
+from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
 
 REPETITA = """NODES 4
@@ -443,3 +446,51 @@ def test_errors_in_connections_name_the_line(tmp_path, capsys, old, new, said):
 def test_every_format_is_listed_once():
     assert all(one.read or one.write for one in FORMATS.values())
     assert {"repetita", "sndlib", "ns3", "htsim", "astra_sim", "interconnect"} <= set(FORMATS)
+
+
+NODE_LINK = """{"directed": false, "nodes": [{"name": "Bern", "id": 4}, {"name": "Basel", "id": 7}],
+"edges": [
+{"source": 4, "target": 7, "capacity": 2.5, "dist": 95}]}"""
+
+
+def test_graphs_of_nodes_and_links_are_those_of_networkx(tmp_path):
+    (tmp_path / "a.json").write_text(NODE_LINK)
+    topology = make("topology", kind="file", path=str(tmp_path / "a.json")).build()
+    assert topology.capacity.tolist() == [2.5, 2.5] and topology.columns["dist"].tolist() == [95, 95]
+    assert topology.notes["labels"] == ["Bern", "Basel"]
+    graph = nx.random_regular_graph(3, 8, seed=1)
+    (tmp_path / "b.json").write_text(json.dumps(nx.node_link_data(graph)))
+    read = make("topology", kind="file", path=str(tmp_path / "b.json")).build()
+    assert nx.utils.graphs_equal(
+        nx.Graph(graph.edges), nx.Graph(zip(read.src.tolist(), read.dst.tolist(), strict=True))
+    )
+    (tmp_path / "c.json").write_text(NODE_LINK.replace("7,", "8,"))
+    with pytest.raises(SpecError, match=r"c.json:3: unknown node '8'"):
+        make("topology", kind="file", path=str(tmp_path / "c.json")).build()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("DEMANDS 1\nlabel src dest bw\nd 0 1 5\n", "demands of REPETITA: traffic: {kind: matrix"),
+        ("Nodes 2\nConnections 1\n0->1 id 1 start 0 size 9\n", "connections of htsim: traffic: {kind: matrix"),
+        ("num_ranks 2\nrank 0 {\n}\n", "a program in GOAL: application"),
+        ('<algo name="a" nchunksperloop="2"></algo>', "a schedule of MSCCL: simrun schedule"),
+        ("topology = anynet;\n", "configuration of BookSim 2: its network_file"),
+        ('{"logical-dims": ["16"]}', "logical dimensions of ASTRA-sim"),
+        ('{"nnodes": 1, "intranode_sketch": {}}', "communication sketch of TACCL"),
+    ],
+)
+def test_a_file_that_belongs_elsewhere_says_where(tmp_path, text, reason):
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(SpecError, match=f"a.txt:1: is no topology; these are .*{reason}"):
+        make("topology", kind="file", path=str(tmp_path / "a.txt")).build()
+
+
+def test_a_topology_is_no_demand(tmp_path):
+    (tmp_path / "a.graph").write_text("NODES 2\nlabel x y\na 0 0\nb 0 0\n\nEDGES 1\nlabel src dest weight bw delay\n"
+                                      "e 0 1 1 5 1\n")  # fmt: skip
+    with pytest.raises(SpecError, match=r"is no demand; this is a topology \(repetita\)"):
+        make("traffic", kind="matrix", path=str(tmp_path / "a.graph")).build(
+            Topology.from_links("pair", 2, [(0, 1)]).with_hosts(1)
+        )

@@ -385,6 +385,9 @@ def test_only_switches_with_hosts_have_paths():
     assert (counts[np.ix_(ends, ends)] == 2 * (1 - np.eye(8))).all()
 
 
+CHAIN = Topology.from_arcs("chain", 3, [(0, 1), (1, 2)]).with_hosts(1)
+
+
 @pytest.mark.parametrize(
     ("kind", "topology", "parameters", "message"),
     [
@@ -404,12 +407,26 @@ def test_only_switches_with_hosts_have_paths():
         ("ksp", build("rrg", n=8, degree=3), {"vc_policy": "legs"}, "valiant or ugal"),
         ("minimal", build("rrg", n=8, degree=3), {"vc_policy": "escape"}, "select: adaptive"),
         ("minimal", build("imase", n=8, degree=2), {"select": "adaptive", "vc_policy": "escape"}, "uni-directional"),
-        ("ksp", Topology.from_arcs("chain", 3, [(0, 1), (1, 2)]).with_hosts(1), {}, "not strongly connected"),
+        ("allpath", CHAIN, {}, "not strongly connected"),
+        ("polarized", CHAIN, {}, "not strongly connected"),
     ],
 )  # fmt: skip
 def test_a_routing_that_cannot_serve_says_why(kind, topology, parameters, message):
     with pytest.raises(SpecError, match=message):
         routes_of(topology, kind, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("minimal", {}), ("minimal", {"ties": "first"}), ("ecmp", {"routed": "source"}),
+        ("ksp", {"k": 1, "max_hops": 1}), ("llskr", {}),
+    ],
+)  # fmt: skip
+def test_routes_where_paths_lead_one_way_only(kind, keys):
+    routes = routes_of(CHAIN, kind, **keys)
+    assert walk(CHAIN, routes, 0, 2, 0)[1] == [0, 1]
+    assert routes.hops_max == 2
 
 
 def test_paths_serve_switches_with_more_than_64_channels():

@@ -5,9 +5,20 @@ import io
 import sys
 import time
 
+import pytest
 from rich.console import Console
 
-from flitlab.sim.experiment.progress import MAX_SHOWN_SCENARIOS, Bar, Heartbeat, Quiet, heartbeat, progress
+from flitlab.sim.experiment.progress import (
+    COMPILING,
+    MAX_SHOWN_SCENARIOS,
+    Bar,
+    Heartbeat,
+    Quiet,
+    heartbeat,
+    progress,
+    seconds_left,
+    stage,
+)
 
 
 class Terminal(io.StringIO):
@@ -68,3 +79,29 @@ def test_the_scenarios_that_are_at_work_are_shown():
 def test_what_is_to_go_does_not_count_compilation():
     assert heartbeat(2, 48, 60, first=59) == "2 of 48 points after 1 min, about 1 min to go"
     assert heartbeat(1, 48, 60, first=59) == "1 of 48 points after 1 min"
+    times = [0, 59, 100, *(100 + 0.5 * i for i in range(1, 10))]  # two sets of kernels, then a point each half second
+    assert seconds_left(times, 51, 3) == pytest.approx(0.5 * 40)
+    assert seconds_left(times[:4], 51, 3) is None
+
+
+def test_compilation_is_a_stage_of_its_own():
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    bar = Bar(54, compiling=2)
+    console.print(bar)
+    assert COMPILING in console.file.getvalue() and "0/54" not in console.file.getvalue()
+    bar.advance(10)
+    console.print(bar)
+    assert "1/54" in console.file.getvalue()
+
+
+def test_a_terminal_shows_stages(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with stage("reading [a].yaml"):
+        time.sleep(0.2)
+    assert "reading [a].yaml" in terminal.getvalue()
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with stage("reading a.yaml"):
+        pass
+    assert sys.stderr.getvalue() == ""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single questions in memory: a graph, a demand and a load go in, numbers come out."""
 
+import math
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -98,6 +100,29 @@ def test_a_ceiling_of_a_routing_and_one_at_a_load():
     assert ceiling(torus, shift(16, 5), "total", load=0.1).load == 0.1
 
 
+FEEDER = nx.DiGraph([*((f"feeder {i}", "main") for i in range(10)), ("main", "sink")])
+"""Ten feeders of one link, which carries a tenth of each: acyclic, so that most pairs of switches have no path."""
+nx.set_node_attributes(FEEDER, {node: int(node != "main") for node in FEEDER}, "hosts")
+TO_SINK = {"kind": "matrix", "level": "switch", "normalise": "none", "text": "src,dst,demand\n"}
+TO_SINK["text"] += "".join(f"feeder {i},sink,1\n" for i in range(10))
+
+
+@pytest.mark.parametrize(("kind", "routing"), [("mcf", None), ("bounds", None), ("split", "minimal"), ("split", "ksp")])
+def test_an_acyclic_network_has_ceilings(kind, routing):
+    options = {"routing": {"kind": "ksp", "k": 1} if routing == "ksp" else routing} if routing else {}
+    assert ceiling(FEEDER, TO_SINK, kind, **options, topology__host_capacity=math.inf).upper == pytest.approx(0.1)
+
+
+def test_demand_without_a_path_is_named_and_other_modes_require_all_paths():
+    back = {**TO_SINK, "text": "src,dst,demand\nsink,feeder 3,1\n"}
+    with pytest.raises(ConfigError, match="switch sink has demand for switch feeder 3 but no path to it"):
+        ceiling(FEEDER, back)
+    with pytest.raises(ConfigError, match=r"topology.*not strongly connected: no path from switch feeder 0 to switch"):
+        simulate(FEEDER, "minimal", TO_SINK, 0.5)
+    with pytest.raises(ConfigError, match="no path leads from switch"):
+        ceiling(FEEDER, TO_SINK, "cuts")
+
+
 LAME = nx.path_graph(2)
 LAME.add_edge(0, 1, capacity=-1)
 
@@ -108,7 +133,7 @@ LAME.add_edge(0, 1, capacity=-1)
         (lambda: ceiling("petersen"), r"topology.kind = petersen: unknown topology; choices: .*"),
         (lambda: ceiling(3), "topology: is a int; must be a name, a mapping, a Topology, a networkx graph or"),
         (lambda: ceiling(nx.Graph()), "topology: a graph without nodes is no network"),
-        (lambda: ceiling(nx.Graph([(0, 1), (2, 3)])), "not strongly connected: no path from switch 0 to switch 2"),
+        (lambda: ceiling(nx.Graph([(0, 1), (2, 3)])), "switch 2 has demand for switch 0 but no path to it; .*largest"),
         (lambda: ceiling(LAME), r"topology: edge 0-1: capacity = -1 must be a positive number"),
         (lambda: ceiling(RING, np.ones((8, 7))), "traffic: a matrix of demands is square; this one is 8 x 7"),
         (lambda: ceiling(RING, np.ones((7, 7))), "traffic: a matrix of 7; there are 8 hosts and 8 switches"),

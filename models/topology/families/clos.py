@@ -14,7 +14,7 @@ from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
-@register("topology", "clos")
+@register("topology", "clos", aliases=("folded_clos",))
 class Clos(TopologySpec):
     """Folded Clos network of three tiers: pods of leaf and aggregation switches, joined by core switches.
 

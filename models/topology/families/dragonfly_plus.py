@@ -12,7 +12,7 @@ from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
-@register("topology", "dragonfly_plus")
+@register("topology", "dragonfly_plus", aliases=("dragonfly+", "megafly"))
 class DragonflyPlus(TopologySpec):
     """Dragonfly+, also called Megafly: groups of leaf and spine switches, whose spines are joined by global links.
 

@@ -17,6 +17,7 @@ from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.names import Which, switch_names
 from flitlab.models.topology.pairing import pairs_warning, unpaired_warning
 from flitlab.models.topology.spec import TopologySpec
+from flitlab.models.topology.validation import validate_topology
 
 
 @register("topology", "file")
@@ -33,6 +34,7 @@ class File(TopologySpec):
       columns; lines of networkx may end with ``{'capacity': 2.0}``;
     * graphml, gml: node attributes label and hosts, edge attributes capacity, delay, reverse; all optional;
       ``directed`` overrides the file;
+    * node_link: graphs in JSON with lists of nodes and links, as networkx, D3 and Topohub write them;
     * json: the lossless format of ``simrun topology --export x.json``;
     * anynet: BookSim 2, lines ``router 0 node 0 node 1 router 1 3 router 2``: a link named on either side is
       bi-directional, the latency (1 cycle if absent) applies to the direction in which it is written, that of a node to
@@ -71,7 +73,8 @@ class File(TopologySpec):
 
     Rejected, with file and line: a missing file, one of more than 1 GB, malformed lines, unknown nodes, a requested
     attribute that no edge or node has (with ``missing``, only a warning for capacities), invalid numbers,
-    contradictory statements, a network that is not strongly connected.
+    contradictory statements. A network that is not strongly connected serves ceilings and mode ``flow`` where every
+    demand has a path, with the routings ``minimal``, ``ecmp``, ``ksp`` and ``llskr``; other uses reject it.
 
     Example: ``topology: {kind: file, path: models/topology/families/data/und_d3_k2_n10.txt, directed: false}``
 
@@ -100,13 +103,19 @@ class File(TopologySpec):
             topology = self._paired(self._read(source, key), str(source))
         if self.component == "largest":
             topology = self._largest(topology, str(source))
-        self._require_connected(topology, str(source), key)
         notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
         if self.names == "numbers":
             notes = {name: value for name, value in notes.items() if name not in NAMES}
         elif self.names == "labels":
             notes["names"] = "labels"
         return replace(topology, kind=self.kind, notes=notes)
+
+    def build_part_connected(self) -> Topology:
+        return self.validated(self._part_connected)
+
+    def _part_connected(self) -> Topology:
+        self._check_common()
+        return self._with_common_keys(validate_topology(self.graph()))
 
     def _read(self, source: str | Text, key: str) -> Topology:
         """Read the topology as the file describes it."""
@@ -158,20 +167,22 @@ class File(TopologySpec):
         warn(f"{source}: the largest part is kept: {share_texts}", "component")
         return component
 
-    def _require_connected(self, topology: Topology, source: str, key: str) -> None:
+    def _require_connected(self, topology: Topology) -> None:
         if (pair := topology.unreachable_pair()) is None:
             return
         names = switch_names(topology)
         u, v = (names.label(end) for end in pair)
+        source, key = source_of(self.path, self.text), "path" if self.text is None else "text"
         problem = f"{source}: not strongly connected: no path from switch {u} to switch {v}{self._advice(topology)}"
         raise SpecError(f"{problem}; component: largest takes the largest part", key=key)
 
     def _advice(self, topology: Topology) -> str:
         """Return advice about uni-directional channels, where edges may be meant as links."""
-        may_be_links = topology.kind in ("edgelist", "gml", "graphml") and self.directed is None
+        kind = topology.notes.get("file_kind", topology.kind)
+        may_be_links = kind in ("edgelist", "gml", "graphml") and self.directed is None
         if not may_be_links or not topology.directed:
             return ""
-        return f"; directed: false if {'lines' if topology.kind == 'edgelist' else 'edges'} are bi-directional links"
+        return f"; directed: false if {'lines' if kind == 'edgelist' else 'edges'} are bi-directional links"
 
 
 def largest_component(topology: Topology) -> Topology:

@@ -134,7 +134,7 @@ class HyperX(TopologySpec):
         return self.multiplicity
 
 
-@register("topology", "flattened_butterfly")
+@register("topology", "flattened_butterfly", aliases=("flatfly",))
 class FlattenedButterfly(TopologySpec):
     """k-ary n-flat: the routers of each row of a k-ary n-fly butterfly merged into one.
 

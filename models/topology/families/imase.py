@@ -27,7 +27,7 @@ def imase_arcs(n: int, degree: int, a: int, b: int) -> Ints:
     return np.column_stack([tail, (((a % n) * tail + b % n) * degree + alpha) % n])
 
 
-@register("topology", "imase")
+@register("topology", "imase", aliases=("imase_itoh",))
 class Imase(TopologySpec):
     """Uni-directional Imase graph: switch i reaches ((a i + b) degree + alpha) mod n, alpha = 0 .. degree - 1.
 
@@ -53,7 +53,7 @@ class Imase(TopologySpec):
         return Topology.from_arcs(self.kind, self.n, imase_arcs(self.n, self.degree, self.a, self.b))
 
 
-@register("topology", "gdbg")
+@register("topology", "gdbg", aliases=("de_bruijn",))
 class Gdbg(TopologySpec):
     """Uni-directional generalised de Bruijn graph: switch i reaches (degree i + alpha) mod n, alpha < degree.
 

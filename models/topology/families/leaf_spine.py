@@ -27,7 +27,7 @@ def leaf_spine_links(leaves: int, spines: int, multiplicity: int) -> Ints:
     return np.repeat(np.column_stack([leaf, leaves + spine]), multiplicity, axis=0)
 
 
-@register("topology", "leaf_spine")
+@register("topology", "leaf_spine", aliases=("spine_leaf",))
 class LeafSpine(TopologySpec):
     """Leaf-spine network: every leaf switch, which has hosts, is linked to every spine switch, which has none.
 

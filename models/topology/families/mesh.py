@@ -62,7 +62,7 @@ class Mesh(TopologySpec):
         return grid(self.kind, self.dims, wrap=False)
 
 
-@register("topology", "torus")
+@register("topology", "torus", aliases=("kary_ncube",))
 class Torus(TopologySpec):
     """Torus: a bi-directional link between switches that differ by 1, modulo the extent, in one coordinate.
 

@@ -17,7 +17,7 @@ DRAWS = 10
 """Graphs drawn before the parts of one that is not connected are joined."""
 
 
-@register("topology", "rrg")
+@register("topology", "rrg", aliases=("jellyfish", "random_regular"))
 class Rrg(TopologySpec):
     """Random regular graph with bi-directional links, simple and connected.
 

@@ -14,6 +14,7 @@ from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import CannotWriteError, FormatError
 from flitlab.models.topology.formats.format import FileFormat
+from flitlab.models.topology.formats.misplaced import misplaced
 from flitlab.models.topology.graph import Topology
 
 
@@ -128,6 +129,8 @@ def detected(path: Readable) -> str:
         raise FormatError(path, 1, f"may be {' or '.join(signed)}; format says which")
     if signed:
         return signed[0]
+    if problem := misplaced(head):
+        raise FormatError(path, 1, f"is no topology; {problem}")
     if isinstance(path, Text):
         return {"{": "json", "<": "graphml"}.get(head.lstrip()[:1], DEFAULT)
     return suffixes().get(Path(path).suffix.lower(), DEFAULT)
@@ -143,6 +146,11 @@ def _head(path: Readable) -> str:
         return file.read(HEAD).decode("utf-8-sig", errors="replace")
 
 
+def topology_sign(head: str) -> str:
+    """Return the topology format whose sign is in the beginning of a file; '' if there is none."""
+    return next((name for name, one in FORMATS.items() if one.sign is not None and one.sign.search(head)), "")
+
+
 __all__ = [
     "FORMATS",
     "READ",
@@ -156,5 +164,6 @@ __all__ = [
     "format_of",
     "read",
     "suffixes",
+    "topology_sign",
     "write",
 ]

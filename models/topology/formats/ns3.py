@@ -75,7 +75,9 @@ def read_ns3(
             network.fail(number, f"nodes {u} and {v} are both hosts: links of hosts lead to switches")
         if host in host_links:
             network.fail(
-                number, f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read"
+                number,
+                f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read, since "
+                "routes may not lead through hosts",
             )
         host_links[host] = number, switch, rate
     if unlinked := sorted(set(range(nodes)) - is_switch - host_links.keys()):

@@ -113,8 +113,7 @@ def read_json(path: Readable) -> Topology:
             except json.JSONDecodeError as syntax:
                 raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
         if "nodes" in (keys := _keys(text)) and {"links", "edges"} & keys:
-            problem = "graphs of nodes and links, as networkx and D3 have them in JSON, are not read"
-            raise FormatError(path, 1, f"{problem}; networkx.write_graphml writes a format that is") from None
+            raise FormatError(path, 1, "a graph of nodes and links: format: node_link reads it") from None
         fail(first["msg"], *first["loc"])
 
     n = document.switches

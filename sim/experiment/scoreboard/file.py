@@ -6,7 +6,6 @@ Nothing is built, so reading all files takes a moment.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from flitlab.models.closest_match import closest_match
 from flitlab.models.hashing import content_hash
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
 from flitlab.sim.config.overrides import apply_quick
+from flitlab.sim.config.packaged import packaged_folders
 from flitlab.sim.config.reporting import ChoiceConfig, PublishedConfig
 from flitlab.sim.config.text import ConfigDocument, load_file, read_text
 from flitlab.sim.config.validation import validated
@@ -137,12 +137,7 @@ def row_files(folder: Path | None) -> list[Path]:
 
 def _of_the_project() -> Iterator[Path]:
     """``configs/paper`` of a checkout, and of the installation."""
-    yield Path(__file__).resolve().parents[3] / USUAL_FOLDER
-    try:
-        files = distribution("flitlab").files or []
-    except PackageNotFoundError:
-        return
-    yield from {Path(str(file.locate())).resolve().parent for file in files if file.match(f"{USUAL_FOLDER}/*.yaml")}
+    yield from (folder / USUAL_FOLDER.name for folder in packaged_folders())
 
 
 def selected(files: Sequence[Path], words: Sequence[str]) -> list[Path]:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of known kinds that are no topologies: what they are, and the key that reads them.
+
+Signs are looked for where a file has the sign of no format of its place.
+"""
+
+import re
+
+PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), "demands of REPETITA", "traffic: {kind: matrix, path: FILE}"),
+    (
+        re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE),
+        "connections of htsim", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal",
+    ),
+    (re.compile(r"\A\s*num_ranks\s+\d+"), "a program in GOAL", "application: {kind: goal, path: FILE}"),
+    (re.compile(r"\A\s*(<\?xml[^>]*>\s*)?<algo\s"), "a schedule of MSCCL", "simrun schedule FILE"),
+    (
+        re.compile(r"\A(\s*//[^\n]*\n)*\s*\w+\s*=\s*[^\n]*;"), "a configuration of BookSim 2",
+        "its network_file as topology: {kind: file, path: FILE}",
+    ),
+    (
+        re.compile(r'\A\s*\{\s*"logical-dims"'), "the logical dimensions of ASTRA-sim",
+        "the topology is the ns-3 file beside it",
+    ),
+    (
+        re.compile(r'\A\s*\{[\s\S]*"intranode_sketch"'), "a communication sketch of TACCL",
+        "simrun schedule reads the schedules that it makes (MSCCL's XML)",
+    ),
+    (
+        re.compile(r"\A(#[^\n]*\n|\s*\n)*\s*(topology|experiment|schema|cases|name):(\s|$)"),
+        "a configuration of flitlab or of ASTRA-sim", "simrun FILE, where it is one of flitlab",
+    ),
+)  # fmt: skip
+"""Sign, what a file is, and where it is read."""
+
+
+def misplaced(head: str) -> str:
+    """What a file is that belongs elsewhere, and where; '' where that is unknown.
+
+    Parameters
+    ----------
+    head: beginning of the file.
+    """
+    return next((f"these are {what}: {place}" for sign, what, place in PLACES if sign.search(head)), "")
