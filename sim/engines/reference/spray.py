@@ -100,9 +100,7 @@ class ReferenceSpray(ReferenceTransport):
         channels, hosts = topology.channels, topology.hosts
         self.hosts = [SprayHost(self, h) for h in range(hosts)]
         self.ports = (
-            None
-            if session.ports is None
-            else LosslessPorts(self.clock, session.ports, (channels, channels + hosts), self._set_link_timer)
+            None if session.ports is None else LosslessPorts(self.clock, session.ports, topology, self._set_link_timer)
         )
         self.queues = [self._queue(c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
         self.last = [self._queue(channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
@@ -446,7 +444,8 @@ class ReferenceSpray(ReferenceTransport):
         cnps = None if self.rdma is None else self.rdma.state.flow.cnps.copy()
         flow = flow_table(self.session, self.senders, self.receivers)
         most_paused = 0 if self.ports is None else int(self.ports.totals[1])
-        return Counters(self.clock.now, flow, links, pause, cnps, most_paused)
+        causes = None if self.ports is None else self.ports.cause_table()
+        return Counters(self.clock.now, flow, links, pause, cnps, most_paused, causes)
 
     def deadlock(self) -> tuple[int, ...]:
         return () if self.ports is None else self.ports.deadlock()

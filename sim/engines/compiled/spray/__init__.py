@@ -40,6 +40,7 @@ from flitlab.sim.engines.compiled.spray.links import (
 from flitlab.sim.engines.compiled.spray.lossless import (
     ARRIVAL,
     SERVICE_END,
+    causes_of,
     check_event_space,
     has_no_events,
     release_event,
@@ -300,7 +301,8 @@ class CompiledSpray(CompiledTransport):
         ports = None if state.lossless is None else state.lossless.ports
         most_paused = 0 if state.lossless is None else int(state.lossless.totals[1])
         pause = pause_table(ports, self._tick)
-        return Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused)
+        causes = causes_of(state.lossless, self._tick)
+        return Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused, causes)
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""

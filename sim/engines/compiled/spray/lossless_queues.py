@@ -5,6 +5,7 @@ import numpy as np
 
 from flitlab.models.jit import inline, njit
 from flitlab.models.rules.lossless import (
+    SEARCHED,
     admits,
     charge,
     charge_shared,
@@ -18,10 +19,20 @@ from flitlab.models.rules.watchdog import Action, obeys, on_timer, timer_tick
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
-from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, add_event, is_paused, send_pause
+from flitlab.sim.engines.compiled.spray.lossless import (
+    ARRIVAL,
+    add_event,
+    blame,
+    is_paused,
+    record_pause,
+    send_pause,
+)
 from flitlab.sim.engines.compiled.spray.packets import set_timer
 from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
 from flitlab.sim.engines.compiled.spray.state import Fifo, Flag, Timer
+from flitlab.sim.engines.transport.spray import NO_QUEUE
+
+_NO_QUEUE = np.int64(NO_QUEUE)
 
 
 @inline
@@ -48,9 +59,28 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
     link_record.accepted += 1
     link_record.max_data_bytes = max(link_record.max_data_bytes, link_record.data_bytes)
     if _charge(lossless.buffers, lossless.ports, came_by, size):
+        blame(lossless, came_by, _cause(lossless, const, state, came_by, link))
         send_pause(lossless, const, state, came_by, now)
     if link_record.serving == NONE:
         _start_next(lossless, const, state, link, now)
+
+
+@inline
+def _cause(lossless, const, state, came_by, queue):
+    """Return the queue in which most of the bytes wait that came by a link; ``queue`` if none has any."""
+    most, switch = np.int64(0), const.fixed[came_by].end_node
+    for k in range(lossless.first_output[switch], lossless.first_output[switch + 1]):
+        size, packet = np.int64(0), state.link[lossless.outputs[k]].first[Fifo.DATA]
+        for _ in range(SEARCHED):
+            if packet == NONE:
+                break
+            record = state.packet[packet]
+            if np.int64(record.previous) == came_by:
+                size += np.int64(record.size)
+            packet = np.int64(record.next)
+        if size > most:
+            queue, most = lossless.outputs[k], size
+    return queue
 
 
 @inline
@@ -149,7 +179,10 @@ def switch_server(lossless, const, state, link, now):
 @inline
 def _switch_server(lossless, const, state, link, now):
     """Pause or resume the server of a link; if it is resumed and idle, it starts the next packet."""
-    if switch_pause(lossless.ports, lossless.totals, link, now) or state.link[link].serving != NONE:
+    since = lossless.ports[link].paused_at
+    paused = switch_pause(lossless.ports, lossless.totals, link, now)
+    record_pause(lossless, link, paused, since, now)
+    if paused or state.link[link].serving != NONE:
         return
     if link >= const.inject and link < const.eject:
         serve_nic(const, state, link - const.inject, now)
@@ -221,6 +254,8 @@ def receive_storm(const, state, link, begins, now):
     now: int64, tick.
     """
     state.lossless.ports[link].frames += np.int64(begins)
+    if begins:
+        blame(state.lossless, link, _NO_QUEUE)
     switch_server(state.lossless, const, state, link, now)
 
 
