@@ -92,7 +92,8 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     row |= completion(session.flows.bytes, times.sender * milliseconds, times.slowdown)
     row |= _ends(times, milliseconds)
     trees = None if after.pause is None else pause_trees(session, after)
-    row |= pause_columns(run, before, after, ticks, scenario is None or scenario.switching.may_deadlock, trees)
+    may_deadlock = scenario is None or timeline is not None or scenario.switching.may_deadlock
+    row |= pause_columns(run, before, after, ticks, may_deadlock, trees)
     if before.cnps is not None and after.cnps is not None:
         row["cnps"] = int((after.cnps - before.cnps).sum())
     use = (after.link - before.link)[: session.topology.channels, LinkCount.BUSY] / ticks * session.topology.capacity

@@ -48,7 +48,7 @@ class LosslessPorts:
 
     links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. set_timer: sets a timer
     of a link. causes: rows of ``Counters.causes`` by channel and queue. announced, current: by channel, the row of the
-    last PAUSE sent, and of the pause that lasts.
+    last PAUSE sent, and of the pause that lasts. _frames, _stale: frames in flight by channel, and those to be ignored.
     """
 
     def __init__(self, clock: Clock, settings: PortSettings, topology: Topology, set_timer: SetTimer):
@@ -57,6 +57,8 @@ class LosslessPorts:
         of_switch = [links[start:end].tolist() for start, end in pairwise(first)]
         ends = [*topology.dst.tolist(), *topology.host_switch.tolist()]
         self._outputs = [of_switch[switch] for switch in ends]
+        self._frames = np.zeros(len(ends), np.int64)
+        self._stale = np.zeros(len(ends), np.int64)
         self.causes: dict[tuple[int, int], np.ndarray] = {}
         self.announced: dict[int, np.ndarray] = {}
         self.current: dict[int, np.ndarray] = {}
@@ -130,11 +132,28 @@ class LosslessPorts:
 
     def _send(self, link: int) -> None:
         self.in_flight += 1
+        self._frames[link] += 1
         Alarm(self.clock, self.clock.now + int(self.settings.delay[link]), EventPriority(ARRIVALS), self._receive, link)
 
     def _receive(self, alarm: Any) -> None:
+        link = alarm.value
         self.in_flight -= 1
-        self.follow(alarm.value)
+        self._frames[link] -= 1
+        if self._stale[link] > 0:
+            self._stale[link] -= 1
+        else:
+            self.follow(link)
+
+    def fail(self, link: int) -> None:
+        """End the pause of a failed channel, and forget the frames that are sent to its server."""
+        self._stale[link] = self._frames[link]
+        self.ports.is_pausing[link] = 0
+        since = int(self.ports.paused_at[link])
+        if since >= 0:
+            self._switch(self.ports, self.totals, link, self.clock.now)
+            count_pause(self.current[link], since, self.clock.now)
+        if self.watchdog is not None:
+            self.watchdog.servers.asked[link] = 0
 
     def storm(self, link: int, begins: bool) -> None:
         """Let a PAUSE or RESUME of a host reach the server before it."""
@@ -178,12 +197,8 @@ class LosslessPorts:
             self._watch(number)
 
     def deadlock(self) -> tuple[int, ...]:
-        """The links of a cycle of paused servers, if no packet can move any more; else ()."""
-        if (
-            self.watchdog is not None
-            or self.in_flight
-            or any(link.serving is not None or link.in_flight for link in self.links)
-        ):
+        """The links of a cycle of paused servers when no packet moves, if no frame is in flight; else ()."""
+        if self.watchdog is not None or self.in_flight:
             return ()
         waits: dict[int, set[int]] = {link: set() for link in np.flatnonzero(self.ports.paused_at >= 0).tolist()}
         for link in self.links:
@@ -203,7 +218,13 @@ class LosslessQueue(SprayQueue):
         self.span, self.own = int(ports.settings.mark_span[number]), ports.settings.mark_own
 
     def accept(self, packet: SprayPacket) -> None:
-        """Queue a packet, and charge it to the input port by which it came; drop it if the shared buffer is full."""
+        """Queue a packet, and charge it to the input port by which it came.
+
+        Drop it if the link has failed, or the shared buffer is full.
+        """
+        if not self.works:
+            self.counts[LinkCount.DROPS] += 1
+            return
         if self._is_control(packet):
             self.counts[LinkCount.ACCEPTED] += 1
             self.control.append(packet)
@@ -220,6 +241,26 @@ class LosslessQueue(SprayQueue):
         self.ports.charge(packet.came_by, packet.size, self.number)
         if self.serving is None:
             self.serve_next()
+
+    def fail(self) -> None:
+        """Fail the link: drop all of its packets, release their charges, and end its pause."""
+        packet, self.works = self.serving, False
+        dropped = [*self.in_flight, *self.control]
+        for each in dropped:
+            each.dropped = True
+        if packet is not None:
+            self.counts[LinkCount.BUSY] -= self.service_end - self.clock.now
+            self.serving, self.service_end = None, self.clock.now
+            self.counts[LinkCount.DROPS] += 1
+            if not self._is_control(packet) and not self.ports.settings.at_start:
+                self._update_occupancy(-packet.size, 0)
+                self.ports.release(packet.came_by, packet.size)
+        self.counts[LinkCount.DROPS] += len(dropped)
+        self.in_flight.clear()
+        self.control.clear()
+        self._update_occupancy(0, -self.high)
+        self.discard()
+        self.ports.fail(self.number)
 
     def discard(self) -> None:
         """Discard all data in the queue, and release their charges."""

@@ -128,6 +128,11 @@ def outputs_of_switches(topology: Topology) -> tuple[Ints, Ints]:
     return links[np.argsort(switch, kind="stable")], first.astype(np.int64)
 
 
+def later_changes(session: SpraySession, tick: int) -> bool:
+    """Whether links or routes change at a tick or later, which may end what would be a deadlock."""
+    return any(change.tick >= tick and change.storm is None for change in session.changes)
+
+
 def deadlock_cycle(waits: dict[int, set[int]]) -> tuple[int, ...]:
     """Return the links of a cycle of paused servers, in order; () if nothing keeps them from going on.
 

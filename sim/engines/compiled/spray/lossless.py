@@ -43,7 +43,8 @@ class Lossless(NamedTuple):
     :func:`~flitlab.sim.engines.transport.spray.outputs_of_switches`. cause: int64 [entries, PauseCause], channels and
     what paused them, as many as ``causes[0]``; next_cause: int64 [entries], the next one of a channel; announced,
     current, first_cause: int64 [links], the cause of the last PAUSE sent, that of the pause that lasts, and the first
-    one of a channel, NONE if there is none.
+    one of a channel, NONE if there is none. frames: int64 [links], PAUSE and RESUME frames in flight; stale: int64
+    [links, kinds], events that are to be ignored since the link failed.
     """
 
     ports: Ports
@@ -66,6 +67,8 @@ class Lossless(NamedTuple):
     announced: Ints
     current: Ints
     first_cause: Ints
+    frames: Ints
+    stale: Ints
 
 
 def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
@@ -84,14 +87,14 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
         channels = session.topology.channels
         watchdog = make_watchdog(*settings.watchdog, len(ports), channels, channels + hosts)
     return Lossless(
-        ports=ports, buffers=buffers, mark_span=settings.mark_span,
+        ports=ports, buffers=buffers, mark_span=settings.mark_span.copy(),
         mark_own=settings.mark_own, at_start=settings.at_start, strict=settings.strict,
         totals=np.zeros(2, np.int64), watchdog=watchdog,
         last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
         next_event=np.zeros(entries, np.uint32), free=full_stack(entries), outputs=outputs, first_output=first_output,
         cause=np.zeros((entries, len(PauseCause)), np.int64), next_cause=np.zeros(entries, np.int64),
         causes=np.zeros(1, np.int64), announced=np.full(links, NONE), current=np.full(links, NONE),
-        first_cause=np.full(links, NONE),
+        first_cause=np.full(links, NONE), frames=np.zeros(links, np.int64), stale=np.zeros((links, 3), np.int64),
     )  # fmt: skip
 
 
@@ -140,7 +143,19 @@ def add_event(lossless, const, state, tick, link, kind):
 @inline
 def send_pause(lossless, const, state, link, now):
     """Send a PAUSE or RESUME from the input port at the end of a link to its server."""
+    lossless.frames[link] += 1
     add_event(lossless, const, state, now + lossless.ports[link].delay, link, PAUSE)
+
+
+@inline
+def is_stale(lossless, link, kind):
+    """Tell whether an arrival or a frame is to be ignored, since the link has failed in between."""
+    if kind == PAUSE:
+        lossless.frames[link] -= 1
+    if lossless.stale[link, kind] == 0:
+        return False
+    lossless.stale[link, kind] -= 1
+    return True
 
 
 @inline

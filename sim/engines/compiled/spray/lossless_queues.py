@@ -21,6 +21,7 @@ from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
 from flitlab.sim.engines.compiled.spray.lossless import (
     ARRIVAL,
+    PAUSE,
     add_event,
     blame,
     is_paused,
@@ -29,7 +30,7 @@ from flitlab.sim.engines.compiled.spray.lossless import (
 )
 from flitlab.sim.engines.compiled.spray.packets import set_timer
 from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
-from flitlab.sim.engines.compiled.spray.state import Fifo, Flag, Timer
+from flitlab.sim.engines.compiled.spray.state import NO_CAPACITY, Fifo, Flag, Timer
 from flitlab.sim.engines.transport.spray import NO_QUEUE
 
 _NO_QUEUE = np.int64(NO_QUEUE)
@@ -46,6 +47,9 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
     now: int64, tick.
     """
     size = np.int64(state.packet[packet].size)
+    if const.fixed[link].capacity == NO_CAPACITY:
+        drop(state, link, packet)
+        return
     if lossless.strict and not _is_data(state, packet):
         _accept_control(lossless, const, state, link, packet, size, now)
         return
@@ -244,6 +248,37 @@ def _discard(lossless, const, state, link, now):
 
 
 @njit
+def break_lossless_link(const, state, link, now):
+    """Fail a link: drop all of its packets, release their charges, end its pause, and accept no more packets."""
+    lossless, link_record = state.lossless, state.link[link]
+    const.fixed[link].capacity = NO_CAPACITY
+    while link_record.first[Fifo.IN_FLIGHT] != NONE:
+        drop(state, link, take_first(state, link_record, Fifo.IN_FLIGHT))
+        lossless.stale[link, ARRIVAL] += 1
+    if link_record.serving != NONE:
+        packet = link_record.serving
+        link_record.busy_ticks -= link_record.service_end - now
+        link_record.serving = NONE
+        size, came_by = np.int64(state.packet[packet].size), np.int64(state.packet[packet].previous)
+        charged = not lossless.at_start and not (lossless.strict and not _is_data(state, packet))
+        drop(state, link, packet)
+        if charged:
+            link_record.data_bytes -= size
+            if _release_charge(lossless.buffers, lossless.ports, came_by, size):
+                send_pause(lossless, const, state, came_by, now)
+    while link_record.first[Fifo.CONTROL] != NONE:
+        drop(state, link, take_first(state, link_record, Fifo.CONTROL))
+    link_record.control_bytes = 0
+    _discard(lossless, const, state, link, now)
+    lossless.stale[link, PAUSE] = lossless.frames[link]
+    port = lossless.ports[link]
+    port.is_pausing = 0
+    since = port.paused_at
+    if since >= 0:
+        record_pause(lossless, link, switch_pause(lossless.ports, lossless.totals, link, now), since, now)
+
+
+@njit
 def receive_storm(const, state, link, begins, now):
     """Let a PAUSE, or a RESUME, of a host reach the server before it.
 
@@ -263,6 +298,8 @@ def receive_storm(const, state, link, begins, now):
 def end_lossless_service(lossless, const, state, link, now):
     """End the service of a packet: of a switch's output it is marked and its charge released; start the next one."""
     is_host = link >= const.inject and link < const.eject
+    if state.link[link].serving == NONE or state.link[link].service_end != now:
+        return  # the link failed, or has another rate, since this was scheduled
     packet = end_service(state, state.link[link])
     if not is_host:
         if lossless.strict and not _is_data(state, packet):

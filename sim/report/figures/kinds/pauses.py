@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.programs import first_seed, unit_of
+from flitlab.sim.report.figures.programs import first_seed, in_title, unit_of
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.figures.style import new_figure
 from flitlab.sim.report.folder.frames import Row
@@ -61,7 +61,7 @@ def pauses(run: Run, size: tuple[float, float]) -> Figure | None:
         unit, factor = unit_of(1000 * end)
         _draw(ax, channels, rows, 1000 * factor, letters)
         if len(run.scenarios) > 1:
-            ax.set_title(names[scenario] + _fate(run, scenario), fontsize=7, pad=2)
+            in_title(ax, names[scenario] + _fate(run, scenario))
         ax.set_xlim(0, 1000 * factor * end)
         if shares and place < len(panels) - 1:
             ax.tick_params(labelbottom=False)
