@@ -44,6 +44,13 @@ PORT = np.dtype(
 Ports: TypeAlias = "np.recarray[Any, Any]"
 """PORT [links]."""
 
+SEARCHED = np.int64(1024)
+"""First packets of each queue among which the cause of a PAUSE is searched.
+
+The cause is the output of the switch in whose queue most of the bytes wait that came by the channel; of equal ones the
+first.
+"""
+
 
 class Buffers(NamedTuple):
     """Shared buffers of switches.

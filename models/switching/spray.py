@@ -183,8 +183,14 @@ class Spray(ByteSwitching):
         timeline: events of the network during the run; None: it does not change.
         routes: its routes.
         """
-        if self.fabric.lossless is not None:
-            raise SpecError("lossless queues run on a network that does not change", key="timeline")
+        if timeline is not None and self.fabric.lossless is not None:
+            for tick in timeline.reroutes:
+                remaining = timeline.surviving(timeline.epoch_at(tick))
+                try:
+                    self.certified(remaining.topology, timeline.routes(remaining, routes))
+                except SpecError as error:
+                    error.key = "timeline"
+                    raise
         check_changes(timeline, routes, self.fabric)
 
     def _flows(self, instance: Instance, flows: int, load: float, seed: int) -> Flows:

@@ -49,6 +49,7 @@ _FREEZE_S, _LEVEL_AGE_S, _FLOWLET_GAP_S = Fraction(1, 100), Fraction(1, 10**7), 
 _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
 _DCQCN_MARKS = Marks(5_000, 200_000, 0.01)
+_NO_MARKS = Marks(int(_NEVER_MARKS), int(_NEVER_MARKS) + 1, 1.0)
 _MARKED = (Window.NSCC, Window.DCTCP)
 
 
@@ -155,7 +156,8 @@ class SpraySession(TransportSession):
     transports: the rules of each transport, and names, theirs; kind: int64 [flows], the transport of each flow.
     at_switch: AtSwitch; fresh, flowlet_gap: ticks, of sampled levels and of flowlets. program: whose messages the
     flows are. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops` for the network as built. ports: of
-    lossless queues, else None. laws: of each transport if all are RDMA transports, else ().
+    lossless queues, else None. laws: of each transport if all are RDMA transports, else (). marks: of lossless queues
+    unless ``fabric.ecn`` is set, else None.
     """
 
     fabric: Fabric
@@ -177,6 +179,7 @@ class SpraySession(TransportSession):
     hops: np.ndarray | None = None
     ports: PortSettings | None = None
     laws: tuple[Law, ...] = ()
+    marks: Marks | None = None
 
     @property
     def seed(self) -> int:
@@ -243,8 +246,11 @@ def make_spray_session(
     rules = next((one for one in transports if one.credit in (Credit.NDP, Credit.RCCC)), transports[0])
     settings = _link_settings(topology, fabric, rules, queue_bytes, capacity)
     lossless, laws = fabric.lossless, _laws(sprayings, fabric, rules, tick)
+    marks = None
     if lossless is not None and fabric.ecn is None:
-        lossless = _default_marks(lossless, sprayings, settings, tick)
+        marks = _default_marks(sprayings)
+        settings = _with_marks(settings, marks, tick)
+        lossless = replace(lossless, mark_probability=marks.probability)
     to_hosts = slice(topology.channels + topology.hosts, None)
     if all(one.credit in (Credit.NDP, Credit.RCCC) for one in sprayings):
         settings.low[to_hosts], settings.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
@@ -254,7 +260,7 @@ def make_spray_session(
         at_switch=int(AtSwitch[fabric.at_switch.upper()]), fresh=ceil(_LEVEL_AGE_S / tick),
         flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
         transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
-        program=program, hops=hops, laws=laws,
+        program=program, hops=hops, laws=laws, marks=marks,
         changes=() if lossless is None else _storm(lossless.pfc_storm, topology, delay, tick),
         ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings),
     )  # fmt: skip
@@ -317,21 +323,23 @@ def _laws(sprayings: Sequence[Spraying], fabric: Fabric, rules: Rules, tick: Fra
     return tuple(one.law(scale) for one in specs)
 
 
-def _default_marks(
-    lossless: Lossless, sprayings: Sequence[Spraying], settings: LinkSettings, tick: Fraction
-) -> Lossless:
-    """Set the marks of the first transport that reacts to marks, else none; the keys with their probability."""
+def _default_marks(sprayings: Sequence[Spraying]) -> Marks:
+    """The marks of the first transport that reacts to marks, else none."""
     of_each = [one.rdma.marks if one.rdma is not None else _DCQCN_MARKS for one in sprayings
                if one.rdma is not None or one.window in _MARKED]  # fmt: skip
-    marks = next((each for each in of_each if each is not None), None)
-    if marks is None:
-        settings.low[:], settings.high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
-        return replace(lossless, mark_probability=1.0)
+    return next((each for each in of_each if each is not None), _NO_MARKS)
+
+
+def _with_marks(settings: LinkSettings, marks: Marks, tick: Fraction) -> LinkSettings:
+    """The settings of links with some marks. tick: seconds."""
+    if marks is _NO_MARKS:
+        never = np.full(len(settings.low), _NEVER_MARKS)
+        return settings._replace(low=never, high=never + 1)
     share = np.ones(len(settings.ratio))
     if marks.gbps is not None:  # ratio: ticks per byte, times 2**RATIO_BITS
         share = 8 * 2.0**RATIO_BITS / settings.ratio / float(tick) / (marks.gbps * 1e9)
-    settings.low[:], settings.high[:] = (np.ceil(bound * share) for bound in (marks.low, marks.high))
-    return replace(lossless, mark_probability=marks.probability)
+    low, high = (np.ceil(bound * share).astype(np.int64) for bound in (marks.low, marks.high))
+    return settings._replace(low=low, high=high)
 
 
 def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:
@@ -343,9 +351,10 @@ def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:
     rate: float64 [channels], fraction of the capacity.
     """
     topology = session.topology
-    return _link_settings(
+    settings = _link_settings(
         topology, session.fabric, session.rules, int(session.queue_bytes[-1]), topology.capacity * rate
     )
+    return settings if session.marks is None else _with_marks(settings, session.marks, session.tick_s)
 
 
 def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:

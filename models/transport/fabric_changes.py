@@ -54,6 +54,7 @@ def with_changes(session: SpraySession, routes: Routes, timeline: Timeline) -> S
         if len(change.broken) or len(changed) or change.routes is not None:
             changes.append(change)
     rules, *transports = (each._replace(fallible=1) for each in (session.rules, *session.transports))
+    changes = sorted([*session.changes, *changes], key=lambda change: change.tick)  # those of a pause storm
     return replace(session, rules=rules, transports=tuple(transports), routes=paths.built, changes=tuple(changes))
 
 

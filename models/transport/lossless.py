@@ -89,8 +89,8 @@ class SharedSettings(NamedTuple):
 class PortSettings(NamedTuple):
     """The settings of lossless ports, int64 [links] each, by the channel that ends at the port.
 
-    xoff, xon: bytes. delay: ticks of a PAUSE or RESUME. mark_span: bytes of queue beyond the lower ECN threshold over
-    which the probability of a mark would rise to 1. mark_own: whether a packet counts itself. at_start: whether packets
+    xoff, xon: bytes. delay: ticks of a PAUSE or RESUME. mark_span: of :meth:`span`; mark_probability: at the upper ECN
+    threshold. mark_own: whether a packet counts itself. at_start: whether packets
     are released at the start of their service. strict: whether control packets are a class of their own. shared: of
     shared buffers, None without. watchdog: ticks of a pause after which it expires, and for which PAUSE is ignored
     then; None: there is none.
@@ -105,6 +105,14 @@ class PortSettings(NamedTuple):
     strict: bool = False
     shared: SharedSettings | None = None
     watchdog: tuple[int, int] | None = None
+    mark_probability: float = 1.0
+
+    def span(self, low: Ints, high: Ints) -> Ints:
+        """Bytes of queue beyond the lower ECN threshold over which the probability of a mark would rise to 1.
+
+        low, high: int64 [links], thresholds in bytes.
+        """
+        return mark_span(self.mark_probability, low, high)
 
     def state(self) -> tuple[Ports, Buffers | None]:
         """Ports and shared buffers of empty switches."""
@@ -113,6 +121,11 @@ class PortSettings(NamedTuple):
             return ports, None
         size, reserve, ports.switch, ports.most_headroom, ports.shift = self.shared
         return ports, Buffers(np.zeros_like(size), size, reserve, _RESUME_BYTES)
+
+
+def mark_span(probability: float, low: Ints, high: Ints) -> Ints:
+    """As :meth:`PortSettings.span`. probability: of a mark at the upper threshold."""
+    return np.ceil((high - low) / probability).astype(np.int64)
 
 
 def shared_settings(lossless: Lossless, topology: Topology, delay: Ints, ratio: Ints) -> SharedSettings | None:
@@ -161,8 +174,9 @@ def port_settings(
     shared: from :func:`shared_settings`.
     """
     same = np.ones(len(delay), np.int64)
-    span = np.ceil((high - low) / lossless.mark_probability).astype(np.int64)
+    span = mark_span(lossless.mark_probability, low, high)
     return PortSettings(
         payload * lossless.xoff_packets * same, payload * lossless.xon_packets * same, delay, span, lossless.mark_own,
         lossless.release == "start", lossless.ack_class == "strict", shared,
+        mark_probability=lossless.mark_probability,
     )  # fmt: skip

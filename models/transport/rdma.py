@@ -52,12 +52,22 @@ class Marks(NamedTuple):
     gbps: float | None = None
 
 
+_TIMEOUT_US = {"go_back_n": 1000.0, "selective": 320.0}
+"""Default of ``timeout_us`` by recovery; those of selective repeat as in its paper."""
+
+_SHORT_TIMEOUT_US = 100.0
+
+
 class RdmaSpec(TransportSpec):
     """Keys of RDMA transports: packets over one path, each acknowledged, repeated from the first missing one.
 
     reorder: packets beyond the missing one that a receiver keeps, without answer, for switches that spray; others are
     dropped, and the sender goes back.
-    timeout_us: a sender goes back to the first unacknowledged packet after this time without progress. extra: 1 sends one
+    recovery: go_back_n; or selective: receivers keep all packets and acknowledge each, and senders repeat only lost ones,
+    those beyond which one was acknowledged (IRN). reorder is then how many packets may overtake one that is not lost, and
+    at most window_bdp (1) is in flight.
+    timeout_us: a sender goes back to the first unacknowledged packet after this time without progress, by default 1000,
+    with selective 320, or short_timeout_us (100) while fewer than three packets are in flight. extra: 1 sends one
     packet more for messages of full packets only, as the htsim simulator does; a test option.
     window_bytes: payload in flight below which a sender starts a packet; window_bdp: the same in what a host sends in the
     longest round trip of the empty network; null: there is no such window. scale_window: the window shrinks in proportion
@@ -71,7 +81,9 @@ class RdmaSpec(TransportSpec):
 
     subflows: Literal[1] = 1
     start_ms: float = Field(default=0.0, ge=0, le=0)
-    timeout_us: float = Field(default=1000.0, gt=0, le=1e9)
+    recovery: Literal["go_back_n", "selective"] = "go_back_n"
+    timeout_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    short_timeout_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
     extra: Literal[0, 1] = 0
     reorder: int = Field(default=0, ge=0, le=64)
     window_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
@@ -93,18 +105,29 @@ class RdmaSpec(TransportSpec):
         ----------
         scale: units, rates and round trip of the run.
         """
-        window = float(self.window_bytes or (self.window_bdp or 0.0) * scale.line * scale.round_trip)
+        selective = self.recovery == "selective"
+        in_products = self.window_bdp or (1.0 if selective else 0.0)
+        window = float(self.window_bytes or in_products * scale.line * scale.round_trip)
+        short = scale.ticks(self.short_timeout_us or _SHORT_TIMEOUT_US)
         return Law(
-            control=int(self.control), timeout=max(1, scale.ticks(self.timeout_us)), extra=self.extra,
+            control=int(self.control), timeout=max(1, scale.ticks(self._timeout_us)), extra=self.extra,
+            selective=int(selective), short_timeout=min(max(1, short), scale.ticks(self._timeout_us)),
             line=float(scale.line), payload=float(scale.payload), window=window,
             scales_window=int(self.scale_window), telemetry=int(self.telemetry), reorder=self.reorder,
         )  # fmt: skip
 
+    @property
+    def _timeout_us(self) -> float:
+        """The timeout, or its default."""
+        return self.timeout_us or _TIMEOUT_US[self.recovery]
+
     def spraying(self) -> Spraying:
+        if self.short_timeout_us is not None and self.recovery != "selective":
+            raise SpecError("short_timeout_us: only with recovery: selective", key="transport")
         if self.window_bytes is not None and self.window_bdp is not None:
             raise SpecError("give either window_bytes or window_bdp", key="transport")
         return Spraying(
-            paths=1, spread="oblivious", ack_bytes=1, timeout_us=self.timeout_us, flows=self.flows, rdma=self
+            paths=1, spread="oblivious", ack_bytes=1, timeout_us=self._timeout_us, flows=self.flows, rdma=self
         )
 
 

@@ -113,7 +113,7 @@ def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Int
 
 
 @device_function
-def _walk(
+def walk_channels(
     r: Tables,
     salts: Ints,
     n: Channels,
@@ -272,7 +272,7 @@ def _fill(
     """
     path, none, one = np.zeros(max(len(n.out_start), 256), np.int64), np.int64(0), np.int64(1)
     for i in range(len(ticks)):
-        hops, has_others = _walk(r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), one, none, path)
+        hops, has_others = walk_channels(r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), one, none, path)
         in_line = _in_line(n, host, path, hops, packets[i], full, last[i], gap[i])
         if has_others and not path_times.single_forward[i]:
             count = _first_hops(r, n, src_switch[i], dst_switch[i], path)
@@ -287,7 +287,7 @@ def _fill(
             continue
         back = path_times.back[i]
         if path_times.single_back[i]:
-            hops, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), one, none, path)
+            hops, _ = walk_channels(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), one, none, path)
             back = np.int64(_over(n, path, hops, control_bytes))
         ticks[i] += back + _host_ticks(host, control_bytes) + path_times.access[i]
 
@@ -330,7 +330,9 @@ def _follow(
         alike = True
         for number in range(count):
             entropy = first_entropy(rules, i, number)
-            hops[number], _ = _walk(r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number])
+            hops[number], _ = walk_channels(
+                r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number]
+            )
             length = size if number == count - 1 else np.int64(rules.mtu)
             over = np.int64(_over(n, path[number], hops[number], length))
             alike &= over == (path_times.last[i] if number == count - 1 else path_times.full[i])
@@ -339,7 +341,9 @@ def _follow(
         total += path_times.access[i]
         if acknowledges[i]:
             entropy = first_entropy(rules, i, np.argmax(arrival[:count]))
-            back, _ = _walk(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0])
+            back, _ = walk_channels(
+                r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0]
+            )
             total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + path_times.access[i]
         # earliest retransmission of a packet: trimmed at once, or after its timeout
         again = min(

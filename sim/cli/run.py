@@ -35,6 +35,7 @@ from flitlab.sim.cli.tables import (
     print_collectives,
     print_jobs,
     print_metrics,
+    print_pauses,
     print_programs,
     print_saturation,
 )
@@ -127,6 +128,7 @@ def finish(report: Report, as_json: bool) -> int:
 TABLES = (
     "results.csv", "ceilings.csv", "metrics.csv", "flows.csv", "steps.csv", "utilisation.csv", "timeline.csv",
     "jobs.csv", "epochs.csv", "throughput_time.csv", "transports.csv", "classes.csv", "pauses.csv",
+    "pauses_time.csv",
     *(f"{name}.csv" for name in BUDGET_TABLES), "config.yaml", "config.resolved.yaml",
 )  # fmt: skip
 """Files that determine figures and page."""
@@ -236,6 +238,8 @@ def _print(report: Report) -> None:
         rows = [row for row in report.results if row["scenario"] == case.label]
         if rows:
             _print_points(case.label, rows)
+    if pauses := report.tables.get("pauses.csv"):
+        print_pauses(pauses, report.tables.get("flows.csv", []))
     if classes := report.tables.get("classes.csv"):
         print_classes(classes)
     if report.metrics and experiment == "metrics":

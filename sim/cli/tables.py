@@ -148,6 +148,45 @@ def print_classes(rows: Sequence[Row]) -> None:
     print_table("classes", columns, rows)
 
 
+MOST_VICTIMS = 3
+"""Victims of pauses that are named; further ones are counted."""
+
+
+def print_pauses(rows: Sequence[Row], flows: Sequence[Row]) -> None:
+    """Print what paused most in the first point of each scenario, and the flows that waited for it without using it.
+
+    rows, flows: of pauses.csv and flows.csv.
+    """
+    points: dict[str, list[Row]] = {}
+    for row in rows:
+        some = points.setdefault(row["scenario"], [])
+        if not some or all(row[key] == some[0][key] for key in ("load", "seed")):
+            some.append(row)
+
+    def below(point: Sequence[Row]) -> list[Row]:
+        return [row for row in point if row["root"] == point[0]["root"] and row["pause_frames"]]
+
+    def victims(point: Sequence[Row]) -> str:
+        first = point[0]
+        if first["victims"] is None:
+            return "unknown"
+        mine = [
+            row for row in flows if row.get("victim_of") == first["root"]
+            and all(row[key] == first[key] for key in ("scenario", "load", "seed"))
+        ]  # fmt: skip
+        mine.sort(key=lambda row: -math.inf if math.isnan(row["slowdown"]) else -row["slowdown"])
+        named = [f"{row['source']}->{row['destination']} ({number(row['slowdown'], 3)})" for row in mine[:MOST_VICTIMS]]
+        return ", ".join(named) + (f", and {len(mine) - MOST_VICTIMS} more" if len(mine) > MOST_VICTIMS else "")
+
+    columns: list[Column] = [
+        ("scenario", lambda point: point[0]["scenario"]), ("root", lambda point: point[0]["root"]),
+        ("channels paused", lambda point: str(len(below(point)))),
+        ("longest total (us)", lambda point: number(max(row["paused_us"] for row in below(point)))),
+        ("flows that waited without using it (slowdown)", victims),
+    ]  # fmt: skip
+    print_table("pauses by their root, of the first seed", columns, list(points.values()))
+
+
 def print_saturation(rows: Sequence[Row]) -> None:
     """Print the saturation points and efficiencies of scenarios where they are known."""
 

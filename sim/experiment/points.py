@@ -48,8 +48,8 @@ ROUNDING = -1e-9
 BELOW_BOUND = "ended sooner than its lower bound"
 """Error of a program that is faster than its lower bound."""
 
-FLOW_TABLES = ("flows", "transports", "pauses")
-"""Tables of runs of flows: of each flow, of each transport, and of each paused channel."""
+FLOW_TABLES = ("flows", "transports", "pauses", "pauses_time")
+"""Tables of runs of flows: of each flow, of each transport, and of each paused channel, in all and over time."""
 
 UNREACHABLE_LOAD = 2.0
 """A load above every load of a point."""

@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pauses of lossless queues: columns of results.csv, rows of pauses.csv, and deadlocks."""
+"""Pauses of lossless queues: columns of results.csv, what caused them, and deadlocks.
 
+The cause of a pause is the queue of the next switch in which most of the bytes waited that came by the paused channel.
+So pauses form trees. A root is a queue that was hardly paused itself, but paused others: the congested channel. Flows
+that were paused and do not use it are victims of head-of-line blocking.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,11 +18,174 @@ from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import describe_cycle
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.sim.engines.transport.spray import Counters, PauseCount, SprayRun
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.flow_links import links_of_flows
+from flitlab.sim.engines.transport.spray import (
+    NO_QUEUE,
+    Counters,
+    PauseCount,
+    SprayRun,
+    finished_at,
+)
 from flitlab.sim.measure.stall import StallError
 
+HARDLY = 10
+"""A queue is a root if it was paused for less than this part of the longest total of those that it paused."""
 
-def pause_columns(run: SprayRun, before: Counters, after: Counters, ticks: int, may_deadlock: bool) -> dict[str, Any]:
+
+class Pause(NamedTuple):
+    """A channel in a tree of pauses.
+
+    root: the channel at the root, depth: channels below it. queue: the main cause, NO_QUEUE: the host at its end.
+    paused: ticks of all of its pauses; first, last: ticks of the start of the first and the end of the last one.
+    """
+
+    link: int
+    root: int
+    depth: int
+    queue: int
+    paused: int
+    first: int
+    last: int
+
+
+class Trees(NamedTuple):
+    """All trees of pauses, channels before those that they paused.
+
+    blocking: root -> the channels that block: itself, or all of a cycle. victims: flow -> root that it waited for
+    without using it; None where its links are not known.
+    """
+
+    pauses: list[Pause]
+    blocking: dict[int, frozenset[int]]
+    victims: dict[int, int] | None
+
+
+def pause_trees(session: SpraySession, counters: Counters) -> Trees:
+    """Return the trees of the pauses since tick 0, those that lasted longest in all first.
+
+    Parameters
+    ----------
+    session : SpraySession
+        With lossless queues.
+    counters : Counters
+        At the end of the run.
+    """
+    assert counters.causes is not None
+    nodes = _main_causes(counters.causes)
+    below: dict[int, list[int]] = defaultdict(list)
+    for link, node in nodes.items():
+        if node.queue != NO_QUEUE:
+            below[node.queue].append(link)
+    for links in below.values():
+        links.sort(key=lambda link: (-nodes[link].paused, link))
+    blocking = {root: frozenset([root]) for root in _roots(nodes, below)}
+    trees = [list(_tree(root, nodes, below, set(blocking))) for root in blocking]
+    seen = {pause.link for tree in trees for pause in tree}
+    for link in sorted(nodes):
+        if link not in seen:  # it waits for a cycle
+            cycle = _cycle(link, nodes)
+            blocking[min(cycle)] = frozenset(cycle)
+            trees.append(list(_tree(min(cycle), nodes, below, {min(cycle), *seen})))
+            seen |= {pause.link for pause in trees[-1]}
+    trees.sort(key=lambda tree: (-sum(pause.paused for pause in tree), tree[0].link))
+    pauses = [pause for tree in trees for pause in tree]
+    return Trees(pauses, blocking, _victims(session, counters, pauses, blocking))
+
+
+def _main_causes(causes: Ints) -> dict[int, Pause]:
+    """Each paused channel with its main cause; root and depth are not known yet."""
+    nodes: dict[int, Pause] = {}
+    longest: dict[int, int] = {}
+    for link, queue, _, paused, first, last in causes.tolist():
+        if link not in nodes:
+            nodes[link], longest[link] = Pause(link, link, 0, queue, paused, first, last), paused
+            continue
+        before = nodes[link]
+        if paused > longest[link]:
+            queue, longest[link] = queue, paused
+        else:
+            queue = before.queue
+        nodes[link] = before._replace(
+            queue=queue, paused=before.paused + paused, first=min(before.first, first), last=max(before.last, last)
+        )
+    return nodes
+
+
+def _roots(nodes: dict[int, Pause], below: dict[int, list[int]]) -> list[int]:
+    """Channels that were not paused, or hardly, or by a host."""
+    stormed = [link for link, node in nodes.items() if node.queue == NO_QUEUE]
+    return sorted({*stormed, *(
+        queue for queue, links in below.items()
+        if queue not in nodes or HARDLY * nodes[queue].paused < max(nodes[link].paused for link in links)
+    )})  # fmt: skip
+
+
+def _tree(root: int, nodes: dict[int, Pause], below: dict[int, list[int]], stop: set[int]) -> Iterator[Pause]:
+    """The channels of a tree in depth-first order. stop: roots, which belong to no other tree."""
+    stack = [(root, 0)]
+    while stack:
+        link, depth = stack.pop()
+        node = nodes.get(link, Pause(link, root, depth, NO_QUEUE, 0, 0, 0))
+        yield node._replace(root=root, depth=depth)
+        stack += [(other, depth + 1) for other in reversed(below.get(link, [])) if other not in stop]
+
+
+def _cycle(link: int, nodes: dict[int, Pause]) -> list[int]:
+    """The cycle of main causes that a channel waits for."""
+    seen: dict[int, int] = {}
+    while link not in seen:
+        seen[link] = len(seen)
+        link = nodes[link].queue
+    return list(seen)[seen[link] :]
+
+
+def _victims(
+    session: SpraySession, counters: Counters, pauses: Sequence[Pause], blocking: dict[int, frozenset[int]]
+) -> dict[int, int] | None:
+    """Flow -> root for which it waited longest without using it. A flow waits for pauses between its start and end."""
+    links = links_of_flows(session)
+    if links is None:
+        return None
+    by_link = {pause.link: pause for pause in pauses if pause.paused}
+    ends = np.where((ends := finished_at(session, counters.flow)) < 0, counters.tick, ends)
+    victims = {}
+    for flow in np.flatnonzero(np.isin(links, list(by_link)).any(axis=1)).tolist():
+        own = set(links[flow].tolist())
+        waited = [
+            by_link[link] for link in sorted(own & by_link.keys())
+            if not own & blocking[by_link[link].root]
+            and by_link[link].first < ends[flow] and by_link[link].last > session.flows.start[flow]
+        ]  # fmt: skip
+        if waited:
+            victims[flow] = max(waited, key=lambda pause: pause.paused).root
+    return victims
+
+
+class LinkNames:
+    """The two ends of links, as tables name them."""
+
+    def __init__(self, topology: Topology):
+        self._topology = topology
+        self._switches, self._hosts = switch_names(topology), host_names(topology)
+
+    def ends(self, link: int) -> tuple[str, str]:
+        """Return the names of the start and the end of a link."""
+        topology = self._topology
+        if link < topology.channels:
+            return self._switches.label(topology.src[link]), self._switches.label(topology.dst[link])
+        host = (link - topology.channels) % topology.hosts
+        ends = f"host {self._hosts.label(host)}", self._switches.label(topology.host_switch[host])
+        return ends if link < topology.channels + topology.hosts else ends[::-1]
+
+    def name(self, link: int) -> str:
+        """Return the name of a link."""
+        return "->".join(self.ends(link))
+
+
+def pause_columns(
+    run: SprayRun, before: Counters, after: Counters, ticks: int, may_deadlock: bool, trees: Trees | None
+) -> dict[str, Any]:  # fmt: skip
     """Return the columns of results.csv of lossless queues; {} for other queues.
 
     Parameters
@@ -25,13 +196,15 @@ def pause_columns(run: SprayRun, before: Counters, after: Counters, ticks: int, 
         At both ends of the window, of ``ticks`` ticks.
     may_deadlock : bool
         Whether no certificate excludes a deadlock.
+    trees : Trees
+        Of pauses.
 
     Raises
     ------
     StallError
         For a deadlock that a certificate excludes.
     """
-    if before.pause is None or after.pause is None:
+    if before.pause is None or after.pause is None or trees is None:
         return {}
     session = run.session
     tick_us, servers = session.tick_s * 10**6, session.topology.channels + session.topology.hosts
@@ -45,6 +218,8 @@ def pause_columns(run: SprayRun, before: Counters, after: Counters, ticks: int, 
         "paused_share": float(moved[:servers, PauseCount.PAUSED].sum() / (max(ticks, 1) * servers)),
         "longest_pause_us": float(int(after.pause[:, PauseCount.LONGEST].max()) * tick_us),
         "most_paused": after.most_paused,
+        "pause_root": LinkNames(session.topology).name(trees.pauses[0].link) if trees.pauses else "",
+        "victims": None if trees.victims is None else len(trees.victims),
         "watchdogs": int(moved[:, PauseCount.FIRED].sum()),
         "peak_ingress_bytes": int(after.pause[:, PauseCount.PEAK].max()),
         "deadlocked": bool(cycle),
@@ -52,25 +227,50 @@ def pause_columns(run: SprayRun, before: Counters, after: Counters, ticks: int, 
     }
 
 
-def pause_rows(topology: Topology, pause: Ints, tick_us: Fraction) -> list[dict[str, Any]]:
-    """Return rows of pauses.csv: of every channel that was paused, those from and to hosts included.
+def pause_rows(session: SpraySession, trees: Trees, pause: Ints) -> list[dict[str, Any]]:
+    """Return rows of pauses.csv: the trees, each from its root on.
 
-    pause: int64 [links, PauseCount]. tick_us: microseconds of a tick.
+    pause: int64 [links, PauseCount].
     """
-    switches, hosts = switch_names(topology), host_names(topology)
-    channels, rows = topology.channels, []
-    for link in np.flatnonzero(pause[:, PauseCount.FRAMES]).tolist():
-        if link < channels:
-            ends = switches.label(topology.src[link]), switches.label(topology.dst[link])
-        else:
-            host = (link - channels) % topology.hosts
-            ends = f"host {hosts.label(host)}", switches.label(topology.host_switch[host])
-            if link >= channels + topology.hosts:
-                ends = ends[::-1]
-        frames, paused, longest, peak, fired = pause[link].tolist()
+    names, tick_us = LinkNames(session.topology), session.tick_s * 10**6
+    victims = list((trees.victims or {}).values())
+    rows = []
+    for one in trees.pauses:
+        start, end = names.ends(one.link)
+        frames, paused, longest, peak, fired = pause[one.link].tolist()
+        by = "" if not frames else end if one.queue == NO_QUEUE else names.name(one.queue)
         rows.append({
-            "from": ends[0], "to": ends[1], "pause_frames": frames, "paused_us": float(paused * tick_us),
-            "longest_pause_us": float(longest * tick_us), "peak_ingress_bytes": peak,
-            "watchdogs": fired,
+            "root": names.name(one.root), "depth": one.depth, "from": start, "to": end, "paused_by": by,
+            "pause_frames": frames, "paused_us": float(paused * tick_us), "longest_pause_us": float(longest * tick_us),
+            "peak_ingress_bytes": peak, "watchdogs": fired,
+            "victims": victims.count(one.link) if trees.victims is not None and one.depth == 0 else None,
         })  # fmt: skip
     return rows
+
+
+MOST_SHOWN, MOST_PARTS = 24, 100
+"""Channels and intervals of pauses_time.csv."""
+
+
+def pause_time_rows(
+    session: SpraySession, trees: Trees, samples: Sequence[tuple[int, Ints]]
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return rows of pauses_time.csv: of each interval, and of each of the first channels of the trees paused in it.
+
+    samples: tick -> ticks for which each link has been paused, int64 [links], in order.
+    """
+    names, tick_us = LinkNames(session.topology), session.tick_s * 10**6
+    every = -(-(len(samples) - 1) // MOST_PARTS) or 1
+    chosen = [*samples[:-1:every], samples[-1]]
+    shown = [pause.link for pause in trees.pauses if pause.paused][:MOST_SHOWN]
+    rows: list[dict[str, Any]] = []
+    for (start, before), (end, after) in pairwise(chosen):
+        span = {"from_us": _us(start, tick_us), "to_us": _us(end, tick_us)}
+        for link in shown:
+            if ticks := int(after[link] - before[link]):
+                rows.append({**span, "channel": names.name(link), "paused_us": _us(ticks, tick_us)})
+    return rows
+
+
+def _us(ticks: int, tick_us: Fraction) -> float:
+    return float(ticks * tick_us)

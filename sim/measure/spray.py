@@ -10,13 +10,19 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
-from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.queues import fastest_capacity
 from flitlab.models.transport.uncontended_spray import uncontended_ticks
-from flitlab.sim.engines.transport.spray import Counters, FlowCount, LinkCount, SprayRun, finished_at
+from flitlab.sim.engines.transport.spray import (
+    Counters,
+    FlowCount,
+    LinkCount,
+    PauseCount,
+    SprayRun,
+    finished_at,
+)
 from flitlab.sim.measure.completion import completion
-from flitlab.sim.measure.pauses import pause_columns, pause_rows
+from flitlab.sim.measure.pauses import LinkNames, Trees, pause_columns, pause_rows, pause_time_rows, pause_trees
 from flitlab.sim.measure.result import FlowsResult
 from flitlab.sim.measure.throughput_time import interval
 from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
@@ -56,13 +62,15 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
 
     Raises :class:`~flitlab.sim.measure.stall.StallError` for a deadlock that a certificate excludes.
 
-    Of detail, ``flows`` has the rows of flows.csv; with lossless queues ``pauses`` those of pauses.csv;
+    Of detail, ``flows`` has the rows of flows.csv; with lossless queues ``pauses`` those of pauses.csv, and
+    ``pauses_time`` those of pauses_time.csv;
     ``channel_use`` the utilisation of each channel between switches; with several transports, ``transports`` the rows
     of transports.csv; with a timeline, ``throughput_time`` those of throughput_time.csv.
     """
     session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
-    samples = None if timeline is None else Samples(run, timeline, {first})
+    epochs = () if timeline is None else (epoch.tick for epoch in timeline.epochs)
+    samples = None if timeline is None and session.ports is None else Samples(run, {first, *epochs})
     if samples is None:
         run.advance(first)
         before = run.counters()
@@ -83,13 +91,16 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     milliseconds = float(session.tick_s) * 1e3
     row |= completion(session.flows.bytes, times.sender * milliseconds, times.slowdown)
     row |= _ends(times, milliseconds)
-    row |= pause_columns(run, before, after, ticks, scenario is None or scenario.switching.may_deadlock)
+    trees = None if after.pause is None else pause_trees(session, after)
+    may_deadlock = scenario is None or timeline is not None or scenario.switching.may_deadlock
+    row |= pause_columns(run, before, after, ticks, may_deadlock, trees)
     if before.cnps is not None and after.cnps is not None:
         row["cnps"] = int((after.cnps - before.cnps).sum())
     use = (after.link - before.link)[: session.topology.channels, LinkCount.BUSY] / ticks * session.topology.capacity
-    detail = {"flows": _flow_rows(session, after, times), "channel_use": np.round(use, 4).tolist()}
-    if after.pause is not None:
-        detail["pauses"] = pause_rows(session.topology, after.pause, session.tick_s * 10**6)
+    detail = {"flows": _flow_rows(session, after, times, trees), "channel_use": np.round(use, 4).tolist()}
+    if trees is not None and after.pause is not None and samples is not None:
+        detail["pauses"] = pause_rows(session, trees, after.pause)
+        detail["pauses_time"] = pause_time_rows(session, trees, samples.paused(end))
     if len(session.transports) > 1:
         counted = {name: moved[:, column] for name, column in _LOSSES.items()}
         received = moved[:, FlowCount.RECEIVED]
@@ -164,8 +175,8 @@ def _ends(times: Times, milliseconds: float) -> dict[str, Any]:
     }
 
 
-def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dict[str, Any]]:
-    """Rows of flows.csv."""
+def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Trees | None) -> list[dict[str, Any]]:
+    """Rows of flows.csv. trees: of pauses, if there are some."""
     flows, unknown = session.flows, np.full(len(times.sender), np.nan)
     tick_us = session.tick_s * 10**6
 
@@ -182,36 +193,47 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times) -> list[dic
     }  # fmt: skip
     if len(session.transports) > 1:
         columns = {"transport": np.array(session.names)[session.kind], **columns}
+    if trees is not None and trees.victims is not None:
+        names, victims = LinkNames(session.topology), trees.victims
+        columns["victim_of"] = np.array([
+            names.name(victims[i]) if i in victims else "" for i in range(len(flows.source))
+        ])  # fmt: skip
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [{"flow": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]
 
 
 class Sample(NamedTuple):
-    """Totals before a tick: bytes received, packets retransmitted, packets dropped."""
+    """Totals before a tick: bytes received, packets retransmitted, packets dropped.
+
+    paused: int64 [links], ticks for which each is paused, None without lossless queues.
+    """
 
     received: int
     resent: int
     drops: int
+    paused: Ints | None
 
 
 class Samples:
-    """Advances a run and samples it in equal intervals, and at the start of each epoch.
+    """Advances a run and samples it in equal intervals, and at some ticks.
 
-    counters: by tick, at the start of each epoch and at the ticks ``at``. The interval doubles as the run gets longer.
+    counters: by tick, at these. The interval doubles as the run gets longer.
     """
 
-    def __init__(self, run: SprayRun, timeline: Timeline, at: Collection[int]):
+    def __init__(self, run: SprayRun, at: Collection[int]):
         self.run = run
         self.counters: dict[int, Counters] = {}
-        self._sample_ticks = {epoch.tick for epoch in timeline.epochs} | set(at)
+        self._sample_ticks = set(at)
         self._samples: dict[int, Sample] = {}
         self._width = max(1, run.session.rules.rtt0 // _INTERVALS_PER_RTT)
 
     def advance_to_end(self, last: int, least: int) -> None:
-        """Advance the run until its last flow has ended and tick ``least`` is reached, but not beyond ``last``."""
+        """Advance the run until its last flow has ended, or a deadlock, and tick ``least`` is reached, but not beyond
+        ``last``.
+        """
         tick = 0
         self._sample(tick)
-        while tick < last and not (tick >= least and self.run.ended()):
+        while tick < last and not (tick >= least and (self.run.ended() or self.run.deadlock())):
             later = [kept for kept in self._sample_ticks if kept > tick]
             tick = min(last, tick - tick % self._width + self._width, *later)
             self.run.advance(tick)
@@ -227,10 +249,20 @@ class Samples:
         counters = self.run.counters()
         flow = counters.flow.sum(axis=0)
         self._samples[tick] = Sample(
-            int(flow[FlowCount.RECEIVED]), int(flow[FlowCount.RESENT]), int(counters.link[:, LinkCount.DROPS].sum())
-        )
+            int(flow[FlowCount.RECEIVED]), int(flow[FlowCount.RESENT]), int(counters.link[:, LinkCount.DROPS].sum()),
+            None if counters.pause is None else counters.pause[:, PauseCount.PAUSED].copy(),
+        )  # fmt: skip
         if tick in self._sample_ticks:
             self.counters[tick] = counters
+
+    def _until(self, end: int) -> dict[int, Sample]:
+        """The samples in order, the last of them at tick ``end``."""
+        last = self._samples[max(self._samples)]
+        return {tick: look for tick, look in sorted(self._samples.items()) if tick < end} | {end: last}
+
+    def paused(self, end: int) -> list[tuple[int, Ints]]:
+        """Ticks for which each link has been paused, int64 [links], before each sample up to tick ``end``."""
+        return [(tick, look.paused) for tick, look in self._until(end).items() if look.paused is not None]
 
     def rows(self, end: int) -> list[dict[str, Any]]:
         """Rows of throughput_time.csv: mean received by a host, and drops, from each sample to the next.
@@ -238,8 +270,7 @@ class Samples:
         end: the tick after which nothing arrived.
         """
         session, rows = self.run.session, []
-        rate, last = session.rules.rate * session.topology.hosts, self._samples[max(self._samples)]
-        samples = {tick: look for tick, look in sorted(self._samples.items()) if tick < end} | {end: last}
+        rate, samples = session.rules.rate * session.topology.hosts, self._until(end)
         for (start, before), (until, after) in pairwise(samples.items()):
             per_host = (after.received - before.received) / (rate * (until - start))
             counted = {"drops": after.drops - before.drops, "retransmissions": after.resent - before.resent}

@@ -109,6 +109,8 @@ def lossless_of_number(number: int) -> SpraySession:
         "kind": "roce", "timeout_us": rng.choice([20.0, 100.0, 1000.0]), "extra": rng.choice([0, 1]),
         "reorder": rng.choice([0, 0, 3, 64]),
     }  # fmt: skip
+    if number % 3 == 2:
+        transport |= {"recovery": "selective", "short_timeout_us": rng.choice([10.0, 100.0])}
     return rebuilt(case, routes, transport, drawn_queues(rng), number)
 
 

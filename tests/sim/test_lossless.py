@@ -290,13 +290,6 @@ def test_keys_that_do_not_apply_are_rejected(keys, wrong):
     assert wrong in str(error)
 
 
-def test_the_network_must_not_change():
-    built, _ = mode({"kind": "ecmp"}, TREE)
-    with pytest.raises(SpecError, match="does not change") as error:
-        built.check_timeline(None, make("routing", kind="ecmp").build(TREE))
-    assert error.value.key == "timeline"
-
-
 def test_rdma_needs_queues_that_do_not_trim():
     with pytest.raises(SpecError, match="cannot use trimmed packets"):
         session(TREE, [(0, 15)], queues=Fabric())

@@ -47,7 +47,9 @@ class Law(NamedTuple):
     of full packets only has one more. line: rate of a host. payload: bytes of a full packet without its header. window:
     bytes of payload in flight below which a packet may be sent, 0: any; scales_window: 1 where it shrinks with the
     rate. cnps: 1 where receivers send CNPs for marks; telemetry: 1 where outputs report to packets. reorder: packets
-    beyond the expected one that a receiver keeps, at most 64.
+    beyond the expected one that a receiver keeps, at most 64. selective: 1 where receivers keep all packets and senders
+    repeat only missing ones; reorder is then how many packets beyond a missing one do not prove it lost. short_timeout:
+    ticks of the timeout while fewer than three packets are in flight, with selective.
     stages: F of DCQCN, increases of fast recovery; maxStage of HPCC, additive increases in a row; those of TIMELY
     before larger ones. additive: increase of the rate (DCQCN, TIMELY), of the window in packets per round trip (Swift)
     or in bytes (HPCC). least_window, first_window, most_window: in packets (Swift) or bytes (HPCC).
@@ -73,6 +75,8 @@ class Law(NamedTuple):
     cnps: int = 0
     telemetry: int = 0
     reorder: int = 0
+    selective: int = 0
+    short_timeout: int = 0
     gain: float = 0.0
     cnp_interval: int = 0
     alpha_period: int = 0
@@ -131,10 +135,15 @@ FLOW = np.dtype(
         ("kept", np.uint64),  # receiver: packets beyond the expected one that it keeps, a bit each
         ("decrease_at", np.int64),  # DCQCN of ns-3: tick at which the rate may fall next, -1: never
         ("notified", np.int64),  # DCQCN of ns-3: whether marks came since alpha, and since the rate, was adjusted; bits
-        ("unused", np.int64),
+        # selective repeat: in recovery packets below ``SENDER.recover`` are repeated before new ones are sent
+        ("next_lost", np.int64),  # packet that is repeated next, -1: none
+        ("searched", np.int64),  # no packet below is repeated again in this recovery
+        ("highest", np.int64),  # no packet from here on was acknowledged
+        ("restarted", np.int64),  # tick at which the timeout was restarted
+        ("unused", np.int64, 5),
     ]
 )
-"""Both ends of an RDMA flow, four cache lines."""
+"""Both ends of an RDMA flow, five cache lines."""
 
 
 class Rdma(NamedTuple):
@@ -178,6 +187,7 @@ def make_rdma(
     flow.window = flow.reference = table.first_window[kind]
     flow.utilisation = table.first_use[kind]
     flow.cut_at = NEVER
+    flow.next_lost = -1
     reports = any(law.telemetry for law in laws)
     telemetry, last = (
         np.zeros((rows if reports else 1, 1 + FIELDS * HOPS), np.int64) for rows in (records, len(packets))

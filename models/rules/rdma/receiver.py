@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.rdma.layout import Answer, Rdma
-from flitlab.models.rules.spray.layout import Receivers
+from flitlab.models.rules.spray.layout import Receivers, has, put
 
 _ONE = np.uint64(1)
 
@@ -37,6 +37,8 @@ def on_data(
     got, flow = g.got[i], d.flow[i]
     got.marks += np.int64(marked)
     flow.links = hop + 2
+    if d.laws[d.kind[i]].selective != 0:
+        return _on_data_selective(d, g, i, number, size, now)
     beyond = number - got.expected
     if beyond > 0:
         if beyond <= d.laws[d.kind[i]].reorder:
@@ -54,6 +56,28 @@ def on_data(
         _advance(d, g, i)
         if got.complete < 0 and got.expected >= got.packets:
             got.complete = now
+    got.acks += 1
+    return np.int64(Answer.ACK)
+
+
+@kernel
+def _on_data_selective(d: Rdma, g: Receivers, i: Int, number: Int, size: Int, now: Int) -> int:
+    """Keep a data packet, and acknowledge it; it is a NACK if it proves that the expected one is lost."""
+    got = g.got[i]
+    beyond = number - got.expected
+    if beyond >= 0 and not has(g.have, got.word, number):
+        put(g.have, got.word, number)
+        if number < got.packets:
+            got.bytes += size
+        got.out_of_order += 1
+        while got.expected <= got.packets and has(g.have, got.word, got.expected):
+            got.expected += 1
+            got.out_of_order -= 1
+        if got.complete < 0 and got.expected >= got.packets:
+            got.complete = now
+    if beyond > d.laws[d.kind[i]].reorder:
+        got.nacks += 1
+        return np.int64(Answer.NACK)
     got.acks += 1
     return np.int64(Answer.ACK)
 

@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sender of an RDMA flow: packets in order, paced by a rate, repeated from the first missing one (go-back-N).
 
-Source: InfiniBand Architecture Specification 1.2.1, annex A17 (RoCEv2); section 9.7 (reliable service).
+With selective repeat only missing packets are repeated. A packet is lost if a later one was acknowledged.
+
+Source: InfiniBand Architecture Specification 1.2.1, annex A17 (RoCEv2); section 9.7 (reliable service). Mittal et al.,
+Revisiting network support for RDMA, SIGCOMM 2018, doi:10.1145/3230543.3230557 (selective repeat).
 """
 
 import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
+from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.rdma import laws
 from flitlab.models.rules.rdma.layout import Rdma
-from flitlab.models.rules.spray.layout import Senders
+from flitlab.models.rules.spray.layout import Senders, bits_at, has, put, take
+
+FEW = 3
+"""Packets in flight from which on the timeout of selective repeat is the long one."""
 
 
 @kernel
@@ -23,7 +30,8 @@ def has_packet(d: Rdma, s: Senders, i: Int) -> bool:
     s: the senders.
     i: the flow.
     """
-    return bool(s.seq[i].finished < 0 and d.flow[i].cursor < d.flow[i].limit)
+    flow = d.flow[i]
+    return bool(s.seq[i].finished < 0 and (flow.next_lost >= 0 or flow.cursor < flow.limit))
 
 
 @kernel
@@ -39,7 +47,7 @@ def is_ready(d: Rdma, s: Senders, i: Int, now: Int) -> bool:
     """
     if not has_packet(d, s, i) or d.flow[i].next_at > now:
         return False
-    return laws.fits_window(d, i, d.flow[i].cursor - s.seq[i].una)
+    return d.flow[i].next_lost >= 0 or laws.fits_window(d, i, d.flow[i].cursor - s.seq[i].una)
 
 
 @kernel
@@ -74,46 +82,118 @@ def send_next(d: Rdma, s: Senders, i: Int, mtu: Int, now: Int) -> tuple[int, int
     -------
     Packet, bytes, and whether it was sent before.
     """
-    flow, seq, law = d.flow[i], s.seq[i], d.laws[d.kind[i]]
-    number = np.int64(flow.cursor)
+    flow, seq = d.flow[i], s.seq[i]
+    repeats = flow.next_lost >= 0
+    number = np.int64(flow.next_lost if repeats else flow.cursor)
     size, again = np.int64(mtu), number < seq.next
     if number == seq.packets - 1:
         size = np.int64(seq.last_size)
-    flow.cursor = number + 1
+    if repeats:
+        flow.searched = number + 1
+        flow.next_lost = _next_lost(d, s, i)
+    else:
+        flow.cursor = number + 1
+        if d.laws[d.kind[i]].selective != 0:
+            put(s.in_flight, seq.word, number)
     if again:
         seq.resent += 1
     elif number < seq.packets:
         seq.next += 1
     if flow.deadline < 0:
-        flow.deadline = now + law.timeout
+        _restart_timeout(d, i, now)
     flow.sent_at, flow.sent_size = now, size
     laws.on_sent(d, i, size)
     return number, size, again
 
 
+@kernel
+def _restart_timeout(d: Rdma, i: Int, now: Int) -> None:
+    """Restart the timeout of sender i."""
+    flow, law = d.flow[i], d.laws[d.kind[i]]
+    flow.restarted = now
+    flow.deadline = now + (law.timeout if law.selective == 0 else law.short_timeout)
+
+
+@kernel
+def _next_lost(d: Rdma, s: Senders, i: Int) -> int:
+    """The next lost packet of sender i that is not repeated yet, -1 if there is none."""
+    flow, seq = d.flow[i], s.seq[i]
+    number, end = max(flow.searched, seq.una), flow.highest - d.laws[d.kind[i]].reorder
+    while number < end:
+        bits = bits_at(s.in_flight, seq.word, number)
+        if bits != 0:
+            number += lowest(bits)
+            return np.int64(number) if number < end else np.int64(-1)
+        number += 64
+    return np.int64(-1)
+
+
+@kernel
+def _acknowledge(d: Rdma, s: Senders, i: Int, number: Int, expected: Int, now: Int) -> int:
+    """Take in the acknowledgement of a packet, and of those below the expected one; returns how many are new."""
+    flow, seq = d.flow[i], s.seq[i]
+    acked = max(expected - seq.una, np.int64(0))
+    if d.laws[d.kind[i]].selective == 0:
+        _advance(d, s, i, expected, now)
+        return acked
+    acked = np.int64(number >= seq.una and has(s.in_flight, seq.word, number))
+    if acked != 0:
+        take(s.in_flight, seq.word, number)
+        flow.highest = max(flow.highest, np.int64(number + 1))
+    _advance(d, s, i, expected, now)
+    if seq.recover >= 0 and seq.una >= seq.recover:
+        seq.recover = -1
+        flow.next_lost = -1
+    elif seq.recover >= 0 and flow.next_lost != seq.una:
+        flow.next_lost = _next_lost(d, s, i)
+    return acked
+
+
+@kernel
+def _recover(d: Rdma, s: Senders, i: Int) -> None:
+    """Begin to repeat lost packets of sender i, from the first unacknowledged one on."""
+    flow, seq = d.flow[i], s.seq[i]
+    seq.recover = flow.cursor
+    flow.next_lost = flow.searched = seq.una
+
+
 @device_function
-def on_ack(
-    d: Rdma, s: Senders, i: Int, expected: Int, stamp: Int, marked: bool, row: Ints, now: Int
+def on_answer(
+    d: Rdma, s: Senders, i: Int, nack: bool, number: Int, expected: Int, stamp: Int, marked: bool, row: Ints, now: Int
 ) -> None:  # fmt: skip
-    """Take in a cumulative acknowledgement at sender i.
+    """Take in an ACK or NACK at sender i.
+
+    After a NACK it goes back to the first missing packet or, with selective repeat, where a NACK also acknowledges the
+    packet that caused it, begins to repeat lost ones.
 
     Parameters
     ----------
     d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
     s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
     i: the flow.
+    nack: whether it is a NACK.
+    number: the packet that caused it.
     expected: first packet that is missing at the receiver.
-    stamp: tick at which the acknowledged packet began to be sent.
-    marked: whether that packet had an ECN mark.
+    stamp: tick at which the packet began to be sent.
+    marked: whether it had an ECN mark.
     row: int64 [1 + FIELDS * HOPS], its telemetry (HPCC).
     now: the present tick.
     """
-    acked = max(expected - s.seq[i].una, np.int64(0))
-    _advance(d, s, i, expected, now)
+    seq, selective = s.seq[i], d.laws[d.kind[i]].selective != 0
+    if nack and not selective:
+        if expected >= seq.una:
+            _advance(d, s, i, expected, now)
+            d.flow[i].cursor = expected
+            laws.on_loss(d, i, 0, now)
+        return
+    acked = _acknowledge(d, s, i, number, expected, now)
     laws.on_ack(d, i, acked, expected, now - stamp, marked, row, now)
+    if nack and expected == seq.una and seq.finished < 0 and seq.recover < 0:
+        _recover(d, s, i)
+        laws.on_loss(d, i, 0, now)
 
 
-@device_function
+@kernel
 def _advance(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
     """Advance sender i to the first packet that is missing at the receiver."""
     flow, seq = d.flow[i], s.seq[i]
@@ -121,7 +201,7 @@ def _advance(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
         return
     seq.una = expected
     flow.cursor = max(flow.cursor, seq.una)
-    flow.deadline = now + d.laws[d.kind[i]].timeout
+    _restart_timeout(d, i, now)
     flow.lost = 0
     if seq.una >= seq.packets and seq.finished < 0:
         seq.finished = now
@@ -129,28 +209,9 @@ def _advance(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
         flow.deadline = -1
 
 
-@device_function
-def on_nack(d: Rdma, s: Senders, i: Int, expected: Int, now: Int) -> None:
-    """Go back to the first missing packet at sender i.
-
-    Parameters
-    ----------
-    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
-    s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
-    i: the flow.
-    expected: first packet that is missing at the receiver.
-    now: the present tick.
-    """
-    if expected < s.seq[i].una:
-        return
-    _advance(d, s, i, expected, now)
-    d.flow[i].cursor = expected
-    laws.on_loss(d, i, 0, now)
-
-
 @kernel
 def on_timeout(d: Rdma, s: Senders, i: Int, now: Int) -> None:
-    """Go back to the first unacknowledged packet of sender i, if its timeout has come.
+    """Go back to the first unacknowledged packet of sender i, or begin to repeat lost ones, if its timeout has come.
 
     Parameters
     ----------
@@ -159,14 +220,22 @@ def on_timeout(d: Rdma, s: Senders, i: Int, now: Int) -> None:
     i: the flow.
     now: the present tick.
     """
-    flow = d.flow[i]
+    flow, law = d.flow[i], d.laws[d.kind[i]]
     if flow.deadline < 0 or flow.deadline > now:
         return
+    if law.selective != 0:
+        few = flow.cursor - s.seq[i].una < FEW
+        if now < flow.restarted + (law.short_timeout if few else law.timeout):
+            flow.deadline = min(flow.restarted + law.timeout, now + law.short_timeout)
+            return
     s.seq[i].timeouts += 1
     flow.lost += 1
     laws.on_loss(d, i, flow.lost, now)
-    flow.cursor = s.seq[i].una
-    flow.deadline = now + d.laws[d.kind[i]].timeout
+    if law.selective != 0:
+        _recover(d, s, i)
+    else:
+        flow.cursor = s.seq[i].una
+    _restart_timeout(d, i, now)
 
 
 @kernel

@@ -55,6 +55,7 @@ from flitlab.sim.engines.transport.spray import (
     LinkCount,
     are_finished,
     flow_table,
+    later_changes,
     pause_table,
     program_status,
 )
@@ -80,6 +81,7 @@ class ReferenceSpray(ReferenceTransport):
         super().__init__(session, trace)
         topology, rules, flows = session.topology, session.rules, session.flows
         self.rules = rules
+        self.scheduled = 0  # ends of service and arrivals
         self.transports = [session.transports[kind] for kind in session.kind.tolist()]
         self.senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
         self.receivers = make_receivers(self.senders)
@@ -100,9 +102,7 @@ class ReferenceSpray(ReferenceTransport):
         channels, hosts = topology.channels, topology.hosts
         self.hosts = [SprayHost(self, h) for h in range(hosts)]
         self.ports = (
-            None
-            if session.ports is None
-            else LosslessPorts(self.clock, session.ports, (channels, channels + hosts), self._set_link_timer)
+            None if session.ports is None else LosslessPorts(self.clock, session.ports, topology, self._set_link_timer)
         )
         self.queues = [self._queue(c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
         self.last = [self._queue(channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
@@ -187,6 +187,8 @@ class ReferenceSpray(ReferenceTransport):
             self.queues[link].fail()
         for link, ratio, queue_limit, low, high in np.column_stack([change.other, *change.settings]).tolist():
             self.queues[link].set_rate(ratio, queue_limit, low, high)
+            if self.session.ports is not None:
+                self.queues[link].span = int(self.session.ports.span(low, high))
         self.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
             self.routes, self.routes_changed = change.routes, change.moved
@@ -446,10 +448,12 @@ class ReferenceSpray(ReferenceTransport):
         cnps = None if self.rdma is None else self.rdma.state.flow.cnps.copy()
         flow = flow_table(self.session, self.senders, self.receivers)
         most_paused = 0 if self.ports is None else int(self.ports.totals[1])
-        return Counters(self.clock.now, flow, links, pause, cnps, most_paused)
+        causes = None if self.ports is None else self.ports.cause_table()
+        return Counters(self.clock.now, flow, links, pause, cnps, most_paused, causes)
 
     def deadlock(self) -> tuple[int, ...]:
-        return () if self.ports is None else self.ports.deadlock()
+        may_change = later_changes(self.session, self.clock.now)
+        return () if self.ports is None or self.scheduled or may_change else self.ports.deadlock()
 
     def ended(self) -> bool:
         return are_finished(self.session, self.senders, self.receivers)

@@ -29,6 +29,7 @@ class SprayNetwork(Protocol):
 
     session: SpraySession
     clock: Clock
+    scheduled: int
     precedence: Callable[[int, int, int], int]
 
     def update_queue(self, number: int, low: int, high: int) -> None: ...
@@ -109,10 +110,12 @@ class SprayLink:
 
     def _leave_at(self, tick: int) -> None:
         self.service_end = tick
+        self.network.scheduled += 1
         Alarm(self.clock, tick, EventPriority(ARRIVALS) if self.in_order else DEPARTURES, self._leave)
 
     def _leave(self, alarm: Any) -> None:
         packet = self.serving
+        self.network.scheduled -= 1
         if packet is None or self.service_end != self.clock.now:
             return  # the link broke, or has another rate, since the alarm was set
         self.serving = None
@@ -120,10 +123,12 @@ class SprayLink:
         self.in_flight.append(packet)
         arrives = self.clock.now + self.delay
         turn = 0 if self.in_order else self.network.precedence(self.network.session.seed, arrives, self.number)
+        self.network.scheduled += 1
         Alarm(self.clock, arrives, EventPriority(ARRIVALS + turn), self._arrive, packet)
         self.serve_next()
 
     def _arrive(self, alarm: Any) -> None:
+        self.network.scheduled -= 1
         if not alarm.value.dropped:
             self.in_flight.popleft()
             alarm.value.came_by = self.number

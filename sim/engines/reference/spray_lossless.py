@@ -5,12 +5,14 @@ Pauses, ends of service and arrivals of a tick come in the order in which they w
 """
 
 from collections.abc import Callable
+from itertools import islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from simpy.events import EventPriority
 
 from flitlab.models.rules.lossless import (
+    SEARCHED,
     admits,
     charge,
     charge_shared,
@@ -22,11 +24,20 @@ from flitlab.models.rules.lossless import (
 from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.watchdog import Action, make_watchdog, obeys, on_timer, timer_tick
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.lossless import PortSettings
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.spray_links import ARRIVALS, SprayLink, SprayNetwork, SprayPacket, SprayQueue
-from flitlab.sim.engines.transport.spray import LinkCount, deadlock_cycle
+from flitlab.sim.engines.transport.spray import (
+    NO_QUEUE,
+    LinkCount,
+    PauseCause,
+    cause_table,
+    count_pause,
+    deadlock_cycle,
+    outputs_of_switches,
+)
 
 SetTimer: TypeAlias = Callable[[int, int, Callable[[int], None]], None]
 """Sets a timer: tick, link, and action."""
@@ -35,12 +46,22 @@ SetTimer: TypeAlias = Callable[[int, int, Callable[[int], None]], None]
 class LosslessPorts:
     """The input ports of all switches, and the pauses of the servers before them.
 
-    hosts: first link from a host, and first link to one. links: of the network, by number; set when they exist.
-    in_flight: PAUSE and RESUME frames. set_timer: sets a timer of a link.
+    links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. set_timer: sets a timer
+    of a link. causes: rows of ``Counters.causes`` by channel and queue. announced, current: by channel, the row of the
+    last PAUSE sent, and of the pause that lasts. _frames, _stale: frames in flight by channel, and those to be ignored.
     """
 
-    def __init__(self, clock: Clock, settings: PortSettings, hosts: tuple[int, int], set_timer: SetTimer):
+    def __init__(self, clock: Clock, settings: PortSettings, topology: Topology, set_timer: SetTimer):
         self.clock = clock
+        links, first = outputs_of_switches(topology)
+        of_switch = [links[start:end].tolist() for start, end in pairwise(first)]
+        ends = [*topology.dst.tolist(), *topology.host_switch.tolist()]
+        self._outputs = [of_switch[switch] for switch in ends]
+        self._frames = np.zeros(len(ends), np.int64)
+        self._stale = np.zeros(len(ends), np.int64)
+        self.causes: dict[tuple[int, int], np.ndarray] = {}
+        self.announced: dict[int, np.ndarray] = {}
+        self.current: dict[int, np.ndarray] = {}
         self.settings, self._set_timer = settings, set_timer
         self.ports, self.buffers = settings.state()
         self.links: list[SprayLink] = []
@@ -53,7 +74,11 @@ class LosslessPorts:
         self.totals = np.zeros(2, np.int64)
         self._switch = machine_code(switch_pause, self.ports, self.totals, 0, 0)
         self.watchdog = (
-            None if settings.watchdog is None else make_watchdog(*settings.watchdog, len(self.ports), *hosts)
+            None
+            if settings.watchdog is None
+            else make_watchdog(
+                *settings.watchdog, len(self.ports), topology.channels, topology.channels + topology.hosts
+            )
         )
         if self.watchdog is not None:
             self._obeys = machine_code(obeys, self.watchdog, 0)
@@ -68,10 +93,37 @@ class LosslessPorts:
         """Whether the input port at the end of a link has space for a packet."""
         return self._admits is None or bool(self._admits(*self._args, link, size))
 
-    def charge(self, link: int, size: int) -> None:
-        """Charge a packet to the input port at the end of a link."""
+    def charge(self, link: int, size: int, queue: int) -> None:
+        """Charge a packet, which waits in a queue, to the input port at the end of a link."""
         if self._charge(*self._args, link, size):
+            self._blame(link, self._cause(link, queue))
             self._send(link)
+
+    def _cause(self, link: int, queue: int) -> int:
+        """The queue in which most of the bytes wait that came by a link; the one named if none has any."""
+        most = 0
+        for output in self._outputs[link]:
+            waiting: Any = self.links[output]
+            size = sum(packet.size for packet in islice(waiting.data, int(SEARCHED)) if packet.came_by == link)
+            if size > most:
+                queue, most = output, size
+        return queue
+
+    def _blame(self, link: int, queue: int) -> None:
+        """Count a PAUSE for a link by its cause."""
+        row = self.causes.setdefault((link, queue), np.array([link, queue, 0, 0, 0, 0]))
+        row[PauseCause.FRAMES] += 1
+        self.announced[link] = row
+
+    def cause_table(self) -> np.ndarray:
+        """The causes of all pauses, as ``Counters.causes``."""
+        rows = list(self.causes.values())
+        at = {id(row): number for number, row in enumerate(rows)}
+        current = np.full(len(self.ports), -1)
+        for link, row in self.current.items():
+            current[link] = at[id(row)]
+        table = np.array(rows, np.int64).reshape(-1, len(PauseCause))
+        return cause_table(table, self.ports.paused_at, current, self.clock.now)
 
     def release(self, link: int, size: int) -> None:
         """Release a packet from that charge."""
@@ -80,15 +132,34 @@ class LosslessPorts:
 
     def _send(self, link: int) -> None:
         self.in_flight += 1
+        self._frames[link] += 1
         Alarm(self.clock, self.clock.now + int(self.settings.delay[link]), EventPriority(ARRIVALS), self._receive, link)
 
     def _receive(self, alarm: Any) -> None:
+        link = alarm.value
         self.in_flight -= 1
-        self.follow(alarm.value)
+        self._frames[link] -= 1
+        if self._stale[link] > 0:
+            self._stale[link] -= 1
+        else:
+            self.follow(link)
+
+    def fail(self, link: int) -> None:
+        """End the pause of a failed channel, and forget the frames that are sent to its server."""
+        self._stale[link] = self._frames[link]
+        self.ports.is_pausing[link] = 0
+        since = int(self.ports.paused_at[link])
+        if since >= 0:
+            self._switch(self.ports, self.totals, link, self.clock.now)
+            count_pause(self.current[link], since, self.clock.now)
+        if self.watchdog is not None:
+            self.watchdog.servers.asked[link] = 0
 
     def storm(self, link: int, begins: bool) -> None:
         """Let a PAUSE or RESUME of a host reach the server before it."""
         self.ports.frames[link] += begins
+        if begins:
+            self._blame(link, NO_QUEUE)
         self.follow(link)
 
     def follow(self, link: int) -> None:
@@ -98,8 +169,13 @@ class LosslessPorts:
 
     def _switch_server(self, link: int) -> None:
         """Pause or resume a server."""
-        if not self._switch(self.ports, self.totals, link, self.clock.now) and self.links[link].serving is None:
-            self.links[link].serve_next()
+        since = int(self.ports.paused_at[link])
+        if self._switch(self.ports, self.totals, link, self.clock.now):
+            self.current[link] = self.announced[link]
+        else:
+            count_pause(self.current[link], since, self.clock.now)
+            if self.links[link].serving is None:
+                self.links[link].serve_next()
         self._watch(link)
 
     def _watch(self, link: int) -> None:
@@ -121,12 +197,8 @@ class LosslessPorts:
             self._watch(number)
 
     def deadlock(self) -> tuple[int, ...]:
-        """The links of a cycle of paused servers, if no packet can move any more; else ()."""
-        if (
-            self.watchdog is not None
-            or self.in_flight
-            or any(link.serving is not None or link.in_flight for link in self.links)
-        ):
+        """The links of a cycle of paused servers when no packet moves, if no frame is in flight; else ()."""
+        if self.watchdog is not None or self.in_flight:
             return ()
         waits: dict[int, set[int]] = {link: set() for link in np.flatnonzero(self.ports.paused_at >= 0).tolist()}
         for link in self.links:
@@ -146,7 +218,13 @@ class LosslessQueue(SprayQueue):
         self.span, self.own = int(ports.settings.mark_span[number]), ports.settings.mark_own
 
     def accept(self, packet: SprayPacket) -> None:
-        """Queue a packet, and charge it to the input port by which it came; drop it if the shared buffer is full."""
+        """Queue a packet, and charge it to the input port by which it came.
+
+        Drop it if the link has failed, or the shared buffer is full.
+        """
+        if not self.works:
+            self.counts[LinkCount.DROPS] += 1
+            return
         if self._is_control(packet):
             self.counts[LinkCount.ACCEPTED] += 1
             self.control.append(packet)
@@ -160,9 +238,29 @@ class LosslessQueue(SprayQueue):
         self.counts[LinkCount.ACCEPTED] += 1
         self.data.append(packet)
         self._update_occupancy(packet.size, 0)
-        self.ports.charge(packet.came_by, packet.size)
+        self.ports.charge(packet.came_by, packet.size, self.number)
         if self.serving is None:
             self.serve_next()
+
+    def fail(self) -> None:
+        """Fail the link: drop all of its packets, release their charges, and end its pause."""
+        packet, self.works = self.serving, False
+        dropped = [*self.in_flight, *self.control]
+        for each in dropped:
+            each.dropped = True
+        if packet is not None:
+            self.counts[LinkCount.BUSY] -= self.service_end - self.clock.now
+            self.serving, self.service_end = None, self.clock.now
+            self.counts[LinkCount.DROPS] += 1
+            if not self._is_control(packet) and not self.ports.settings.at_start:
+                self._update_occupancy(-packet.size, 0)
+                self.ports.release(packet.came_by, packet.size)
+        self.counts[LinkCount.DROPS] += len(dropped)
+        self.in_flight.clear()
+        self.control.clear()
+        self._update_occupancy(0, -self.high)
+        self.discard()
+        self.ports.fail(self.number)
 
     def discard(self) -> None:
         """Discard all data in the queue, and release their charges."""

@@ -12,8 +12,7 @@ from flitlab.models.rules.rdma.receiver import cnp_tick, notifies, notifies_late
 from flitlab.models.rules.rdma.sender import (
     is_ready,
     law_tick,
-    on_ack,
-    on_nack,
+    on_answer,
     on_timeout,
     pacing_tick,
     send_next,
@@ -67,8 +66,7 @@ class RdmaFlows:
         self._ready = machine_code(is_ready, d, s, 0, 0)
         self._pacing = machine_code(pacing_tick, d, s, 0, 0)
         self._send = machine_code(send_next, d, s, 0, 0, 0)
-        self._ack = machine_code(on_ack, d, s, 0, 0, 0, False, d.last[0], 0)
-        self._nack = machine_code(on_nack, d, s, 0, 0, 0)
+        self._answer = machine_code(on_answer, d, s, 0, False, 0, 0, 0, False, d.last[0], 0)
         self._timeout = machine_code(on_timeout, d, s, 0, 0)
         self._cnp = machine_code(on_cnp, d, 0, 0)
         self._law_tick = machine_code(law_tick, d, s, 0)
@@ -137,11 +135,12 @@ class RdmaFlows:
         if packet.kind == Kind.DATA:
             self._receive_data(packet, host)
             return
-        if packet.kind == Kind.ACK:
+        if packet.kind in (Kind.ACK, Kind.NACK):
             row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
-            self._ack(d, s, flow, packet.expected, packet.received, packet.marked, row, now)
-        elif packet.kind == Kind.NACK:
-            self._nack(d, s, flow, packet.expected, now)
+            self._answer(
+                d, s, flow, packet.kind == Kind.NACK, packet.number, packet.expected, packet.received, packet.marked,
+                row, now,
+            )  # fmt: skip
         else:
             self._cnp(d, flow, now)
         self._enqueue(flow)
@@ -158,7 +157,7 @@ class RdmaFlows:
         if answer == Answer.NONE:
             return
         reply = network.packet(Kind.ACK if answer == Answer.ACK else Kind.NACK, flow, 0)
-        reply.telemetry = packet.telemetry
+        reply.telemetry, reply.number = packet.telemetry, packet.number
         reply.expected, reply.received, reply.marked = int(g.got[flow].expected), packet.received, packet.marked
         host.post(reply)
 

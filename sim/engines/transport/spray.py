@@ -11,6 +11,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.lossless import Ports
 from flitlab.models.rules.spray.layout import Receivers, Senders
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.base import ProgramStatus
 from flitlab.sim.engines.transport.run import TransportRun
@@ -53,12 +54,27 @@ class PauseCount(IntEnum):
     FIRED = 4  # expirations of the watchdog of the server
 
 
+class PauseCause(IntEnum):
+    """Columns of :attr:`Counters.causes`."""
+
+    LINK = 0  # the channel whose server was paused
+    QUEUE = 1  # the link before which most of the packets waited that came by the channel; NO_QUEUE: a host sent PAUSE
+    FRAMES = 2  # PAUSE frames
+    PAUSED = 3  # ticks of these pauses
+    FIRST = 4  # tick of the start of the first pause
+    LAST = 5  # tick of the end of the last one
+
+
+NO_QUEUE = -1
+
+
 @dataclass(frozen=True)
 class Counters:
     """The counters of a run up to, not including, ``tick``.
 
     flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount]. pause: int64 [links, PauseCount], None without
     lossless queues. cnps: int64 [flows], None without RDMA transports. most_paused: servers paused at the same time.
+    causes: int64 [pairs, PauseCause], by channel and queue, as ``pause``.
     """
 
     tick: int
@@ -67,6 +83,7 @@ class Counters:
     pause: Ints | None = None
     cnps: Ints | None = None
     most_paused: int = 0
+    causes: Ints | None = None
 
 
 def pause_table(ports: "Ports | None", tick: int) -> Ints | None:
@@ -78,6 +95,42 @@ def pause_table(ports: "Ports | None", tick: int) -> Ints | None:
         [ports.frames, ports.paused + lasting, np.maximum(ports.longest, lasting), ports.peak, ports.fired], axis=1
     )
     return table
+
+
+def cause_table(pairs: Ints, paused_at: Ints, current: Ints, tick: int) -> Ints:
+    """Return ``Counters.causes``; pauses may not have ended.
+
+    pairs: int64 [pairs, PauseCause], without the pauses that last. paused_at: int64 [links], tick since which a server is
+    paused, -1: it is not. current: int64 [links], row of the cause of that pause in ``pairs``.
+    """  # noqa: E501
+    table = pairs.copy()
+    for link in np.flatnonzero((paused_at >= 0) & (current >= 0)):
+        count_pause(table[current[link]], int(paused_at[link]), tick)
+    known = table[table[:, PauseCause.FRAMES] > 0]
+    return known[np.lexsort((known[:, PauseCause.QUEUE], known[:, PauseCause.LINK]))]
+
+
+def count_pause(row: Ints, start: int, end: int) -> None:
+    """Add a pause to the row of its cause, int64 [PauseCause]."""
+    if row[PauseCause.PAUSED] == 0:
+        row[PauseCause.FIRST] = start
+    row[PauseCause.PAUSED] += end - start
+    row[PauseCause.LAST] = end
+
+
+def outputs_of_switches(topology: Topology) -> tuple[Ints, Ints]:
+    """Return the links that leave each switch, in order: int64 [links], and the first of each, int64 [switches + 1]."""
+    links = np.concatenate(
+        [np.arange(topology.channels), topology.channels + topology.hosts + np.arange(topology.hosts)]
+    )
+    switch = np.concatenate([topology.src, topology.host_switch])
+    first = np.searchsorted(np.sort(switch), np.arange(topology.switches + 1))
+    return links[np.argsort(switch, kind="stable")], first.astype(np.int64)
+
+
+def later_changes(session: SpraySession, tick: int) -> bool:
+    """Whether links or routes change at a tick or later, which may end what would be a deadlock."""
+    return any(change.tick >= tick and change.storm is None for change in session.changes)
 
 
 def deadlock_cycle(waits: dict[int, set[int]]) -> tuple[int, ...]:

@@ -103,6 +103,10 @@ declare(
     Column("flows", "longest_pause_us", f"The longest pause of a channel or host {LOSSLESS}.", "us", "longest pause"),
     Column("flows", "most_paused", f"The most channels that were paused at the same time, since tick 0 {LOSSLESS}.",
            label="channels paused at once"),
+    Column("flows", "pause_root", "The queue that [caused](lossless.md#who-caused-a-pause) the longest pauses.",
+           report="pause_root"),
+    Column("flows", "victims", "Flows that were paused and do not use the queue that "
+           "[caused](lossless.md#who-caused-a-pause) it, since tick 0.", report="victims", summary="victims"),
     Column("flows", "watchdogs", f"Pauses that a watchdog ended, in the window {LOSSLESS}."),
     Column("flows", "peak_ingress_bytes", f"The most bytes that were charged to an input port {LOSSLESS}.", "bytes",
            "peak of an input port"),

@@ -31,8 +31,8 @@ def _of_programs(manifest: Mapping[str, Any]) -> bool:
     return manifest.get("experiment") in PROGRAMS
 
 
-FURTHER = ("epochs", "throughput_time", "transports", "classes")
-"""Tables of runs with a timeline, of several transports, and of classes of traffic."""
+FURTHER = ("epochs", "throughput_time", "transports", "classes", "pauses", "pauses_time")
+"""Tables of runs with a timeline, of several transports, of classes of traffic, and of lossless queues."""
 
 
 def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:

@@ -40,14 +40,17 @@ from flitlab.sim.engines.compiled.spray.links import (
 from flitlab.sim.engines.compiled.spray.lossless import (
     ARRIVAL,
     SERVICE_END,
+    causes_of,
     check_event_space,
     has_no_events,
+    is_stale,
     release_event,
     take_events,
     with_more_events,
 )
 from flitlab.sim.engines.compiled.spray.lossless_queues import (
     accept_lossless,
+    break_lossless_link,
     end_lossless_service,
     expire_watchdog,
     receive_storm,
@@ -65,6 +68,7 @@ from flitlab.sim.engines.transport.spray import (
     are_finished,
     deadlock_cycle,
     flow_table,
+    later_changes,
     pause_table,
     program_status,
 )
@@ -132,6 +136,8 @@ def _arrive_lossless(lossless, const, routing, state, link, now):
 @device_function
 def _process_event(lossless, const, routing, state, link, kind, now):
     """Process an event of lossless queues."""
+    if is_stale(lossless, link, kind):
+        return
     if kind == ARRIVAL:
         _arrive_lossless(lossless, const, routing, state, link, now)
     elif kind == SERVICE_END:
@@ -280,10 +286,15 @@ class CompiledSpray(CompiledTransport):
         constants, state, routing = self._constants, self._state, self._routing
         if change.storm is not None:
             receive_storm(constants, state, *change.storm, change.tick)
+        lossless, ports = state.lossless, self.session.ports
         for link in change.broken.tolist():
-            break_link(constants, state, link, change.tick)
+            (break_link if lossless is None else break_lossless_link)(constants, state, link, change.tick)
+            if lossless is not None and lossless.watchdog is not None:
+                lossless.watchdog.servers.asked[link] = 0
         for link, ratio, capacity, low, high in np.column_stack([change.other, *change.settings]).tolist():
             change_link(constants, state, link, ratio, capacity, low, high, change.tick)
+            if ports is not None:
+                lossless.mark_span[link] = ports.span(low, high)
         routing.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
             self._routing = routing._replace(routes=change.routes, moved=change.moved)
@@ -300,7 +311,8 @@ class CompiledSpray(CompiledTransport):
         ports = None if state.lossless is None else state.lossless.ports
         most_paused = 0 if state.lossless is None else int(state.lossless.totals[1])
         pause = pause_table(ports, self._tick)
-        return Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused)
+        causes = causes_of(state.lossless, self._tick)
+        return Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused, causes)
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""
@@ -313,6 +325,8 @@ class CompiledSpray(CompiledTransport):
     def deadlock(self) -> tuple[int, ...]:
         state = self._state
         if state.lossless is None or state.lossless.watchdog is not None or not has_no_events(state.lossless):
+            return ()
+        if later_changes(self.session, self._tick):
             return ()
         paused = np.flatnonzero(state.lossless.ports.paused_at >= 0).tolist()
         waits: dict[int, set[int]] = {link: set() for link in paused}

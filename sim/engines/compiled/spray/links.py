@@ -287,7 +287,15 @@ def change_link(const, state, link, ratio, capacity, low, high, now):
         size = np.int64(state.packet[link_record.serving].size)
         ends = now + rest_ticks(link_record.service_end - now, before, ratio, size)
         link_record.busy_ticks += ends - link_record.service_end
-        if link_record.first[Fifo.IN_FLIGHT] == NONE:
-            _cancel_arrival(const, state, link, now)
-            schedule_arrival(const, state, link, ends + fixed.delay)
+        _reschedule_service(state.lossless, const, state, link, ends, now)
         link_record.service_end = ends
+
+
+@inline
+def _reschedule_service(lossless, const, state, link, ends, now):
+    """Move the event of a packet in service to another end of it; of lossless queues the former one is ignored."""
+    if lossless is not None:
+        add_event(lossless, const, state, ends, link, SERVICE_END)
+    elif state.link[link].first[Fifo.IN_FLIGHT] == NONE:
+        _cancel_arrival(const, state, link, now)
+        schedule_arrival(const, state, link, ends + const.fixed[link].delay)

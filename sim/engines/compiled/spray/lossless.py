@@ -16,6 +16,7 @@ from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
+from flitlab.sim.engines.transport.spray import PauseCause, cause_table, outputs_of_switches
 
 PAUSE, SERVICE_END, ARRIVAL = np.int64(0), np.int64(1), np.int64(2)
 """Kinds of events of a link. PAUSE also stands for RESUME: they alternate."""
@@ -38,7 +39,12 @@ class Lossless(NamedTuple):
     :class:`~flitlab.models.rules.watchdog.Watchdog`, None without. The calendar of events has the buckets of the state:
     ``bucket`` is the first entry of a tick, last: uint32 [ticks] its last one. event: int64 [entries], link and kind;
     next_event: uint32 [entries], the next entry of the tick; free: uint32 [entries + 1], unused entries as in a
-    :class:`~flitlab.sim.engines.compiled.pool.Pool`.
+    :class:`~flitlab.sim.engines.compiled.pool.Pool`. outputs, first_output: of
+    :func:`~flitlab.sim.engines.transport.spray.outputs_of_switches`. cause: int64 [entries, PauseCause], channels and
+    what paused them, as many as ``causes[0]``; next_cause: int64 [entries], the next one of a channel; announced,
+    current, first_cause: int64 [links], the cause of the last PAUSE sent, that of the pause that lasts, and the first
+    one of a channel, NONE if there is none. frames: int64 [links], PAUSE and RESUME frames in flight; stale: int64
+    [links, kinds], events that are to be ignored since the link failed.
     """
 
     ports: Ports
@@ -53,6 +59,16 @@ class Lossless(NamedTuple):
     event: Ints
     next_event: Words
     free: Words
+    outputs: Ints
+    first_output: Ints
+    cause: Ints
+    next_cause: Ints
+    causes: Ints
+    announced: Ints
+    current: Ints
+    first_cause: Ints
+    frames: Ints
+    stale: Ints
 
 
 def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
@@ -62,23 +78,28 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
     """
     if session.ports is None:
         return None
-    settings, entries = session.ports, 2 * _EVENTS_PER_LINK * len(session.delay)
+    links = len(session.delay)
+    settings, entries = session.ports, 2 * _EVENTS_PER_LINK * links
+    outputs, first_output = outputs_of_switches(session.topology)
     ports, buffers = settings.state()
     watchdog, hosts = None, session.topology.hosts
     if settings.watchdog is not None:
         channels = session.topology.channels
         watchdog = make_watchdog(*settings.watchdog, len(ports), channels, channels + hosts)
     return Lossless(
-        ports=ports, buffers=buffers, mark_span=settings.mark_span,
+        ports=ports, buffers=buffers, mark_span=settings.mark_span.copy(),
         mark_own=settings.mark_own, at_start=settings.at_start, strict=settings.strict,
         totals=np.zeros(2, np.int64), watchdog=watchdog,
         last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
-        next_event=np.zeros(entries, np.uint32), free=full_stack(entries),
+        next_event=np.zeros(entries, np.uint32), free=full_stack(entries), outputs=outputs, first_output=first_output,
+        cause=np.zeros((entries, len(PauseCause)), np.int64), next_cause=np.zeros(entries, np.int64),
+        causes=np.zeros(1, np.int64), announced=np.full(links, NONE), current=np.full(links, NONE),
+        first_cause=np.full(links, NONE), frames=np.zeros(links, np.int64), stale=np.zeros((links, 3), np.int64),
     )  # fmt: skip
 
 
 def with_more_events(state: Any) -> Any:
-    """Double the capacity of the calendar."""
+    """Double the capacity of the calendar, and of the table of causes."""
     lossless = state.lossless
     entries, unused = len(lossless.event), lossless.free[: lossless.free[-1]]
     free = np.zeros(2 * entries + 1, np.uint32)
@@ -86,7 +107,7 @@ def with_more_events(state: Any) -> Any:
     free[len(unused) : len(unused) + entries] = np.arange(entries, 2 * entries)
     free[-1] = len(unused) + entries
     longer = {name: np.concatenate([part, np.zeros_like(part)]) for name, part in lossless._asdict().items()
-              if name in ("event", "next_event")}  # fmt: skip
+              if name in ("event", "next_event", "cause", "next_cause")}  # fmt: skip
     return state._replace(lossless=lossless._replace(free=free, **longer))
 
 
@@ -122,7 +143,19 @@ def add_event(lossless, const, state, tick, link, kind):
 @inline
 def send_pause(lossless, const, state, link, now):
     """Send a PAUSE or RESUME from the input port at the end of a link to its server."""
+    lossless.frames[link] += 1
     add_event(lossless, const, state, now + lossless.ports[link].delay, link, PAUSE)
+
+
+@inline
+def is_stale(lossless, link, kind):
+    """Tell whether an arrival or a frame is to be ignored, since the link has failed in between."""
+    if kind == PAUSE:
+        lossless.frames[link] -= 1
+    if lossless.stale[link, kind] == 0:
+        return False
+    lossless.stale[link, kind] -= 1
+    return True
 
 
 @inline
@@ -160,9 +193,46 @@ def pauses_control(lossless):
 
 
 @inline
+def blame(lossless, link, queue):
+    """Count a PAUSE for a channel by its cause: a queue, or NO_QUEUE."""
+    entry = lossless.first_cause[link]
+    while entry != NONE and lossless.cause[entry, PauseCause.QUEUE] != queue:
+        entry = lossless.next_cause[entry]
+    if entry == NONE:
+        entry = lossless.causes[0]
+        lossless.causes[0] += 1
+        lossless.cause[entry, PauseCause.LINK], lossless.cause[entry, PauseCause.QUEUE] = link, queue
+        lossless.next_cause[entry] = lossless.first_cause[link]
+        lossless.first_cause[link] = entry
+    lossless.cause[entry, PauseCause.FRAMES] += 1
+    lossless.announced[link] = entry
+
+
+@inline
+def record_pause(lossless, link, paused, since, now):
+    """Record that the server of a link was paused, or resumed after a pause since a tick."""
+    if paused:
+        lossless.current[link] = lossless.announced[link]
+        return
+    row = lossless.cause[lossless.current[link]]
+    if row[PauseCause.PAUSED] == 0:
+        row[PauseCause.FIRST] = since
+    row[PauseCause.PAUSED] += now - since
+    row[PauseCause.LAST] = now
+
+
+def causes_of(lossless: Lossless | None, tick: int) -> Ints | None:
+    """Return ``Counters.causes``, None without lossless queues."""
+    if lossless is None:
+        return None
+    return cause_table(lossless.cause[: lossless.causes[0]], lossless.ports.paused_at, lossless.current, tick)
+
+
+@inline
 def check_event_space(lossless, state):
-    """Ask for a larger calendar if the next tick might fill it."""
+    """Ask for a larger calendar and table of causes if the next tick might fill one."""
     if lossless is None:
         return
-    if lossless.free[len(lossless.free) - 1] < _EVENTS_PER_LINK * len(lossless.ports):
+    least = _EVENTS_PER_LINK * len(lossless.ports)
+    if lossless.free[len(lossless.free) - 1] < least or len(lossless.cause) - lossless.causes[0] < least:
         state.growth_needed[Growth.EVENTS] = 1

@@ -5,6 +5,7 @@ import numpy as np
 
 from flitlab.models.jit import inline, njit
 from flitlab.models.rules.lossless import (
+    SEARCHED,
     admits,
     charge,
     charge_shared,
@@ -18,10 +19,21 @@ from flitlab.models.rules.watchdog import Action, obeys, on_timer, timer_tick
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
-from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, add_event, is_paused, send_pause
+from flitlab.sim.engines.compiled.spray.lossless import (
+    ARRIVAL,
+    PAUSE,
+    add_event,
+    blame,
+    is_paused,
+    record_pause,
+    send_pause,
+)
 from flitlab.sim.engines.compiled.spray.packets import set_timer
 from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
-from flitlab.sim.engines.compiled.spray.state import Fifo, Flag, Timer
+from flitlab.sim.engines.compiled.spray.state import NO_CAPACITY, Fifo, Flag, Timer
+from flitlab.sim.engines.transport.spray import NO_QUEUE
+
+_NO_QUEUE = np.int64(NO_QUEUE)
 
 
 @inline
@@ -35,6 +47,9 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
     now: int64, tick.
     """
     size = np.int64(state.packet[packet].size)
+    if const.fixed[link].capacity == NO_CAPACITY:
+        drop(state, link, packet)
+        return
     if lossless.strict and not _is_data(state, packet):
         _accept_control(lossless, const, state, link, packet, size, now)
         return
@@ -48,9 +63,28 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
     link_record.accepted += 1
     link_record.max_data_bytes = max(link_record.max_data_bytes, link_record.data_bytes)
     if _charge(lossless.buffers, lossless.ports, came_by, size):
+        blame(lossless, came_by, _cause(lossless, const, state, came_by, link))
         send_pause(lossless, const, state, came_by, now)
     if link_record.serving == NONE:
         _start_next(lossless, const, state, link, now)
+
+
+@inline
+def _cause(lossless, const, state, came_by, queue):
+    """Return the queue in which most of the bytes wait that came by a link; ``queue`` if none has any."""
+    most, switch = np.int64(0), const.fixed[came_by].end_node
+    for k in range(lossless.first_output[switch], lossless.first_output[switch + 1]):
+        size, packet = np.int64(0), state.link[lossless.outputs[k]].first[Fifo.DATA]
+        for _ in range(SEARCHED):
+            if packet == NONE:
+                break
+            record = state.packet[packet]
+            if np.int64(record.previous) == came_by:
+                size += np.int64(record.size)
+            packet = np.int64(record.next)
+        if size > most:
+            queue, most = lossless.outputs[k], size
+    return queue
 
 
 @inline
@@ -149,7 +183,10 @@ def switch_server(lossless, const, state, link, now):
 @inline
 def _switch_server(lossless, const, state, link, now):
     """Pause or resume the server of a link; if it is resumed and idle, it starts the next packet."""
-    if switch_pause(lossless.ports, lossless.totals, link, now) or state.link[link].serving != NONE:
+    since = lossless.ports[link].paused_at
+    paused = switch_pause(lossless.ports, lossless.totals, link, now)
+    record_pause(lossless, link, paused, since, now)
+    if paused or state.link[link].serving != NONE:
         return
     if link >= const.inject and link < const.eject:
         serve_nic(const, state, link - const.inject, now)
@@ -211,6 +248,37 @@ def _discard(lossless, const, state, link, now):
 
 
 @njit
+def break_lossless_link(const, state, link, now):
+    """Fail a link: drop all of its packets, release their charges, end its pause, and accept no more packets."""
+    lossless, link_record = state.lossless, state.link[link]
+    const.fixed[link].capacity = NO_CAPACITY
+    while link_record.first[Fifo.IN_FLIGHT] != NONE:
+        drop(state, link, take_first(state, link_record, Fifo.IN_FLIGHT))
+        lossless.stale[link, ARRIVAL] += 1
+    if link_record.serving != NONE:
+        packet = link_record.serving
+        link_record.busy_ticks -= link_record.service_end - now
+        link_record.serving = NONE
+        size, came_by = np.int64(state.packet[packet].size), np.int64(state.packet[packet].previous)
+        charged = not lossless.at_start and not (lossless.strict and not _is_data(state, packet))
+        drop(state, link, packet)
+        if charged:
+            link_record.data_bytes -= size
+            if _release_charge(lossless.buffers, lossless.ports, came_by, size):
+                send_pause(lossless, const, state, came_by, now)
+    while link_record.first[Fifo.CONTROL] != NONE:
+        drop(state, link, take_first(state, link_record, Fifo.CONTROL))
+    link_record.control_bytes = 0
+    _discard(lossless, const, state, link, now)
+    lossless.stale[link, PAUSE] = lossless.frames[link]
+    port = lossless.ports[link]
+    port.is_pausing = 0
+    since = port.paused_at
+    if since >= 0:
+        record_pause(lossless, link, switch_pause(lossless.ports, lossless.totals, link, now), since, now)
+
+
+@njit
 def receive_storm(const, state, link, begins, now):
     """Let a PAUSE, or a RESUME, of a host reach the server before it.
 
@@ -221,6 +289,8 @@ def receive_storm(const, state, link, begins, now):
     now: int64, tick.
     """
     state.lossless.ports[link].frames += np.int64(begins)
+    if begins:
+        blame(state.lossless, link, _NO_QUEUE)
     switch_server(state.lossless, const, state, link, now)
 
 
@@ -228,6 +298,8 @@ def receive_storm(const, state, link, begins, now):
 def end_lossless_service(lossless, const, state, link, now):
     """End the service of a packet: of a switch's output it is marked and its charge released; start the next one."""
     is_host = link >= const.inject and link < const.eject
+    if state.link[link].serving == NONE or state.link[link].service_end != now:
+        return  # the link failed, or has another rate, since this was scheduled
     packet = end_service(state, state.link[link])
     if not is_host:
         if lossless.strict and not _is_data(state, packet):

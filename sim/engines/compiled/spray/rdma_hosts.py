@@ -7,7 +7,7 @@ from flitlab.models.jit import inline
 from flitlab.models.rules.rdma.laws import on_cnp, on_timer
 from flitlab.models.rules.rdma.layout import Answer
 from flitlab.models.rules.rdma.receiver import notifies, notifies_late, on_data
-from flitlab.models.rules.rdma.sender import on_ack, on_nack, on_timeout
+from flitlab.models.rules.rdma.sender import on_answer, on_timeout
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.sender import begin_sending
 from flitlab.sim.engines.compiled.pool import free_record
@@ -69,12 +69,10 @@ def _process_response(rdma, const, state, host, packet, now):
     """Process an ACK, a NACK or a CNP at its sender."""
     record = state.packet[packet]
     kind, flow, expected = record.kind & Flag.KIND_MASK, np.int64(record.flow), np.int64(record.value)
-    if kind == Kind.ACK:
+    if kind == Kind.ACK or kind == Kind.NACK:
+        number, marked, nack = np.int64(record.number), record.kind & Flag.ECN_MARK != 0, kind == Kind.NACK
         row = rdma.telemetry[telemetry_row(rdma, packet)]
-        marked = record.kind & Flag.ECN_MARK != 0
-        on_ack(rdma, state.senders, flow, expected, record.received, marked, row, now)
-    elif kind == Kind.NACK:
-        on_nack(rdma, state.senders, flow, expected, now)
+        on_answer(rdma, state.senders, flow, nack, number, expected, record.received, marked, row, now)
     else:
         on_cnp(rdma, flow, now)
     free_record(state, packet)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The links that the data of flows may cross, where switches only hash."""
+
+import numpy as np
+
+from flitlab.models.arrays import Ints
+from flitlab.models.jit import njit
+from flitlab.models.rules.spray.ports import AtSwitch, flow_key, make_salts
+from flitlab.models.rules.tables import Tables
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.uncontended_spray import walk_channels
+from flitlab.models.transport.zero_load import Channels, channels_of
+
+_NONE = -1
+_MOST = 1 << 24
+"""Numbers of the array of all flows."""
+
+
+def links_of_flows(session: SpraySession) -> Ints | None:
+    """The links of all entropy values of each flow, with the first routes: int64 [flows, columns], -1 where there is none.
+
+    None where switches choose ports themselves, or there are too many flows.
+
+    Parameters
+    ----------
+    session: the session.
+    """  # noqa: E501
+    topology, flows = session.topology, session.flows
+    entropies = max(rules.paths for rules in session.transports)
+    longest = topology.switches if session.hops is None else int(session.hops.max(initial=0))
+    if session.at_switch != AtSwitch.ECMP or len(flows.source) * entropies * longest > _MOST:
+        return None
+    channels, _ = channels_of(topology, session.delay, session.ratio)
+    salts = np.zeros(topology.switches + 1, np.int64)
+    make_salts(session.seed, salts)
+    links = np.full((len(flows.source), entropies * longest + 2), _NONE, np.int64)
+    links[:, -2] = topology.channels + flows.source
+    links[:, -1] = topology.channels + topology.hosts + flows.destination
+    paths = np.array([rules.paths for rules in session.transports], np.int64)[session.kind]
+    src_switch, dst_switch = (
+        topology.host_switch[hosts].astype(np.int64) for hosts in (flows.source, flows.destination)
+    )
+    _fill(session.routes, salts, channels, src_switch, dst_switch, paths, longest, links)
+    return links
+
+
+@njit
+def _fill(
+    r: Tables, salts: Ints, n: Channels, src_switch: Ints, dst_switch: Ints, paths: Ints, longest: int, links: Ints
+) -> None:  # fmt: skip
+    """Write the channels of each entropy value of each flow, ``longest`` columns for each."""
+    path = np.zeros(len(n.out_start), np.int64)
+    for i in range(len(paths)):
+        for entropy in range(paths[i]):
+            hops, _ = walk_channels(
+                r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), paths[i], entropy, path
+            )
+            for hop in range(min(hops, longest)):
+                links[i, entropy * longest + hop] = path[hop]
