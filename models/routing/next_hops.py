@@ -8,7 +8,6 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import RouteForm
@@ -98,31 +97,34 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     topology: the network.
     routes: routes on it.
     """
-    n, kinds, ends = topology.switches, len(_NAMES), ends_of(topology)
+    n, kinds, ends = topology.switches, len(_NAMES), topology.dst_switches
     shapes = n, n, kinds, kinds, (kinds, n + 1), kinds
     survey, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
     escape = none if routes.escape is None else routes.escape
     leg = none if routes.form != RouteForm.VIA or routes.leg is None else routes.leg
-    starts = np.arange(n) if routes.deflection else ends
+    starts = np.arange(n) if routes.deflection else topology.src_switches
     if len(escape) == len(leg) == 0 and _all_paths_end(topology, routes, starts, ends, survey):
         return survey
     _survey(
-        routes.ports, escape, leg, starts, ends, (topology.out_start, topology.dst), new_walk(n), new_walk(n), survey
-    )
+        routes.ports, escape, leg, starts, topology.src_switches, ends, (topology.out_start, topology.dst),
+        new_walk(n), new_walk(n), survey,
+    )  # fmt: skip
     return survey
 
 
 def _all_paths_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, survey: Survey) -> bool:
-    """Whether all paths from ``starts`` to ``ends``, a subset, end there; then fills ``survey``.
+    """Whether all paths from ``starts`` to ``ends`` end there; then fills ``survey``.
 
     False also for paths that are too long to be counted.
     """
     longest = longest_paths(topology, routes.ports)
-    among = longest if len(ends) == topology.switches else longest[np.ix_(ends, ends)]
-    from_starts = among if len(starts) == len(ends) else longest[ends]
-    if np.count_nonzero(from_starts) < from_starts.size - len(ends) or among.max(initial=0) == FARTHEST:
+    among = longest if len(ends) == topology.switches else longest[np.ix_(ends, topology.src_switches)]
+    from_starts = among if len(starts) < topology.switches else longest[ends]
+    same = len(np.intersect1d(starts, ends))
+    if np.count_nonzero(from_starts) < from_starts.size - same or among.max(initial=0) == FARTHEST:
         return False
-    survey.longest_to[ends], survey.longest_from[ends] = among.max(1, initial=0), among.max(0, initial=0)
+    survey.longest_to[ends] = among.max(1, initial=0)
+    survey.longest_from[topology.src_switches] = among.max(0, initial=0)
     return True
 
 
@@ -246,6 +248,7 @@ def _survey(
     escape: Bytes,
     leg: Bytes,
     starts: Ints,
+    sources: Ints,
     ends: Ints,
     graph: tuple[Ints, Ints],
     w: Walk,
@@ -254,7 +257,8 @@ def _survey(
 ) -> None:
     """Fill ``survey`` by following all next hops.
 
-    escape, leg: empty where there are none. starts: where packets may be; ends: their destinations. graph: (out_start,
+    escape, leg: empty where there are none. starts: where packets may be; sources: where they are injected; ends: where
+    they are ejected. graph: (out_start,
     dst). w, e: scratch, for next hops and for escape channels.
     """
     (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
@@ -274,7 +278,7 @@ def _survey(
             _add_escape(row, out_start, dst, t, w, size, e)
         if len(leg) > 0:
             _check_legs(leg, ends, t, w, size, survey)
-        for s in ends:
+        for s in sources:
             if s != t:
                 survey.longest_from[s] = max(survey.longest_from[s], w.most[s])
                 survey.longest_to[t] = max(survey.longest_to[t], w.most[s])
