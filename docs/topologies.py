@@ -32,8 +32,8 @@ prints definition, parameters and source. Jellyfish is `rrg`, a folded Clos netw
 Megafly `dragonfly_plus`. `python docs/topologies.py` writes this page.
 
 * **links**: bi-directional, two channels each; for uni-directional families, channels.
-* **ASPL**: mean hops over ordered pairs of different switches; in brackets the Moore-type lower bound for the largest
-  degree.
+* **ASPL**: mean hops over ordered pairs of different switches (multistage: from a switch where hosts inject to one
+  where they eject); in brackets the Moore-type lower bound for the largest degree.
 * **bisection**: links (uni-directional families: channels of both directions) between two halves of the switches found
   by METIS: an upper bound on the least.
 

@@ -190,13 +190,16 @@ def tub(topology: Topology) -> Bound:
     Raises
     ------
     FluidError
-        Hosts are at one switch only or form over ``MAX_TUB_GROUPS`` groups, or no path joins two switches.
+        Hosts are at one switch only or form over ``MAX_TUB_GROUPS`` groups, no path joins two switches, or hosts inject
+        at one switch and eject at another.
 
     Source: Namyar et al., SIGCOMM 2021, doi:10.1145/3452296.3472913 (equally many hosts at all switches, or at all that
     have some); MUT section II-C.
     """
     if np.count_nonzero(topology.host_count) < 2:
         raise FluidError("needs hosts at two switches or more")
+    if topology.is_multistage:
+        raise FluidError("matches switches with hosts, and here they inject at one switch and eject at another")
     units = Units.of(topology)
     if units.count > MAX_TUB_GROUPS:
         raise FluidError(f"{units.count} groups of {units.size} hosts to match; at most {MAX_TUB_GROUPS}")

@@ -202,7 +202,7 @@ def verify_total(topology: Topology, traffic: Traffic, load: float, z: Certifica
     distance = shortest_distances(Graph.of(topology), demand, z.network, UNRESTRICTED)
     if hosts_overloaded(topology, traffic, load) or z.injection.any() or z.ejection.any():
         source, target, amount = offered_pairs(topology, traffic, load)
-        s, t = topology.host_switch[source], topology.host_switch[target]
+        s, t = topology.host_switch[source], topology.ejection_switch[target]
         host_price = z.injection[source] + z.ejection[target]
         crossing = s != t
         host_price[crossing] += distance[demand.find(topology.switches, s[crossing], t[crossing])]

@@ -72,7 +72,7 @@ class Crossing:
     def of_demand(cls, traffic: Traffic) -> "Crossing":
         """The demand between switches at load 1."""
         topology = traffic.topology
-        if traffic.law not in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
+        if topology.is_multistage or traffic.law not in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             source, target, amount = traffic.switch_pairs()
             return cls.of_pairs(topology.switches, source, target, amount)
         share = np.bincount(topology.host_switch, traffic.rate, topology.switches)

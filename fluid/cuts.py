@@ -21,7 +21,7 @@ from flitlab.fluid.cut import Cut, CutNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Floats
 from flitlab.models.metrics.bisection import metis_halves
-from flitlab.models.topology.distances import distances
+from flitlab.models.topology.distances import distances, host_distance_counts
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.models.traffic.traffic import Traffic
@@ -74,7 +74,8 @@ def expanding(network: CutNetwork) -> np.ndarray | None:
     """The sparsest cut around the switches within k hops from (or to) a switch, for every k; bool [switches]."""
     hops = distances(network.topology)
     tables = [hops, hops.T] if network.topology.directed else [hops]
-    return network.sparsest(table <= k for table in tables for k in range(int(hops.max())))
+    farthest = len(host_distance_counts(network.topology)) if network.topology.is_multistage else int(hops.max())
+    return network.sparsest(table <= k for table in tables for k in range(farthest))
 
 
 def bisection(network: CutNetwork) -> np.ndarray | None:

@@ -185,7 +185,9 @@ class Product(NamedTuple):
         if traffic.law not in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             return None
         topology = traffic.topology
-        count = np.bincount(topology.host_switch, minlength=topology.switches).astype(float)
+        if topology.is_multistage and traffic.law == DestinationRule.UNIFORM:
+            return None  # what a host does not send itself is between different switches
+        count = topology.ejection_count.astype(float)
         rate = np.bincount(topology.host_switch, traffic.rate, topology.switches)
         return cls(rate / (topology.hosts - (traffic.law == DestinationRule.UNIFORM)), count, np.flatnonzero(count))
 

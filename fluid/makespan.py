@@ -329,10 +329,12 @@ def empty_latencies(scenario: Scenario[SwitchingMode, Workload]) -> Callable[[np
     ticks.
     """
     topology = scenario.topology
-    host_switch = topology.host_switch
     between, ends = scenario.switching.crossing(topology)
     quickest = quickest_channels(topology, between + topology.delay)
     distance, access = dijkstra(quickest), topology.access_delay
     return lambda source, target: (
-        ends + access[source] + access[target] + distance[host_switch[source], host_switch[target]]
+        ends
+        + access[source]
+        + access[target]
+        + distance[topology.host_switch[source], topology.ejection_switch[target]]
     )

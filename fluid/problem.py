@@ -82,8 +82,10 @@ class Orbit:
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic) -> "Orbit | None":
         """The orbit by the first translations that preserve the demand, else by all symmetries; None if there are
-        none.
+        none, and for multistage networks.
         """
+        if topology.is_multistage:
+            return None
         for group in translations(topology):
             if (toward := group.common_demand(traffic)) is not None:
                 source = np.flatnonzero(toward)
@@ -346,7 +348,7 @@ def shortest_distances(graph: Graph, demand: Demand, z: Floats, allowed: "Dags |
 def _max_pairs(traffic: Traffic) -> int:
     """Upper bound on the pairs of switches with demand."""
     if traffic.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
-        return int((traffic.topology.host_count > 0).sum()) ** 2
+        return len(traffic.topology.src_switches) * len(traffic.topology.dst_switches)
     return len(traffic.fixed) + len(traffic.column)
 
 

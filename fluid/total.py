@@ -60,17 +60,20 @@ class _Offer:
 
     @classmethod
     def of(cls, topology: Topology, traffic: Traffic, load: float) -> "_Offer":
-        n, most, switch = topology.switches, topology.host_capacity, topology.host_switch
+        n, most, ends = topology.switches, topology.host_capacity, (topology.host_switch, topology.ejection_switch)
         if hosts_overloaded(topology, traffic, load):
             source, target, amount = offered_pairs(topology, traffic, load)
             sent, received = (np.bincount(end, amount, topology.hosts) for end in (source, target))
             if max(sent.max(), received.max()) > most * (1 + 1e-12):
-                pools = [np.bincount(switch, np.minimum(host_totals, most), n) for host_totals in (sent, received)]
+                pools = [
+                    np.bincount(switch, np.minimum(host_totals, most), n)
+                    for switch, host_totals in zip(ends, (sent, received), strict=True)
+                ]
                 # demand within a switch uses its host channels
-                demand = Demand.of_pairs(3 * n, n + switch[source], 2 * n + switch[target], amount)
+                demand = Demand.of_pairs(3 * n, n + ends[0][source], 2 * n + ends[1][target], amount)
                 graph, channel_index = _with_host_channels(topology, pools)
                 return cls(topology, traffic, load, Problem(graph, demand), channel_index, 0.0)
-            demand = Demand.of_pairs(n, switch[source], switch[target], amount)
+            demand = Demand.of_pairs(n, ends[0][source], ends[1][target], amount)
             offered = float(amount.sum())
         else:
             demand = Demand.of_traffic(traffic).scaled(load)
@@ -87,10 +90,13 @@ class _Offer:
         """Prices of the topology's channels, from prices z of the problem's channels."""
         if not self.pooled:
             return Certificate.on_network(self.topology, z)
-        m, n, switch = self.topology.channels, self.topology.switches, self.topology.host_switch
+        m, n, topology = self.topology.channels, self.topology.switches, self.topology
         full = self.topology.host_capacity * (1 - 1e-12)
-        injection = np.where(self.load * self.traffic.rate >= full, z[self.channel_index[m : m + n]][switch], 0)
-        ejection = np.where(self.load * self.traffic.column_sums >= full, z[self.channel_index[m + n :]][switch], 0)
+        injection = np.where(
+            self.load * self.traffic.rate >= full, z[self.channel_index[m : m + n]][topology.host_switch], 0
+        )
+        received = z[self.channel_index[m + n :]][topology.ejection_switch]
+        ejection = np.where(self.load * self.traffic.column_sums >= full, received, 0)
         return Certificate(z[self.channel_index[:m]], injection, ejection)
 
     def accepted(self, served: np.ndarray) -> float:
@@ -102,8 +108,8 @@ class _Offer:
         n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
         share = np.minimum(served / demand.amount, 1)
         source, target, amount = offered_pairs(self.topology, self.traffic, self.load)
-        host_switch = self.topology.host_switch
-        amount = amount * share[demand.find(3 * n, n + host_switch[source], 2 * n + host_switch[target])]
+        s, t = self.topology.host_switch[source], self.topology.ejection_switch[target]
+        amount = amount * share[demand.find(3 * n, n + s, 2 * n + t)]
         for end in (source, target):
             busy = np.bincount(end, amount, self.topology.hosts)
             amount = amount * np.minimum(1, most / np.maximum(busy, 1e-300))[end]

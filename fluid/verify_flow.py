@@ -242,8 +242,9 @@ def _pair_costs(
     """float64 [pairs of hosts with demand] each: their demand, and the price of a flit on their cheapest path."""
     source, target, amount = instance.traffic.pairs()
     source, target, amount = source[amount > 0], target[amount > 0], amount[amount > 0]
-    host_switch = instance.topology.host_switch
-    distance = _distances(instance.topology, network, routes)[host_switch[source], host_switch[target]]
+    topology = instance.topology
+    ends = topology.host_switch[source], topology.ejection_switch[target]
+    distance = _distances(topology, network, routes)[ends]
     return amount, injection[source] + distance + ejection[target]
 
 
@@ -322,14 +323,14 @@ def _accepted(instance: Instance, saved: FlowProof) -> float:
 
     nan where host channels would be full.
     """
-    topology, host_switch, most = instance.topology, instance.topology.host_switch, instance.topology.host_capacity
+    topology, most = instance.topology, instance.topology.host_capacity
     source, target, amount = instance.traffic.pairs()
     offer = np.minimum(saved.load * amount, most)
     busiest = max(np.bincount(end, offer, topology.hosts).max() for end in (source, target))
     if busiest > most * (1 + 1e-12):
         return np.nan
     offered = np.zeros((topology.switches, topology.switches))
-    np.add.at(offered, (host_switch[source], host_switch[target]), offer)
+    np.add.at(offered, (topology.host_switch[source], topology.ejection_switch[target]), offer)
     carried = float(np.diag(offered).sum())
     if saved.flow.any():
         (flow,) = _rescaled(saved.flow)

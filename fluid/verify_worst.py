@@ -73,7 +73,8 @@ class DemandProof(Saved):
         load is at most that of each source sending all to its costliest target, or of each target receiving all from
         its costliest source.
         """
-        topology, routes, hosts = instance.topology, instance.routes, instance.topology.host_count
+        topology, routes = instance.topology, instance.routes
+        hosts, receiving = topology.host_count, topology.ejection_count
         self.check_range("channel", topology.channels)
         for name in ("source", "target"):
             self.check_range(name, topology.switches)
@@ -86,8 +87,8 @@ class DemandProof(Saved):
         for t, part in _parts(topology, routes):
             load += demand[:, t] @ part
             part[hosts == 0] = 0.0
-            by_target += hosts[t] * part.max(axis=0)
-            with_price += hosts[t] * np.maximum(part[:, self.channel] - price, 0.0).max(axis=0)
+            by_target += receiving[t] * part.max(axis=0)
+            with_price += receiving[t] * np.maximum(part[:, self.channel] - price, 0.0).max(axis=0)
             np.maximum(from_source, part, out=from_source)
         most = np.minimum(by_target, hosts @ from_source)
         most[self.channel] = np.minimum(most[self.channel], with_price)
@@ -127,7 +128,8 @@ def _demand(topology: Topology, saved: DemandProof) -> Floats:
         saved.reject("demands must be finite and not negative")
     demand = np.zeros((topology.switches, topology.switches))
     np.add.at(demand, (saved.source, saved.target), saved.amount)
-    if (np.maximum(demand.sum(axis=0), demand.sum(axis=1)) > topology.host_count).any():
+    hosts = np.array([topology.ejection_count, topology.host_count])
+    if (np.array([demand.sum(axis=0), demand.sum(axis=1)]) > hosts).any():
         saved.reject("a switch sends or receives more than a unit for each of its hosts")
     return demand
 
@@ -145,7 +147,7 @@ def _parts(topology: Topology, routes: Routes) -> Iterator[tuple[int, Floats]]:
     """Every switch t with hosts, with float64 [switches, channels]: the share of the traffic from s to t on each
     channel.
     """
-    targets = np.flatnonzero(topology.host_count).tolist()
+    targets = topology.dst_switches.tolist()
     if routes.paths is not None:
         for t in targets:
             yield t, _by_paths(topology, routes.paths, t)
@@ -221,7 +223,7 @@ def _by_paths(topology: Topology, table: PathTable, t: int) -> Floats:
     """float64 [switches, channels]: like :func:`_by_next_hops`, with traffic split over the paths of each pair."""
     n, share = topology.switches, table.shares
     part = np.zeros((n, topology.channels))
-    for s in np.flatnonzero(topology.host_count).tolist():
+    for s in topology.src_switches.tolist():
         first, last = table.pair_start[s * n + t], table.pair_start[s * n + t + 1]
         for p in range(first, last):
             switch = s

@@ -114,12 +114,12 @@ class Shares:
     def __init__(self, topology: Topology, routes: Routes):
         self.topology = topology
         self.graph = Graph.of(topology)
-        n, hosted = topology.switches, topology.host_count > 0
+        n = topology.switches
         self._dags: Dags | None = None
         if routes.paths is None:
             self._dags = dags_of(topology, routes)
             return
-        pairs = Demand.of(np.outer(hosted, hosted).astype(float))
+        pairs = Demand.of(np.outer(topology.host_count > 0, topology.ejection_count > 0).astype(float))
         paths = paths_of(routes.paths, n, self.graph, pairs)
         order = np.argsort(paths.channel, kind="stable")
         self._first = np.searchsorted(paths.channel[order], np.arange(topology.channels + 1))
@@ -192,20 +192,22 @@ class _Search:
     def __init__(self, topology: Topology, shares: Shares):
         self.topology = topology
         self.shares = shares
-        self.hosts = topology.host_count.astype(np.int64)
-        self.unit = max(int(np.gcd.reduce(self.hosts)), 1)
+        self.sending = topology.host_count.astype(np.int64)
+        self.receiving = topology.ejection_count.astype(np.int64)
+        self.unit = max(int(np.gcd.reduce(np.concatenate([self.sending, self.receiving]))), 1)
         self.most, self.proven, self.channel = 0.0, 0.0, -1
         self.demand = Share(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
         self.prices: dict[int, Floats] = {}
 
     def bounds(self, v: int) -> Floats:
         """float64 [channels out of v]: upper bounds on load over capacity, by rows or by columns."""
-        return np.array([self._bound(a, _matrix(share, self.hosts)) for a, share in self.shares.out_of(v)])
+        return np.array([self._bound(a, self._matrix(share)) for a, share in self.shares.out_of(v)])
 
     def _bound(self, a: int, matrix: "_Matrix") -> float:
         source, target, value = matrix
         by_row, by_column = (value.max(axis=axis, initial=0.0) for axis in (1, 0))
-        return float(min(self.hosts[source] @ by_row, self.hosts[target] @ by_column) / self.topology.capacity[a])
+        most = min(self.sending[source] @ by_row, self.receiving[target] @ by_column)
+        return float(most / self.topology.capacity[a])
 
     def solve(self, v: int, bound: Floats) -> None:
         """Solve the channels out of v whose bound exceeds the worst load so far."""
@@ -214,13 +216,13 @@ class _Search:
             return
         for (a, share), most in zip(self.shares.out_of(v), bound, strict=True):
             if most > self.most:
-                self._solve(a, _matrix(share, self.hosts))
+                self._solve(a, self._matrix(share))
             else:
                 self.proven = max(self.proven, most)
 
     def _solve(self, a: int, matrix: "_Matrix") -> None:
         source, target, value = matrix
-        supply, capacity = self.hosts[source], self.hosts[target]
+        supply, capacity = self.sending[source], self.receiving[target]
         sent, price = max_value_shipment(value, supply // self.unit, capacity // self.unit)
         load = self.unit * float((value * sent).sum()) / self.topology.capacity[a]
         target_price = np.maximum(value - price[:, None], 0.0).max(axis=0)
@@ -235,6 +237,13 @@ class _Search:
             crossing = source[s] != target[t]
             s, t = s[crossing], t[crossing]
             self.demand = Share(source[s], target[t], self.unit * sent[s, t].astype(float))
+
+    def _matrix(self, share: Share) -> "_Matrix":
+        hosted = (self.sending[share.source] > 0) & (self.receiving[share.target] > 0)
+        source, s = np.unique(share.source[hosted], return_inverse=True)
+        target, t = np.unique(share.target[hosted], return_inverse=True)
+        value = sums(s * len(target) + t, share.part[hosted], len(source) * len(target))
+        return source, target, value.reshape(len(source), len(target))
 
     def worst(self, group: Translations | None) -> WorstDemand:
         """The worst demand with its proof."""
@@ -262,17 +271,11 @@ _Matrix = tuple[Ints, Ints, Floats]
 """Shares of a channel as a matrix: its sources and targets with hosts, and the share from s to t."""
 
 
-def _matrix(share: Share, hosts: Ints) -> _Matrix:
-    hosted = (hosts[share.source] > 0) & (hosts[share.target] > 0)
-    source, s = np.unique(share.source[hosted], return_inverse=True)
-    target, t = np.unique(share.target[hosted], return_inverse=True)
-    value = sums(s * len(target) + t, share.part[hosted], len(source) * len(target))
-    return source, target, value.reshape(len(source), len(target))
-
-
 def _symmetry(topology: Topology, routes: Routes) -> Translations | None:
     """Translations that preserve hosts, channels and the next hops of routes; None if there are none."""
     if routes.paths is not None or routes.port_threshold is not None or len(set(topology.host_count.tolist())) > 1:
+        return None
+    if topology.is_multistage:
         return None
     ports = dags_of(topology, routes).ports
     port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)

@@ -91,6 +91,8 @@ def _two_channels(topology: Topology) -> tuple[str, str]:
     Those of one link where there is one; with hosts at a single switch, the injection channels of two of them.
     """
     has_hosts, names = topology.host_count > 0, switch_names(topology)
+    if topology.is_multistage:
+        return _ends_of_multistage(topology)
     both = has_hosts[topology.src] & has_hosts[topology.dst]
     links = np.flatnonzero(both & (topology.reverse >= 0))
     if len(links):
@@ -106,3 +108,10 @@ def _two_channels(topology: Topology) -> tuple[str, str]:
     _, before = scipy.sparse.csgraph.breadth_first_order(graph, u)
     _, behind = scipy.sparse.csgraph.breadth_first_order(graph.T.tocsr(), u)
     return f"{names.label(before[v])}->{names.label(v)}", f"{names.label(v)}->{names.label(behind[v])}"
+
+
+def _ends_of_multistage(topology: Topology) -> tuple[str, str]:
+    """The names of the channels from and to the first host of a network where these are at different switches."""
+    hosts, names = host_names(topology), switch_names(topology)
+    first, last = names.label(topology.host_switch[0]), names.label(topology.ejection_switch[0])
+    return f"{last}->host {hosts.label(0)}", f"host {hosts.label(0)}->{first}"

@@ -34,7 +34,7 @@ class Scenario(Generic[D, W]):
 
     instance: with routes. work: how hosts create packets, or a program that they run; the traffic of the instance is
     then the matrix of its messages. timeline: events of the network, None without events. Raises ``ValueError`` for an
-    instance without routes.
+    instance without routes, and for a multistage network in a mode that does not serve it.
     """
 
     instance: Instance
@@ -45,6 +45,8 @@ class Scenario(Generic[D, W]):
     def __post_init__(self) -> None:
         if self.instance.routes is None:
             raise ValueError("a scenario needs routes")
+        if not self.switching.supports_multistage and self.topology.is_multistage:
+            raise ValueError(f"mode {self.switching.mode} serves networks whose hosts inject and eject at one switch")
 
     @property
     def topology(self) -> Topology:

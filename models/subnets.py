@@ -65,6 +65,7 @@ def topology_in_subnets(topology: Topology, count: int) -> Topology:
         topology, **tiled, switches=count * n, src=_shifted(topology.src, count, n),
         dst=_shifted(topology.dst, count, n), reverse=reverse.ravel(), grid=grid,
         host_switch=_shifted(topology.host_switch, count, n), subnets=count,
+        ejection=None if topology.ejection is None else _shifted(topology.ejection, count, n),
         columns={name: np.tile(values, count) for name, values in topology.columns.items()},
         notes=_without_parts(notes) | names | {"subnets": count},
     )  # fmt: skip

@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import NO_PORTS, PathTable, RouteForm, Routes, RoutingSpec, Selection, VcPolicy
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
@@ -62,8 +61,8 @@ class Trees(RoutingSpec):
             for c in reversed(range(topology.channels))
         }
         counts, lengths, ports = np.zeros(n * n, int), [], []
-        for s in ends_of(topology):
-            for t in ends_of(topology):
+        for s in topology.src_switches:
+            for t in topology.dst_switches:
                 if s != t:
                     counts[s * n + t] = self.trees
                     for parent in parents:

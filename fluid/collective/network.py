@@ -214,6 +214,8 @@ def _rank_vertices(topology: Topology, ranks: Ranks) -> Ints:
     """int64 [ranks]: the switch of every rank. Raises :class:`~flitlab.fluid.problem.FluidError` for fewer than two."""
     if ranks not in get_args(Ranks):
         raise FluidError(f"ranks are {' or '.join(get_args(Ranks))}, not {ranks}")
+    if topology.is_multistage:
+        raise FluidError("a rank has one switch, and here hosts inject at one switch and eject at another")
     if ranks == "hosts":
         rank_vertex = topology.host_switch
     else:

@@ -114,7 +114,7 @@ def flows_over(topology: Topology, traffic: Traffic, problem: Problem, network: 
     commodity = np.full((topology.switches, topology.switches), -1)
     commodity[problem.demand.source, problem.demand.destination] = np.arange(problem.demand.size)
     source, target, weight = traffic.pairs()
-    between = commodity[topology.host_switch[source], topology.host_switch[target]]
+    between = commodity[topology.host_switch[source], topology.ejection_switch[target]]
     finite = np.isfinite(topology.host_capacity)
     kept = (weight > 0) & ((between >= 0) | finite)
     local = float(weight[(weight > 0) & ~kept].sum())

@@ -79,7 +79,7 @@ def _host_channels(flows: CompetingFlows, topology: Topology) -> sparse.csr_arra
 
 def _commodities(problem: Problem, flows: CompetingFlows, topology: Topology) -> Ints:
     """int64 [flows]: the commodity that each is a part of, -1 within a switch."""
-    s, t = topology.host_switch[flows.source], topology.host_switch[flows.target]
+    s, t = topology.host_switch[flows.source], topology.ejection_switch[flows.target]
     commodity = np.full(len(s), -1)
     commodity[s != t] = problem.demand.find(topology.switches, s[s != t], t[s != t])
     return commodity

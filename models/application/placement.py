@@ -69,7 +69,8 @@ class PlacementSpec(Spec):
         if self.named or len(free) == topology.hosts:
             return self.build(topology, program)
         delay = None if topology.host_delay is None else topology.host_delay[free]
-        within = replace(topology, host_switch=topology.host_switch[free], host_delay=delay)
+        ejection = None if topology.ejection is None else topology.ejection[free]
+        within = replace(topology, host_switch=topology.host_switch[free], host_delay=delay, ejection=ejection)
         return np.asarray(free[self.build(within, program)], np.int64)
 
     def validated(

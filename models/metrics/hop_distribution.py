@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from flitlab.models.arrays import Ints
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
-from flitlab.models.topology.distances import distance_counts, mean_hops, sampled_distances
+from flitlab.models.topology.distances import host_distance_counts, mean_hops, sampled_distances
 from flitlab.models.topology.graph import Topology
 
 
@@ -66,15 +65,6 @@ class HopDistribution(MetricSpec):
         if self.within is not None:
             values["host_within"] = share_within(pairs, self.within - 2)
         return values
-
-
-def host_distance_counts(topology: Topology) -> Ints:
-    """Count ordered pairs of different hosts whose switches are h hops apart: int64 [hops]."""
-    counts = distance_counts(topology, topology.host_count)
-    if not len(counts):
-        return np.zeros(1, np.int64)
-    counts[0] -= topology.hosts  # a host and itself
-    return counts
 
 
 def distance_quantile(counts: np.ndarray, numerator: int, denominator: int) -> int | None:

@@ -23,7 +23,8 @@ SAMPLE = 2048
 def summary(topology: Topology) -> dict[str, Any]:
     """Return the JSON-able summary that ``simrun topology`` prints; degrees count channels *out of* a switch.
 
-    links: bi-directional links counted once, plus uni-directional channels.
+    links: bi-directional links counted once, plus uni-directional channels. diameter, aspl: over pairs of different
+    switches; in a multistage network, of one where hosts inject and another where they eject.
 
     Beyond ``EXACT`` the ASPL is an estimate from ``aspl_sources`` switches with standard error ``aspl_stderr``, and the
     diameter is unknown (None) but ``diameter_at_least``. Raises ``ValueError`` if the topology is not strongly

@@ -220,7 +220,8 @@ def _read(star: ChannelIndex, ports: Masks, degree: int, allowed: Masks) -> None
 def shortest_ports(topology: Topology) -> tuple[Masks, int]:
     """The channels of v on a shortest path to t, uint64 [t, v], a bit each, and the diameter in channels.
 
-    At most 64 channels per switch. A diameter of -1: some pair of switches has no path.
+    At most 64 channels per switch. A diameter of -1: some pair of switches has no path. In a multistage network that
+    serves its hosts, the channels of the longest path between any switches stand for it.
 
     Parameters
     ----------
@@ -229,22 +230,33 @@ def shortest_ports(topology: Topology) -> tuple[Masks, int]:
     ports = np.zeros((topology.switches, topology.switches), np.uint64)
     star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     farthest = map_row_blocks(lambda first, last: int(_fill_shortest(star, degree, ports, first, last)), len(ports))
-    return ports, -1 if min(farthest, default=0) < 0 else max(farthest, default=0)
+    if min(farthest, default=0) < 0:
+        return ports, most_channels(topology, ports) if serves_hosts(topology) else -1
+    return ports, max(farthest, default=0)
+
+
+def serves_hosts(topology: Topology) -> bool:
+    """Whether it is a multistage network with paths between all its hosts, though not between all its switches.
+
+    Parameters
+    ----------
+    topology: the network.
+    """
+    return topology.is_multistage and topology.unreachable_pair() is None
 
 
 @njit
 def _fill_shortest(star: ChannelIndex, degree: int, ports: Masks, begin: int, end: int) -> int:
     """Fill rows of the table of :func:`shortest_ports`, all zero before; the largest distance, or -1."""
-    n, diameter = len(ports), 0
+    n, diameter, reached = len(ports), 0, True
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     for first in range(begin, end, WORD):
         targets = min(WORD, end - first)
         farthest = _shortest(star, search, first, targets, allowed)
-        if farthest < 0:
-            return -1
+        reached &= farthest >= 0
         diameter = max(diameter, farthest)
         _write(star, allowed, degree, ports[first : first + targets])
-    return diameter
+    return diameter if reached else -1
 
 
 def longest_paths(topology: Topology, ports: Masks) -> Bytes:
@@ -274,6 +286,18 @@ _longest_paths_of: TableCache[Bytes] = TableCache()
 """The longest paths by live next hops: at 10,000 switches they take seconds to compute."""
 
 
+def most_channels(topology: Topology, ports: Masks) -> int:
+    """Channels of the longest path by next hops; from 255 on the bound ``switches`` - 1.
+
+    Parameters
+    ----------
+    topology: the network.
+    ports: uint64 [t, v], sets of next hops without loops.
+    """
+    longest = int(longest_paths(topology, ports).max(initial=0))
+    return longest if longest < FARTHEST else topology.switches - 1
+
+
 @njit
 def _fill_longest(star: ChannelIndex, degree: int, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
     """Fill rows of the table of :func:`longest_paths`, all zero before."""
@@ -290,7 +314,7 @@ def _fill_longest(star: ChannelIndex, degree: int, ports: Masks, longest: Bytes,
                     longest[first + i, v] |= np.uint8((digits[b, v] >> np.uint64(i) & np.uint64(1)) << np.uint64(b))
 
 
-def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
+def has_dependency_cycle(topology: Topology, ports: Masks, starts: Ints, ends: Ints | None = None) -> bool:
     """Whether packets may wait for each other in a cycle if they take any VC.
 
     A packet that holds a channel requests the next allowed ones. Destinations are checked 64 at a time, the others only
@@ -300,15 +324,16 @@ def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
     ----------
     topology: the network.
     ports: uint64 [t, v], sets of next hops, none at t.
-    ends: int64, the switches with hosts.
+    starts, ends: int64, the switches at which hosts inject, and eject; ends: None where they are the same.
     """
+    ends = starts if ends is None else ends
     star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
     waits = np.zeros((topology.channels, degree), np.bool_)
     rows = -(-len(ends) // WORD)
     for batch in (range(min(rows, 1)), range(1, rows)):
         for row in batch:
             targets = ends[row * WORD : (row + 1) * WORD]
-            _collect_dependencies(star, degree, ports[targets], targets, ends, waits)
+            _collect_dependencies(star, degree, ports[targets], targets, starts, waits)
         if len(batch) > 0 and _has_cycle(star, waits):
             return True
     return False
@@ -316,23 +341,23 @@ def has_dependency_cycle(topology: Topology, ports: Masks, ends: Ints) -> bool:
 
 @njit
 def _collect_dependencies(
-    star: ChannelIndex, degree: int, ports: Masks, targets: Ints, ends: Ints, waits: Bools
+    star: ChannelIndex, degree: int, ports: Masks, targets: Ints, starts: Ints, waits: Bools
 ) -> None:
     """Set waits[c, p] where a packet may hold channel c and request port p at its end.
 
-    ports: uint64 [destinations, switches]. ends: where packets start. waits: bool [channels, degree].
+    ports: uint64 [destinations, switches]. starts: where packets start. waits: bool [channels, degree].
     """
     n = len(star.out_start) - 1
     allowed, present, frontier = np.zeros(len(star.dst), np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
     queued = np.zeros(n, np.bool_)
     _read(star, ports, degree, allowed)
-    for i in range(len(ends)):  # a word per switch: destinations of the packets that may be there
-        present[ends[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
-        frontier[i] = ends[i]
-        queued[ends[i]] = True
+    for i in range(len(starts)):  # a word per switch: destinations of the packets that may be there
+        present[starts[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
+        frontier[i] = starts[i]
+        queued[starts[i]] = True
     for i in range(len(targets)):
         present[targets[i]] &= ~(np.uint64(1) << np.uint64(i))
-    first, count = 0, len(ends)  # of a circular queue of switches, each in it at most once
+    first, count = 0, len(starts)  # of a circular queue of switches, each in it at most once
     while count > 0:
         v = frontier[first]
         first = (first + 1) % n

@@ -15,7 +15,7 @@ from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import has_dependency_cycle
-from flitlab.models.routing.layers import assign_layers, ends_of
+from flitlab.models.routing.layers import assign_layers
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.validation import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
@@ -156,13 +156,14 @@ def _junctions(topology: Topology, one_leg: Tables) -> Ints:
     """Dependencies from the last channel before an intermediate switch to the first one after it, int64 [k, 2]."""
     first, last = np.zeros(topology.channels, bool), np.zeros(topology.channels, bool)
     degree = int(topology.out_degree.max(initial=0))
-    _leg_ends(one_leg, topology.out_start, topology.dst, degree, ends_of(topology), first, last)
+    ends = topology.src_switches
+    _leg_ends(one_leg, topology.out_start, topology.dst, degree, ends, first, last)
     pairs = [
         np.stack(np.meshgrid(into[last[into]], out[first[out]], indexing="ij"), -1).reshape(-1, 2)
         for into, out in (
             (topology.in_channels[topology.in_start[v] : topology.in_start[v + 1]],
              np.arange(topology.out_start[v], topology.out_start[v + 1]))
-            for v in ends_of(topology).tolist()
+            for v in ends.tolist()
         )
     ]  # fmt: skip
     return np.concatenate([np.zeros((0, 2), np.int64), *pairs])
@@ -215,8 +216,8 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
     per_source = policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING, VcPolicy.LAYERED, VcPolicy.GROUPS)
     classes = policy if per_source else VcPolicy.ANY
     rings: Rings = make_rings(topology)
-    ends = ends_of(topology)
-    dst_switches = ends if dst_switches is None else dst_switches
+    ends = topology.src_switches
+    dst_switches = topology.dst_switches if dst_switches is None else dst_switches
     graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
     size = 1 << 16
     while True:
@@ -336,7 +337,7 @@ def _find_dependency_cycle(
 ) -> list[int] | None:
     """A cycle of dependencies of packets to some switches, or to all; None if there is none."""
     ports = _uniform_next_hops(routes, policy) if targets is None else None
-    if ports is not None and not has_dependency_cycle(topology, ports, ends_of(topology)):
+    if ports is not None and not has_dependency_cycle(topology, ports, topology.src_switches, topology.dst_switches):
         return None
     edges = dependencies(topology, routes, vcs, policy, targets)
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
@@ -344,9 +345,9 @@ def _find_dependency_cycle(
 
 def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
     """Whether there is no cycle. Most cycles involve only a few destinations, which are checked first."""
-    ends, ports = ends_of(topology), _uniform_next_hops(routes, policy)
+    ends, ports = topology.dst_switches, _uniform_next_hops(routes, policy)
     if ports is not None:
-        return not has_dependency_cycle(topology, ports, ends)
+        return not has_dependency_cycle(topology, ports, topology.src_switches, ends)
     target_sets = [ends[:SAMPLE_TARGETS], ends] if len(ends) > 2 * SAMPLE_TARGETS else [ends]
     return all(_find_dependency_cycle(topology, routes, vcs, policy, targets) is None for targets in target_sets)
 

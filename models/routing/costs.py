@@ -7,7 +7,6 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import Walk, follow, new_walk
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
@@ -38,26 +37,36 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     host: int64 [hosts], cost of the injection channel of each host, and of its ejection channel.
     """
     local = _same_switch_costs(topology, host)
-    ends = ends_of(topology)
-    low, high = (np.full(topology.switches, value) for value in (_FAR, -_FAR))
-    np.minimum.at(low, topology.host_switch, host)
-    np.maximum.at(high, topology.host_switch, host)
-    if topology.hosts < 2 or len(ends) < 2:
+    src, dst = topology.src_switches, topology.dst_switches
+    into, out = (_costs_by_switch(topology, one, host) for one in (topology.host_switch, topology.ejection_switch))
+    if topology.hosts < 2 or len(src) == len(dst) == 1 == (src == dst).sum():
         return Costs(*local)
     if routes.form == RouteForm.PATHS:
         assert routes.paths is not None
-        least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, low, high)
+        least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, into, out)
     elif routes.form in (RouteForm.TABLE, RouteForm.VIA):
         graph = topology.out_start, topology.dst
-        least, most, out, back = _hop_costs(routes.ports, ends, graph, channel, low, high, new_walk(topology.switches))
+        walk = new_walk(topology.switches)
+        least, most, first, second = _hop_costs(routes.ports, (src, dst), graph, channel, into, out, walk)
         if routes.form == RouteForm.VIA:
-            most = int((out + back)[ends].max())
+            most = int((first + second)[dst].max())
             most += int(channel.max(initial=0)) * (routes.select == Selection.PROGRESSIVE)
     else:
         spread = 2 * int(host.min()), 2 * int(host.max())
         bounds = spread[0] + int(channel.min()), spread[1] + routes.hops_max * int(channel.max())
         return Costs(min(bounds[0], local[0]), max(bounds[1], local[1]))
     return Costs(min(int(least), local[0]), max(int(most), local[1]))
+
+
+def _costs_by_switch(topology: Topology, switch: Ints, host: Ints) -> Ints:
+    """The least and the greatest cost of a host channel at each switch, int64 [2, switches].
+
+    switch, host: int64 [hosts], the switch of each host channel, and its cost.
+    """
+    costs = np.array([[_FAR], [-_FAR]]).repeat(topology.switches, 1)
+    np.minimum.at(costs[0], switch, host)
+    np.maximum.at(costs[1], switch, host)
+    return costs
 
 
 def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
@@ -72,19 +81,21 @@ def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
 
 @njit
 def _hop_costs(
-    ports: Masks, ends: Ints, graph: tuple[Ints, Ints], channel: Ints, low: Ints, high: Ints, w: Walk
+    ports: Masks, ends: tuple[Ints, Ints], graph: tuple[Ints, Ints], channel: Ints, into: Ints, out: Ints, w: Walk
 ) -> tuple[Int, Int, Ints, Ints]:
     """Least and greatest cost between hosts by next hops, and the greatest to, and from, each switch.
 
-    ends: switches with hosts. low, high: int64 [switches], least and greatest cost of a host channel there. w: scratch.
+    ends: switches at which hosts inject, and eject. into, out: int64 [2, switches], least and greatest cost of the
+    injection, and ejection, channel of a host there. w: scratch.
     """
     out_start, dst = graph
+    sources, targets = ends
     n = len(ports)
     low_cost, high_cost = np.zeros(n, np.int64), np.zeros(n, np.int64)
     least, most = _FAR, np.int64(0)
     most_to, most_from = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for t in ends:
-        _, done = follow(ports[t], out_start, dst, t, ends, w)
+    for t in targets:
+        _, done = follow(ports[t], out_start, dst, t, sources, w)
         low_cost[t] = high_cost[t] = 0
         for v in w.order[:done]:  # those farther on come first
             mask = ports[t, v]
@@ -94,19 +105,19 @@ def _hop_costs(
                 mask &= mask - np.uint64(1)
                 low_cost[v] = min(low_cost[v], channel[c] + low_cost[dst[c]])
                 high_cost[v] = max(high_cost[v], channel[c] + high_cost[dst[c]])
-        for s in ends:
+        for s in sources:
             if s != t:
-                least = min(least, low[s] + low_cost[s] + low[t])
-                most = max(most, high[s] + high_cost[s] + high[t])
-            most_to[t] = max(most_to[t], high[s] + (high_cost[s] if s != t else 0))
-            most_from[s] = max(most_from[s], high[t] + (high_cost[s] if s != t else 0))
+                least = min(least, into[0, s] + low_cost[s] + out[0, t])
+                most = max(most, into[1, s] + high_cost[s] + out[1, t])
+            most_to[t] = max(most_to[t], into[1, s] + (high_cost[s] if s != t else 0))
+            most_from[s] = max(most_from[s], out[1, t] + (high_cost[s] if s != t else 0))
     return least, most, most_to, most_from
 
 
 @njit
 def _path_costs(
-    pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, channel: Ints, low: Ints,
-    high: Ints,
+    pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, channel: Ints, into: Ints,
+    out: Ints,
 ) -> tuple[Int, Int]:  # fmt: skip
     """The least and the greatest cost of paths; arguments as of :func:`_hop_costs`."""
     n, least, most = len(out_start) - 1, _FAR, np.int64(0)
@@ -118,6 +129,6 @@ def _path_costs(
                 c = out_start[v] + np.int64(port[i])
                 cost += channel[c]
                 v = dst[c]
-            least = min(least, low[s] + cost + low[t])
-            most = max(most, high[s] + cost + high[t])
+            least = min(least, into[0, s] + cost + out[0, t])
+            most = max(most, into[1, s] + cost + out[1, t])
     return least, most

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routing over paths from the source: the k shortest ones, those of limited length, or all up to a length."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -31,6 +31,8 @@ MOST = 1024
 
 class SourceRouted(RoutingSpec):
     """A routing that draws one of a pair's paths at the source: for each packet, or one for each flow by a hash."""
+
+    supports_multistage: ClassVar[bool] = True
 
     per: Literal["packet", "flow"] = "packet"
 

@@ -243,19 +243,9 @@ def unit_pairs(topology: Topology, routes: Routes) -> tuple[Ints, Ints]:
     if routes.paths:
         every = np.arange(len(routes.paths.path_start) - 1)
         return every, np.repeat(np.arange(n * n), np.diff(routes.paths.pair_start))
-    ends = ends_of(topology)
-    pairs = (ends[:, None] * n + ends)[~np.eye(len(ends), dtype=bool)]
+    src, dst = topology.src_switches, topology.dst_switches
+    pairs = (src[:, None] * n + dst)[src[:, None] != dst]
     return pairs, pairs
-
-
-def ends_of(topology: Topology) -> Ints:
-    """The switches with hosts, or all switches if there are no hosts: int64.
-
-    Parameters
-    ----------
-    topology: the network.
-    """
-    return np.flatnonzero(topology.host_count) if topology.hosts else np.arange(topology.switches)
 
 
 def _ordering(length: Ints, order: str) -> Ints:

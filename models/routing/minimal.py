@@ -2,7 +2,7 @@
 """Minimal routing: every next hop that lies on a shortest path."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -86,6 +86,8 @@ class Minimal(WeightedSpec):
     doi:10.1145/1188455.1188552 (adaptive: random sampling and imprecise queue lengths); Dijkstra 1959,
     doi:10.1007/BF01386390, and src/networks/anynet.cpp of BookSim 2, github.com/booksim/booksim2 (weight, ties).
     """
+
+    supports_multistage: ClassVar[bool] = True
 
     select: Literal["random", "hash", "adaptive"] = "random"
 

@@ -8,7 +8,6 @@ import numpy as np
 from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.tables import RouteForm
@@ -99,34 +98,36 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     topology: the network.
     routes: routes on it.
     """
-    n, kinds, ends = topology.switches, len(_NAMES), ends_of(topology)
+    n, kinds, ends = topology.switches, len(_NAMES), topology.dst_switches
     shapes = n, n, kinds, kinds, (kinds, n + 1), kinds
     survey, none = Survey(*(np.zeros(shape, np.int64) for shape in shapes)), np.zeros((0, 0), np.uint8)
     escape = none if routes.escape is None else routes.escape
     leg = none if routes.form != RouteForm.VIA or routes.leg is None else routes.leg
-    starts = np.arange(n) if routes.deflection else ends
+    starts = np.arange(n) if routes.deflection else topology.src_switches
     if len(escape) == len(leg) == 0 and _all_paths_end(topology, routes, starts, ends, survey):
         return survey
     connected = topology.unreachable_pair() is None
     reach = np.zeros((0, 0), np.bool_) if connected else reachable(topology)
     _survey(
-        routes.ports, escape, leg, starts, ends, reach, (topology.out_start, topology.dst), new_walk(n), new_walk(n),
-        survey,
+        routes.ports, escape, leg, starts, topology.src_switches, ends, reach, (topology.out_start, topology.dst),
+        new_walk(n), new_walk(n), survey,
     )  # fmt: skip
     return survey
 
 
 def _all_paths_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints, survey: Survey) -> bool:
-    """Whether all paths from ``starts`` to ``ends``, a subset, end there; then fills ``survey``.
+    """Whether all paths from ``starts`` to ``ends`` end there; then fills ``survey``.
 
     False also for paths that are too long to be counted.
     """
     longest = longest_paths(topology, routes.ports)
-    among = longest if len(ends) == topology.switches else longest[np.ix_(ends, ends)]
-    from_starts = among if len(starts) == len(ends) else longest[ends]
-    if np.count_nonzero(from_starts) < from_starts.size - len(ends) or among.max(initial=0) == FARTHEST:
+    among = longest if len(ends) == topology.switches else longest[np.ix_(ends, topology.src_switches)]
+    from_starts = among if len(starts) < topology.switches else longest[ends]
+    same = len(np.intersect1d(starts, ends))
+    if np.count_nonzero(from_starts) < from_starts.size - same or among.max(initial=0) == FARTHEST:
         return False
-    survey.longest_to[ends], survey.longest_from[ends] = among.max(1, initial=0), among.max(0, initial=0)
+    survey.longest_to[ends] = among.max(1, initial=0)
+    survey.longest_from[topology.src_switches] = among.max(0, initial=0)
     return True
 
 
@@ -250,6 +251,7 @@ def _survey(
     escape: Bytes,
     leg: Bytes,
     starts: Ints,
+    sources: Ints,
     ends: Ints,
     reach: Bools,
     graph: tuple[Ints, Ints],
@@ -259,9 +261,9 @@ def _survey(
 ) -> None:
     """Fill ``survey`` by following all next hops.
 
-    escape, leg: empty where there are none. starts: where packets may be; ends: their destinations. reach: bool
-    [switches, switches], whether a path leads from s to t; empty if all do. graph: (out_start, dst). w, e: scratch, for
-    next hops and for escape channels.
+    escape, leg: empty where there are none. starts: where packets may be; sources: where they are injected; ends: where
+    they are ejected. reach: bool [switches, switches], whether a path leads from s to t; empty if all do. graph:
+    (out_start, dst). w, e: scratch, for next hops and for escape channels.
     """
     (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
     for t in ends:
@@ -281,7 +283,7 @@ def _survey(
             _add_escape(row, out_start, dst, t, w, size, e)
         if len(leg) > 0:
             _check_legs(leg, ends, t, w, size, survey)
-        for s in ends:
+        for s in sources:
             if s != t and w.state[s] == _DONE:
                 survey.longest_from[s] = max(survey.longest_from[s], w.most[s])
                 survey.longest_to[t] = max(survey.longest_to[t], w.most[s])

@@ -2,7 +2,7 @@
 """A routing made from the certified maximum concurrent flow."""
 
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
@@ -62,6 +62,8 @@ class Optimal(PlannedSpec):
     Source: Shahrokhi and Matula, J. ACM 37 (1990), doi:10.1145/77600.77620 (maximum concurrent flow); Zhou et al.,
     WCMP, EuroSys 2014, doi:10.1145/2592798.2592803 (weights as table entries).
     """
+
+    supports_multistage: ClassVar[bool] = True
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 

@@ -13,7 +13,6 @@ from flitlab.models.paths.ksp import k_shortest_to
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.within import paths_within_from
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.route_set import PathTable
 from flitlab.models.rules.tables import MAX_PATH_PORTS
 from flitlab.models.topology.distances import distances
@@ -105,8 +104,8 @@ def shortest_sets(
     -------
     (pairs, paths) of each destination, from :func:`~flitlab.models.paths.ksp.k_shortest_to`.
     """
-    ends = ends_of(topology)
-    for dst_switch in ends.tolist():
+    ends = topology.src_switches
+    for dst_switch in topology.dst_switches.tolist():
         src_switches = ends[ends != dst_switch]
         yield (
             src_switches * topology.switches + dst_switch,
@@ -116,8 +115,8 @@ def shortest_sets(
 
 def sets_within(topology: Topology, hops: int) -> Iterator[tuple[Ints, PathSet]]:
     """All loopless paths of at most ``hops`` channels between switches with hosts, by source."""
-    ends = ends_of(topology)
-    for src_switch in ends.tolist():
+    ends = topology.dst_switches
+    for src_switch in topology.src_switches.tolist():
         paths = paths_within_from(topology, src_switch, hops)
         dst_switches = ends[ends != src_switch]
         yield src_switch * topology.switches + dst_switches, _chosen(paths, dst_switches)
@@ -128,8 +127,8 @@ def first_sets(topology: Topology, k: int) -> Iterator[tuple[Ints, PathSet]]:
 
     Raises ``SpecError`` if the search for some pair would take too long.
     """
-    ends = ends_of(topology)
-    for dst_switch in ends.tolist():
+    ends = topology.src_switches
+    for dst_switch in topology.dst_switches.tolist():
         src_switches = ends[ends != dst_switch]
         try:
             yield (
@@ -180,16 +179,16 @@ def longest(table: PathTable) -> int:
 
 
 def paths_per_pair(topology: Topology, table: PathTable) -> Ints:
-    """Paths between the switches of :func:`ends_of`: int64 [ends, ends]; MAX_PATHS on the diagonal.
+    """Paths between switches with hosts: int64 [src_switches, dst_switches]; MAX_PATHS from a switch to itself.
 
     Parameters
     ----------
     topology: the network.
     table: the paths.
     """
-    ends = ends_of(topology)
-    counts: Ints = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(ends, ends)]
-    np.fill_diagonal(counts, MAX_PATHS)
+    src, dst = topology.src_switches, topology.dst_switches
+    counts: Ints = np.diff(table.pair_start).reshape(topology.switches, -1)[np.ix_(src, dst)]
+    counts[src[:, None] == dst] = MAX_PATHS
     return counts
 
 
@@ -201,8 +200,10 @@ def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None
     topology: the network.
     table: the paths.
     """
-    ends, missing = ends_of(topology), np.argwhere(paths_per_pair(topology, table) == 0)
-    return (int(ends[missing[0, 0]]), int(ends[missing[0, 1]])) if len(missing) else None
+    missing = np.argwhere(paths_per_pair(topology, table) == 0)
+    if not len(missing):
+        return None
+    return int(topology.src_switches[missing[0, 0]]), int(topology.dst_switches[missing[0, 1]])
 
 
 def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
@@ -213,8 +214,8 @@ def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
     topology: the network.
     table: the paths.
     """
-    ends = ends_of(topology)
-    pairs = len(ends) * (len(ends) - 1)
+    src, dst = topology.src_switches, topology.dst_switches
+    pairs = len(src) * len(dst) - len(np.intersect1d(src, dst))
     counts = np.diff(table.pair_start)
     paths, used = len(table.path_start) - 1, counts[counts > 0]
     return {
@@ -227,7 +228,7 @@ def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
 
 
 def require_connected(topology: Topology) -> None:
-    """Raise ``SpecError`` unless every switch reaches every other.
+    """Raise ``SpecError`` unless every switch reaches every other, or in a multistage network every host every host.
 
     Parameters
     ----------
@@ -246,5 +247,5 @@ def farthest(topology: Topology) -> int:
     ----------
     topology: the network.
     """
-    ends = ends_of(topology)
-    return int(distances(topology)[np.ix_(ends, ends)].max(initial=0))
+    hops = distances(topology)[np.ix_(topology.src_switches, topology.dst_switches)]
+    return int(hops.max(initial=0))

@@ -2,7 +2,7 @@
 """The base class of routings, and all that a routing is written with: routes and their parts."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
@@ -21,7 +21,12 @@ __all__ = [
 
 
 class RoutingSpec(Spec):
-    """Keys that every routing takes. A routing adds its own and defines :meth:`routes`."""
+    """Keys that every routing takes. A routing adds its own and defines :meth:`routes`.
+
+    supports_multistage: whether it serves networks whose hosts inject at one switch and eject at another.
+    """
+
+    supports_multistage: ClassVar[bool] = False
 
     vc_policy: VcPolicySpec | None = None
 
@@ -55,6 +60,8 @@ class RoutingSpec(Spec):
 
         more: further arguments of the method.
         """
+        if not self.supports_multistage:
+            topology.require_one_switch(f"routing {self.kind} serves networks whose hosts have one switch", "kind")
         with unchanged(topology, method, *more):
             routes = method(topology, *more)
         valid_routes = validate_routes(topology, routes, copy=is_third_party(self), method=method.__name__)

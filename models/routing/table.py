@@ -4,7 +4,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class Table(RoutingSpec):
 
     Source: that of the routing in the file.
     """
+
+    supports_multistage: ClassVar[bool] = True
 
     path: Path
     per: Literal["packet", "flow"] = "packet"

@@ -10,9 +10,9 @@ from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.paths.dijkstra import UNREACHED
 from flitlab.models.registry import SpecError, register
-from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.bit_parallel import most_channels
 from flitlab.models.routing.routes import SELECT, Routes
-from flitlab.models.routing.weights import ChannelWeightSpec, distances_from, most_channels
+from flitlab.models.routing.weights import ChannelWeightSpec, distances_from
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, switch_names
@@ -91,7 +91,7 @@ def centre(topology: Topology) -> int:
     topology: the network.
     """
     total = np.zeros(topology.switches, np.int64)
-    for end in ends_of(topology).tolist():
+    for end in topology.dst_switches.tolist():
         total += levels(topology, [end])
     return int(np.lexsort((np.arange(topology.switches), -topology.out_degree, total))[0])
 
@@ -136,7 +136,7 @@ def updown_ports(
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         ports, longest, unreachable = _updown_ports(
-            order, rank, ends_of(topology), topology.out_start, topology.dst, each
+            order, rank, topology.dst_switches, topology.out_start, topology.dst, each
         )
         if unreachable < 0:
             return ports, int(longest) if weight is None else most_channels(topology, ports), chosen

@@ -10,7 +10,6 @@ from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.registry import SpecError, make, register
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups, warn_of_two_global_channels
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.planned import NextHopPlan, NextHopWeights, PlannedSpec, Weigh
 from flitlab.models.routing.routes import PER, Routes, RoutingSpec
@@ -185,7 +184,7 @@ def mean_hops(topology: Topology, leg: Bytes) -> float:
     topology: the network.
     leg: uint8 [s, t], channels of a leg.
     """
-    ends = ends_of(topology)
+    ends = topology.src_switches
     weight = topology.host_count[ends] if topology.hosts else np.ones(len(ends))
     share = weight / weight.sum()
     return float(2 * share @ leg[np.ix_(ends, ends)] @ share)

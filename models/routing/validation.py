@@ -12,7 +12,6 @@ import numpy as np
 from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.routing.form import form_errors
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.route_set import PathTable, Routes
@@ -160,11 +159,10 @@ def _distance_errors(topology: Topology, routes: Routes) -> Errors:
 def _path_errors(topology: Topology, table: PathTable) -> Errors:
     missing = paths_per_pair(topology, table) == 0
     if missing.any():
-        ends = ends_of(topology)
-        missing &= reachable(topology)[np.ix_(ends, ends)]
+        missing &= reachable(topology)[np.ix_(topology.src_switches, topology.dst_switches)]
     lacking = np.argwhere(missing)
     if len(lacking):
-        s, t = ends_of(topology)[lacking[0]].tolist()
+        s, t = topology.src_switches[lacking[0, 0]], topology.dst_switches[lacking[0, 1]]
         yield "no path", with_count(f"there is no path from switch {s} to switch {t}", len(lacking))
     counts, first = _survey_paths(*table[:3], topology.out_start, topology.dst, np.full(topology.switches, -1))
     for kind, text in enumerate(_PATH_ERRORS):

@@ -6,7 +6,6 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.paths.bounded import sampled_shortest
 from flitlab.models.paths.pathset import PathSet, concatenate
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.paths import path_table
 from flitlab.models.routing.planned import thresholds
 from flitlab.models.routing.route_set import PathTable
@@ -41,9 +40,9 @@ def weighted_path_table(
 
 def _others(topology: Topology, pairs: Ints) -> Ints:
     """The pairs of different switches with hosts, s * switches + t, that are not among ``pairs``: int64."""
-    n, ends = topology.switches, ends_of(topology)
+    n = topology.switches
     other = np.zeros((n, n), bool)
-    other[np.ix_(ends, ends)] = True
+    other[np.ix_(topology.src_switches, topology.dst_switches)] = True
     np.fill_diagonal(other, False)
     other.ravel()[pairs] = False
     return np.flatnonzero(other)

@@ -12,8 +12,7 @@ from flitlab.models.jit import njit
 from flitlab.models.paths.dijkstra import UNREACHED, settle
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
-from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths, shortest_ports
-from flitlab.models.routing.layers import ends_of
+from flitlab.models.routing.bit_parallel import most_channels, serves_hosts, shortest_ports
 from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.draw import Stream, below, draw, paired
@@ -186,7 +185,7 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     back = topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels]
     fill = _fill_first if first else _fill_all
     reached = map_row_blocks(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
-    if not all(reached):
+    if not all(reached) and not serves_hosts(topology):
         return ports, -1
     return ports, most_channels(topology, ports)
 
@@ -200,18 +199,6 @@ def part_connected_ports(topology: Topology, weight: Ints | None, first: bool) -
     """
     ports, longest = weighted_ports(topology, weight, first)
     return ports, most_channels(topology, ports) if longest < 0 else longest
-
-
-def most_channels(topology: Topology, ports: Masks) -> int:
-    """Channels of the longest path by next hops; from 255 on the bound ``switches`` - 1.
-
-    Parameters
-    ----------
-    topology: the network.
-    ports: uint64 [t, v], sets of next hops without loops.
-    """
-    longest = int(longest_paths(topology, ports).max(initial=0))
-    return longest if longest < FARTHEST else topology.switches - 1
 
 
 @njit
@@ -279,8 +266,8 @@ def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[
     -------
     (pairs, paths) of each destination.
     """
-    ends = ends_of(topology)
-    for dst_switch in ends.tolist():
+    ends = topology.src_switches
+    for dst_switch in topology.dst_switches.tolist():
         src_switches = ends[ends != dst_switch]
         row = hops.ports[dst_switch]
         counts, lengths, channel = _paths_to(

@@ -42,7 +42,7 @@ def make_ports(topology: Topology) -> Ports:
     topology: the network.
     """
     zero = np.zeros(1, np.int64)
-    out_base = np.concatenate([zero, np.cumsum(topology.out_degree + topology.host_count)])
+    out_base = np.concatenate([zero, np.cumsum(topology.out_degree + topology.ejection_count)])
     in_base = np.concatenate([zero, np.cumsum(topology.in_degree + topology.host_count)])
     channel = np.arange(topology.channels)
     output = out_base[topology.src] + channel - topology.out_start[topology.src]
@@ -51,7 +51,7 @@ def make_ports(topology: Topology) -> Ports:
     entry = in_base[topology.dst] + rank
     switch = topology.host_switch
     nth = np.arange(topology.hosts) - topology.host_start[switch]
-    eject = out_base[switch] + topology.out_degree[switch] + nth
+    eject = _ejection_outputs(topology, out_base)
     inject = in_base[switch] + topology.in_degree[switch] + nth
 
     out_input = np.full(out_base[-1], -1, np.int64)
@@ -63,6 +63,20 @@ def make_ports(topology: Topology) -> Ports:
     in_output[inject] = -1 - np.arange(topology.hosts)
     in_switch = np.repeat(np.arange(topology.switches), np.diff(in_base))
     return Ports(out_base, in_base, topology.out_degree, out_input, out_channel, in_output, in_switch, eject, inject)
+
+
+def _ejection_outputs(topology: Topology, out_base: Ints) -> Ints:
+    """The output of each host's ejection channel, int64 [hosts]; those of a switch follow the numbers of hosts.
+
+    out_base: int64 [switches + 1], first output of each switch.
+    """
+    order = np.argsort(topology.ejection_switch, kind="stable")
+    switch = topology.ejection_switch[order]
+    output = np.empty(topology.hosts, np.int64)
+    output[order] = (out_base + np.append(topology.out_degree, 0))[switch] + (
+        np.arange(topology.hosts) - np.searchsorted(switch, switch)
+    )
+    return output
 
 
 def channel_inputs(ports: Ports) -> Ints:

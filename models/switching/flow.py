@@ -38,6 +38,7 @@ class Flow(Credited):
     programs: ClassVar[bool] = True
     supports_timeline: ClassVar[bool] = True
     exact: ClassVar[bool] = True
+    supports_multistage: ClassVar[bool] = True
 
     half_duplex: bool = False
     half_duplex_hosts: bool = False

@@ -29,6 +29,7 @@ class Ideal(DynamicTopology, FlitTimed):
     programs: ClassVar[bool] = True
     counts_channels: ClassVar[bool] = True
     has_classes: ClassVar[bool] = True
+    supports_multistage: ClassVar[bool] = True
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify | None = None) -> tuple["Ideal", str]:
         """The mode unchanged, and why it cannot deadlock.

@@ -47,7 +47,8 @@ class SwitchingMode(ABC):
     can change during a run. grants_flits: whether flits are granted, not packets. exact: its times are not rounded up
     to ticks. send_ends_at_injection: an eager send is done when all of its message is in flight. counts_channels:
     whether runs can count the traffic of every channel. has_classes: whether packets can be of several classes.
-    limits_replies: whether the replies that a host owes can be limited.
+    limits_replies: whether the replies that a host owes can be limited. supports_multistage: whether hosts may inject
+    at one switch and eject at another.
     """
 
     mode: ClassVar[str]
@@ -61,6 +62,7 @@ class SwitchingMode(ABC):
     counts_channels: ClassVar[bool] = False
     has_classes: ClassVar[bool] = False
     limits_replies: ClassVar[bool] = False
+    supports_multistage: ClassVar[bool] = False
 
     @property
     def vc_policy(self) -> int:
@@ -378,6 +380,9 @@ class SwitchingSpec(Parameters, ABC):
         -------
         Errors, each with the full path of its key.
         """
+        if topology.is_multistage and not self.switching_mode.supports_multistage:
+            problem = "is for networks whose hosts inject and eject at one switch; modes vct, wormhole, ideal and flow"
+            yield SpecError(f"{self.switching_mode.mode} {problem} serve others, too", key="switching.mode")
         is_progressive = (
             routes is not None and routes.select == Selection.PROGRESSIVE and self.switching_mode.counts is not None
         )

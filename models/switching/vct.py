@@ -28,6 +28,7 @@ class Vct(Draining):
 
     mode: ClassVar[str] = "vct"
     has_classes: ClassVar[bool] = True
+    supports_multistage: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]] = ("age", "oldest")
 
     oldest_first: bool = False

@@ -56,6 +56,7 @@ class Wormhole(Draining):
 
     mode: ClassVar[str] = "wormhole"
     has_classes: ClassVar[bool] = True
+    supports_multistage: ClassVar[bool] = True
     grants_flits: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]] = tuple(AllocatorKind)
 

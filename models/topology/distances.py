@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hop distances in a topology: all pairs, their histogram, diameter and mean.
 
-Hops are channels between switches; capacities and delays do not matter.
+Hops are channels between switches; capacities and delays do not matter. In a multistage network, distances are from a
+switch where hosts inject to one where hosts eject.
 """
 
 from dataclasses import dataclass
@@ -109,10 +110,30 @@ def _search_all(
         rows = slice(batch * BATCH, min((batch + 1) * BATCH, len(sources)))
         rows_of_table = no_table if table is None else table[rows]
         pairs = _search(topology.in_start, tails, sources[rows], weight, counts, group, rows_of_table)
-        if pairs < n * len(sources[rows]) and not partial:
+        if pairs < n * len(sources[rows]) and not partial and not topology.is_multistage:
             u, v = topology.unreachable_pair() or (0, 0)
             raise ValueError(f"no path from switch {u} to switch {v}")
     return counts, groups.ravel()[: -(-len(sources) // 64)]
+
+
+def host_distance_counts(topology: Topology) -> Ints:
+    """Count ordered pairs of different hosts whose switches are h hops apart: int64 [hops].
+
+    From the switch where the first host injects to that where the second ejects. Raises ``ValueError`` if the topology
+    is not strongly connected.
+    """
+    if topology.is_multistage:
+        src, dst = topology.src_switches, topology.dst_switches
+        pairs = np.outer(topology.host_count[src], topology.ejection_count[dst])
+        hops = distances(topology)
+        counts = np.bincount(hops[np.ix_(src, dst)].ravel(), pairs.ravel()).astype(np.int64)
+        own = np.bincount(hops[topology.host_switch, topology.ejection_switch], minlength=len(counts))
+        return np.trim_zeros(counts - own, "b")
+    counts = distance_counts(topology, topology.host_count)
+    if not len(counts):
+        return np.zeros(1, np.int64)
+    counts[0] -= topology.hosts  # a host and itself
+    return counts
 
 
 def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
@@ -128,8 +149,12 @@ def distance_counts(topology: Topology, weight: Ints | None = None) -> Ints:
 
     Raises
     ------
-    ValueError: the topology is not strongly connected.
+    ValueError: the topology is not strongly connected, or has weights and is multistage.
     """
+    if topology.is_multistage:
+        if weight is not None:
+            raise ValueError("weights are of hosts that inject and eject at one switch")
+        return np.bincount(distances(topology)[np.ix_(topology.src_switches, topology.dst_switches)].ravel())
     sources = np.arange(topology.switches)
     if weight is not None:
         sources = np.flatnonzero(weight)
@@ -160,7 +185,7 @@ def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
     """
     n = topology.switches
     count = -(-sources // 64) * 64
-    if count >= n:
+    if count >= n or topology.is_multistage:
         counts = distance_counts(topology)
         return SampledDistances(counts, mean_hops(counts), 0.0, n)
     sample = np.random.Generator(np.random.Philox(0)).choice(n, count, replace=False)
@@ -174,11 +199,16 @@ def sampled_distances(topology: Topology, sources: int) -> SampledDistances:
 def distances(topology: Topology) -> np.ndarray:
     """Return the hops *from* s *to* t, [switches, switches]; uint8, or uint16 where the diameter exceeds 255.
 
+    In a multistage network the greatest number of the type stands for no path.
+
     Raises ``ValueError`` if not strongly connected.
     """
     n = topology.switches
-    diameter = len(distance_counts(topology)) - 1
-    table = np.zeros((n, n), np.min_scalar_type(diameter))
+    diameter = len(np.trim_zeros(_search_all(topology, np.arange(n))[0], "b")) - 1
+    table = np.zeros((n, n), np.min_scalar_type(diameter + topology.is_multistage))
+    if topology.is_multistage:
+        table[:] = np.iinfo(table.dtype).max
+        np.fill_diagonal(table, 0)
     _search_all(topology, np.arange(n), table=table)
     return table
 
@@ -203,6 +233,8 @@ def nearest_hosts(topology: Topology) -> int:
 
     Raises ``ValueError`` if the topology is not strongly connected.
     """
+    if topology.is_multistage:
+        return int(np.flatnonzero(np.append(host_distance_counts(topology), 1))[0]) if topology.hosts > 1 else 0
     count = topology.host_count
     if topology.hosts < 2 or count.max() > 1:
         return 0

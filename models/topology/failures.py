@@ -107,7 +107,8 @@ def subtopology(topology: Topology, switches: np.ndarray, channels: np.ndarray) 
     """
     number = np.cumsum(switches) - 1
     new_index = np.append(np.cumsum(channels) - 1, -1)  # place[-1]: no reverse
-    host_stays = switches[topology.host_switch]
+    host_stays = switches[topology.host_switch] & switches[topology.ejection_switch]
+    ejection = None if topology.ejection is None else number[topology.ejection[host_stays]]
     return replace(
         topology,
         switches=int(switches.sum()),
@@ -119,6 +120,7 @@ def subtopology(topology: Topology, switches: np.ndarray, channels: np.ndarray) 
         reverse=new_index[topology.reverse[channels]],
         host_switch=number[topology.host_switch[host_stays]],
         host_delay=None if topology.host_delay is None else topology.host_delay[host_stays],
+        ejection=ejection,
         notes=_notes(topology, switches),
     )
 
@@ -144,7 +146,9 @@ def _check_connected(topology: Topology, names: list[Name], listed: bool) -> Non
 
 def _notes(topology: Topology, works: Bools) -> dict[str, Any]:
     """Return the notes without the failed switches. works: bool [switches]."""
-    notes = topology.notes | names_of_part(topology, works, works[topology.host_switch])
+    notes = topology.notes | names_of_part(
+        topology, works, works[topology.host_switch] & works[topology.ejection_switch]
+    )
     new_index = np.append(0, np.cumsum(works))
     for key in {"tiers", "clusters"} & notes.keys():
         parts = [[name, int(new_index[a]), int(new_index[a + k] - new_index[a])] for name, a, k in notes[key]]

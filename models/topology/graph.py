@@ -48,13 +48,16 @@ class Topology:
 
     Channels are sorted by (src, dst); a bi-directional link is two channels that name each other in ``reverse``, a
     uni-directional one has reverse -1; parallel channels are allowed, self-loops are not. Hosts are numbered switch by
-    switch; each has an injection and an ejection channel of its own, of capacity ``host_capacity``.
+    switch; each has an injection and an ejection channel of its own, of capacity ``host_capacity``. In a
+    uni-directional multistage network they are at different switches, and only hosts need to reach each other.
 
     src, dst: int64 [channels]. capacity: float64 [channels], relative to 1 = one flit per tick. delay: int64
     [channels], ticks added to the link delay of the switching model. reverse: int64 [channels]. host_switch: int64
-    [hosts], non-decreasing. host_delay: int64 [hosts], ticks added to the delays of each host's injection and ejection
-    channel; None where no host has such a delay. default_weight: ``HOPS`` or ``DELAY``, the default weight of shortest
-    paths. columns: float64 [channels] by name, further attributes of channels in a file.
+    [hosts], non-decreasing, the switch of each injection channel. ejection: int64 [hosts], the switch of each ejection
+    channel; None where it is that of the injection channel. host_delay: int64 [hosts], ticks added to the delays of
+    each host's injection and ejection channel; None where no host has such a delay. default_weight: ``HOPS`` or
+    ``DELAY``, the default weight of shortest paths. columns: float64 [channels] by name, further attributes of channels
+    in a file.
     """
 
     kind: str
@@ -71,6 +74,7 @@ class Topology:
     hosts.
     """
     host_delay: Ints | None = None
+    ejection: Ints | None = None
     default_weight: str = HOPS
     columns: dict[str, Floats] = field(default_factory=dict)
     subnets: int = 1
@@ -197,8 +201,9 @@ class Topology:
         )
 
     def with_hosts(
-        self, per_switch: npt.ArrayLike, host_capacity: float = 1.0, host_delay: npt.ArrayLike | None = None
-    ) -> "Topology":
+        self, per_switch: npt.ArrayLike, host_capacity: float = 1.0, host_delay: npt.ArrayLike | None = None,
+        ejection: npt.ArrayLike | None = None,
+    ) -> "Topology":  # fmt: skip
         """Return a copy of the graph with hosts.
 
         Parameters
@@ -206,6 +211,7 @@ class Topology:
         per_switch: a number, or one for each switch.
         host_capacity: flits per tick of injection and ejection channels.
         host_delay: int64 [hosts], ticks, see the class; None where all are 0.
+        ejection: int64 [hosts], the switch at which each host ejects; None where it injects there, too.
 
         Raises
         ------
@@ -217,10 +223,14 @@ class Topology:
         hosts = np.repeat(np.arange(self.switches), counts)
         delay = None if host_delay is None else to_integers("host_delay", host_delay, total)
         delay = delay if delay is not None and delay.any() else None
+        eject = None if ejection is None else to_integers("ejection", ejection, total)
+        if eject is not None and ((eject < 0) | (eject >= self.switches)).any():
+            raise SpecError(f"ejection must hold switches, from 0 to {self.switches - 1}", "ejection")
+        eject = eject if eject is not None and (eject != hosts).any() else None
         rate = float(to_floats("host_capacity", host_capacity, 1)[0])
         if not rate > 0:
             raise SpecError(f"host_capacity is {rate}: it must be positive", "host_capacity")
-        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=rate, host_delay=delay)
+        return replace(self, host_switch=hosts, hosts_stated=True, host_capacity=rate, host_delay=delay, ejection=eject)
 
     @property
     def channels(self) -> int:
@@ -236,6 +246,38 @@ class Topology:
     def physical_hosts(self) -> int:
         """Number of hosts, each of which has a channel to and from every subnet."""
         return self.hosts // self.subnets
+
+    @property
+    def is_multistage(self) -> bool:
+        """Whether hosts inject at one switch and eject at another."""
+        return self.ejection is not None
+
+    @property
+    def ejection_switch(self) -> Ints:
+        """int64 [hosts]: the switch of each host's ejection channel; ``host_switch`` itself where they are the same."""
+        return self.host_switch if self.ejection is None else self.ejection
+
+    @property
+    def src_switches(self) -> Ints:
+        """The switches at which hosts inject, int64, ascending; all switches where there are no hosts."""
+        return np.flatnonzero(self.host_count) if self.hosts else np.arange(self.switches)
+
+    @property
+    def dst_switches(self) -> Ints:
+        """The switches at which hosts eject, int64, ascending; all switches where there are no hosts."""
+        return np.flatnonzero(self.ejection_count) if self.hosts else np.arange(self.switches)
+
+    def require_one_switch(self, subject: str, key: str | None = None) -> None:
+        """Raise ``SpecError`` where hosts inject at one switch and eject at another.
+
+        Parameters
+        ----------
+        subject: what needs hosts with one switch, for the message.
+        key: the configuration key that names it.
+        """
+        if self.is_multistage:
+            problem = f"{subject}, but hosts of this topology inject at one switch and eject at another"
+            raise SpecError(problem, key)
 
     @cached_property
     def access_delay(self) -> Ints:
@@ -298,11 +340,20 @@ class Topology:
 
     @property
     def host_count(self) -> Ints:
-        """int64 [switches]: hosts at each switch."""
+        """int64 [switches]: hosts that inject at each switch."""
         return np.diff(self.host_start)
 
+    @property
+    def ejection_count(self) -> Ints:
+        """int64 [switches]: hosts that eject at each switch."""
+        return np.bincount(self.ejection_switch, minlength=self.switches)
+
     def unreachable_pair(self) -> tuple[int, int] | None:
-        """Return two switches (u, v) without a path from u to v; None if strongly connected."""
+        """Return two switches (u, v) without a path from u to v, at which hosts inject and eject if these are different
+        switches; None if there are none: the topology is strongly connected, or serves all pairs of hosts.
+        """
+        if self.is_multistage:
+            return self._unreachable_hosts()
         ones = np.ones(self.channels)
         shape = (self.switches, self.switches)
         for tail, head, flip in ((self.src, self.dst, False), (self.dst, self.src, True)):
@@ -311,6 +362,15 @@ class Topology:
             if len(reached) < self.switches:
                 other = int(np.setdiff1d(np.arange(self.switches), reached)[0])
                 return (other, 0) if flip else (0, other)
+        return None
+
+    def _unreachable_hosts(self) -> tuple[int, int] | None:
+        """Return the first switches (u, v) without a path from hosts at u to hosts at v; None if there are none."""
+        matrix = scipy.sparse.csr_array((np.ones(self.channels), (self.src, self.dst)), shape=(self.switches,) * 2)
+        for u in self.src_switches.tolist():
+            reached = scipy.sparse.csgraph.breadth_first_order(matrix, u, return_predecessors=False)
+            if len(missing := np.setdiff1d(self.dst_switches, reached)):
+                return u, int(missing[0])
         return None
 
     def pair_directions(self) -> "Topology":
@@ -341,6 +401,7 @@ class Topology:
         return content_hash(
             self.switches, self.src, self.dst, self.capacity, self.delay, self.reverse, self.host_switch,
             repr(self.host_capacity), *([] if self.host_delay is None else [self.host_delay]),
+            *([] if self.ejection is None else ["ejection", self.ejection]),
             *([] if self.default_weight == HOPS else [self.default_weight]),
             *([] if self.subnets == 1 else ["subnets", self.subnets]),
             *(part for name in sorted(self.columns) for part in (name, self.columns[name])),
@@ -356,8 +417,8 @@ class Topology:
         """Convert to a MultiDiGraph with one edge per channel (key: channel; attributes: capacity, delay, reverse, the
         columns).
 
-        Nodes are switch numbers; their attributes are ``hosts``, ``label`` where there is one, and the list
-        ``host_delay`` where hosts have delays.
+        Nodes are switch numbers; their attributes are ``hosts``, ``label`` where there is one, and the lists
+        ``host_delay`` where hosts have delays, and ``ejection``, the switches where hosts eject, if not there.
         """
         import networkx as nx
 
@@ -368,6 +429,8 @@ class Topology:
             graph.add_node(v, hosts=int(self.host_count[v]), **label)
             if self.host_delay is not None:
                 graph.nodes[v]["host_delay"] = self.host_delay[slice(*self.host_start[v : v + 2])].tolist()
+            if self.ejection is not None:
+                graph.nodes[v]["ejection"] = self.ejection[slice(*self.host_start[v : v + 2])].tolist()
         for c in range(self.channels):
             graph.add_edge(
                 int(self.src[c]), int(self.dst[c]), key=c, capacity=float(self.capacity[c]),
@@ -385,9 +448,9 @@ class Topology:
         """Convert a networkx graph; nodes are numbered in their order; attributes capacity, delay and hosts are read.
 
         Undirected edges become two channels each; in a directed graph with ``reverse``, pairs are kept. Where no node
-        has ``hosts``, hosts are not stated; ``host_delay`` of a node lists the delays of its hosts. Other numbers that
-        every edge has become ``columns``. ``notes`` keep the labels of nodes (their attribute ``label`` or ``name``,
-        else the nodes themselves) unless these are 0, 1, 2, ...
+        has ``hosts``, hosts are not stated; ``host_delay`` of a node lists the delays of its hosts, ``ejection`` the
+        nodes where they eject. Other numbers that every edge has become ``columns``. ``notes`` keep the labels of nodes
+        (their attribute ``label`` or ``name``, else the nodes themselves) unless these are 0, 1, 2, ...
 
         Parameters
         ----------
@@ -429,7 +492,8 @@ class Topology:
         if not any("hosts" in data for _, data in of_nodes):
             return topology
         counts = _attribute(of_nodes, "hosts", 0, int)
-        return topology.with_hosts(counts, host_delay=_host_delays(of_nodes, counts))
+        delays = _host_delays(of_nodes, counts)
+        return topology.with_hosts(counts, host_delay=delays, ejection=_ejection(of_nodes, counts, index))
 
     def _repr_html_(self) -> str:
         """Return a table of properties, for notebooks."""
@@ -480,6 +544,26 @@ def _host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> 
             raise ValueError(f"{what}: host_delay = {listed!r} must list the delays of its {count} hosts")
         delays += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
     return delays
+
+
+def _ejection(nodes: list[tuple[str, dict[str, Any]]], counts: list[int], index: dict[Any, int]) -> list[int] | None:
+    """Return the switches where hosts eject, from lists at nodes; None where no node has one.
+
+    nodes, counts: as for :func:`_host_delays`; a node without a list ejects its hosts itself. index: the switch of each
+    node. Raises ``ValueError``.
+    """
+    if not any("ejection" in data for _, data in nodes):
+        return None
+    switches: list[int] = []
+    for v, ((what, data), count) in enumerate(zip(nodes, counts, strict=True)):
+        listed = data.get("ejection")
+        if listed is None:
+            switches += [v] * count
+        elif not isinstance(listed, list) or len(listed) != count or any(node not in index for node in listed):
+            raise ValueError(f"{what}: ejection = {listed!r} must list the nodes where its {count} hosts eject")
+        else:
+            switches += [index[node] for node in listed]
+    return switches
 
 
 def _attribute(elements: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:

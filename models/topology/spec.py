@@ -98,6 +98,8 @@ class TopologySpec(Spec):
         if pair := topology.unreachable_pair():
             u, v = map(switch_names(topology).label, pair)
             problem = f"no path from switch {u} to switch {v}"
+            if topology.is_multistage:
+                raise SpecError(f"{self.kind}: {problem}, where hosts inject and eject")
             raise SpecError(f"{self.kind}: not strongly connected with these parameters: {problem}")
 
     def _with_common_keys(self, topology: Topology) -> Topology:
@@ -159,6 +161,7 @@ def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> To
 
     Hosts keep their delays if every switch keeps its number of hosts; else they are dropped, with a warning at ``key``.
     """
+    topology.require_one_switch("places hosts by switch", key)
     notes = {name: note for name, note in topology.notes.items() if name not in OF_HOSTS}
     delay = topology.host_delay
     if delay is not None and not np.array_equal(np.broadcast_to(counts, topology.switches), topology.host_count):
@@ -181,4 +184,5 @@ def build_nested(parameters: dict[str, Any], key: str) -> Topology:
     SpecError: it cannot be built; ``key`` is the path to the offending parameter.
     """
     topology: Topology = nested("topology", parameters, key, lambda spec: spec.build())
+    topology.require_one_switch("is made of networks whose hosts have one switch", key)
     return topology

@@ -25,6 +25,8 @@ from flitlab.models.validation import (
 )
 
 _INTEGERS = ("src", "dst", "delay", "reverse")
+_OF_HOSTS = ("host_delay", "ejection")
+"""Optional fields with an integer for each host."""
 
 
 @contextmanager
@@ -65,7 +67,8 @@ def validate_topology(topology: Topology, copy: bool = False, method: str = "gra
     require_type(topology, Topology, method)
     raise_errors(topology_errors(topology))
     columns = {name: contiguous(values, np.float64, copy) for name, values in topology.columns.items()}
-    integer_fields = [*_INTEGERS, "host_switch", *([] if topology.host_delay is None else ["host_delay"])]
+    optional = [name for name in _OF_HOSTS if getattr(topology, name) is not None]
+    integer_fields = [*_INTEGERS, "host_switch", *optional]
     arrays = {name: contiguous(getattr(topology, name), np.int64, copy) for name in integer_fields}
     grid = topology.grid
     if grid is not None:
@@ -129,8 +132,9 @@ def _form_errors(topology: Topology) -> Errors:
     yield from _column_errors(topology, count)
     hosts = len(topology.host_switch) if np.ndim(topology.host_switch) == 1 else 0
     yield from array_errors("host_switch", topology.host_switch, np.integer, hosts)
-    if topology.host_delay is not None:
-        yield from array_errors("host_delay", topology.host_delay, np.integer, hosts)
+    for name in _OF_HOSTS:
+        if getattr(topology, name) is not None:
+            yield from array_errors(name, getattr(topology, name), np.integer, hosts)
     if max(count, hosts) > MAX_SIZE:
         yield "size", f"{count} channels and {hosts} hosts; at most {MAX_SIZE} each"
     if not isinstance(topology.host_capacity, int | float | np.number):
@@ -200,6 +204,12 @@ def _host_errors(topology: Topology) -> Errors:
         lambda host: f"hosts must be numbered switch by switch: host {host} is at switch {host_switch[host]}, host "
         f"{host + 1} at switch {host_switch[host + 1]}; Topology.with_hosts numbers them",
     )  # fmt: skip
+    if topology.ejection is not None:
+        eject = topology.ejection
+        yield from first_error(
+            "ejection", np.flatnonzero((eject < 0) | (eject >= n)),
+            lambda host: f"host {host} ejects at switch {eject[host]}, outside of 0 to {n - 1}",
+        )  # fmt: skip
     if topology.host_delay is not None:
         delay = topology.host_delay
         yield from first_error(

@@ -220,31 +220,34 @@ class Traffic:
         Returns (source switch, destination switch, amount), sorted by destination and source. Sparse demands do not
         need a full matrix.
         """
-        host_switch, n = self.topology.host_switch, self.topology.switches
+        host_switch, ejection, n = self.topology.host_switch, self.topology.ejection_switch, self.topology.switches
         if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             share = np.bincount(host_switch, self.rate, n) / (
                 self.topology.hosts - (self.law == DestinationRule.UNIFORM)
             )
-            matrix = np.outer(self.topology.host_count, share)
+            matrix = np.outer(self.topology.ejection_count, share)
+            if self.topology.is_multistage and self.law == DestinationRule.UNIFORM:
+                matrix -= _demand_of_itself(self).T / (self.topology.hosts - 1)
             np.fill_diagonal(matrix, 0)
             target, source = np.nonzero(matrix)
             return source, target, matrix[target, source]
         source, target, amount = self.pairs()
-        return summed_pairs(n, host_switch[source], host_switch[target], amount)
+        return summed_pairs(n, host_switch[source], ejection[target], amount)
 
     @cached_property
     def switch_demand(self) -> Floats:
         """T summed over the hosts of each switch, float64 [switches, switches], including the diagonal."""
         topology = self.topology
-        n, host_switch = topology.switches, topology.host_switch
+        n, host_switch, ejection = topology.switches, topology.host_switch, topology.ejection_switch
         if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             share = np.bincount(host_switch, self.rate, n)
-            count = np.bincount(host_switch, minlength=n).astype(float)
+            count = topology.ejection_count.astype(float)
             if self.law == DestinationRule.UNIFORM_SELF:
                 return np.outer(share, count) / topology.hosts
-            return (np.outer(share, count) - np.diag(share)) / (topology.hosts - 1)
+            own = np.diag(share) if not topology.is_multistage else _demand_of_itself(self)
+            return (np.outer(share, count) - own) / (topology.hosts - 1)
         source, target, amount = self.pairs()
-        flat = sums(host_switch[source] * n + host_switch[target], amount, n * n)
+        flat = sums(host_switch[source] * n + ejection[target], amount, n * n)
         return flat.reshape(n, n)
 
     @cached_property
@@ -257,6 +260,14 @@ class Traffic:
         trace = [] if self.recorded is None else ["recorded", self.recorded.content_hash]
         classes = ["classes", *(one.content_hash for one in self.classes)] if self.classes else []
         return content_hash(*own, *alternates, *fixed, *trace, *classes)
+
+
+def _demand_of_itself(traffic: Traffic) -> Floats:
+    """What hosts would send themselves if they sent each host their whole rate, float64 [switches, switches]."""
+    topology = traffic.topology
+    n = topology.switches
+    pair = topology.host_switch * n + topology.ejection_switch
+    return sums(pair, traffic.rate, n * n).reshape(n, n)
 
 
 def summed_pairs(nodes: int, source: Ints, target: Ints, amount: Floats) -> tuple[Ints, Ints, Floats]:

@@ -21,6 +21,7 @@ MEASURED_RACKS = 64
 
 def racks_of(topology: Topology) -> Ints:
     """Return the switches with hosts, int64 [racks]. Raises ``SpecError`` if there are fewer than two."""
+    topology.require_one_switch("is demand between switches with hosts", "kind")
     racks = np.flatnonzero(topology.host_count)
     if len(racks) < 2:
         raise SpecError("needs hosts at two switches or more", key="kind")

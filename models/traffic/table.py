@@ -92,6 +92,7 @@ def per_host(topology: Topology, matrix: "npt.ArrayLike | scipy.sparse.sparray")
     matrix: float64 [switches, switches], dense or sparse.
     """
     matrix = scipy.sparse.csr_array(matrix)
+    topology.require_one_switch("states demand between switches", "level")
     count, host_switch = topology.host_count, topology.host_switch
     without_hosts = np.flatnonzero((matrix.sum(axis=0) + matrix.sum(axis=1) > 0) & (count == 0))
     if len(without_hosts):

@@ -30,6 +30,7 @@ class Units:
     @classmethod
     def of(cls, topology: Topology) -> "Units":
         """Divide the hosts of a topology into units. Raises ``SpecError`` if there are fewer than two units."""
+        topology.require_one_switch("pairs switches by their distances or load", "kind")
         size = gcd(*topology.host_count.tolist())
         switch = topology.host_switch[:: max(size, 1)]
         if len(switch) < 2:

@@ -48,6 +48,7 @@ class WorstMatching(TrafficSpec):
     """
 
     def demand(self, topology: Topology) -> Traffic:
+        topology.require_one_switch("matches switches by their distance", "kind")
         if np.count_nonzero(topology.host_count) < 2:
             raise SpecError("needs hosts at two switches or more", key="kind")
         if (switches := np.count_nonzero(topology.host_count)) > MAX_UNITS:

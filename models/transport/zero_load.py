@@ -11,7 +11,6 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Ints, Masks
 from flitlab.models.jit import device_function, interpreted, kernel, njit
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.datagram import service_ticks
@@ -264,7 +263,7 @@ def longest_round_trip(
     """
     at_hosts = 2 * (host.delay_in + host.delay_out)
     at_hosts += sum(2 * int(service_ticks(host.ratio, length)) for length in (size, answer))
-    ends, access = ends_of(topology), _Access.of(topology)
+    ends, access = topology.src_switches, _Access.of(topology)
     if hops is not None:
         table = hops[np.ix_(ends, ends)]
         trips = (

@@ -119,8 +119,8 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
         return 0
     topology, hosts = scenario.topology, host_names(scenario.topology)
     source, destination = (
-        f"host {hosts.label(host)} (switch {switch_names(topology).label(topology.host_switch[host])})"
-        for host in (life.source, life.destination)
+        f"host {hosts.label(host)} (switch {switch_names(topology).label(switch[host])})"
+        for host, switch in ((life.source, topology.host_switch), (life.destination, topology.ejection_switch))
     )
     flits = f"{life.flits} flit{'s' * (life.flits > 1)}"
     say(_title(head))

@@ -68,6 +68,9 @@ def timeline_of(
         problem = f"is not for mode {switching_mode.mode}, whose network is static; modes: {modes}"
         draft.reject("timeline", problem)
         return None
+    if components.topology.is_multistage:
+        draft.reject("timeline", "is for networks whose hosts inject and eject at one switch")
+        return None
     if draft.has_value_at("switching.link_failures") or "link_failures" in draft.config.switching:
         draft.reject("timeline", "is given beside switching.link_failures: let one of them say what fails")
         return None

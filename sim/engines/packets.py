@@ -118,8 +118,9 @@ class PacketRun(ABC):
         )  # fmt: skip
 
     def _flows(self, rows: Ints) -> Flows:
-        place, n, hosts = self.topology.host_switch, self.topology.switches, self.topology.hosts
-        pairs = PairCounts.of(n, place[rows[:, SOURCE]] * n + place[rows[:, DESTINATION]], rows[:, FLITS])
+        topology, n, hosts = self.topology, self.topology.switches, self.topology.hosts
+        ends = topology.host_switch[rows[:, SOURCE]], topology.ejection_switch[rows[:, DESTINATION]]
+        pairs = PairCounts.of(n, ends[0] * n + ends[1], rows[:, FLITS])
         sources, destinations = (np.zeros(hosts, np.int64) for _ in range(2))
         np.add.at(sources, rows[:, SOURCE], rows[:, FLITS])
         np.add.at(destinations, rows[:, DESTINATION], rows[:, FLITS])

@@ -18,6 +18,8 @@ def single_thread_reason(scenario: Scenario[Vct]) -> str:
         return "a trace or batch is single-threaded: packets may await those of any host"
     if scenario.traffic.classes:
         return "traffic with classes is single-threaded"
+    if scenario.topology.is_multistage:
+        return "hosts inject and eject at different switches, so a run is single-threaded"
     if scenario.timeline is not None:
         return "a run with a timeline is single-threaded"
     if scenario.routes.select == Selection.UGAL_GLOBAL:

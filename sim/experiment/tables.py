@@ -110,10 +110,11 @@ def channel_rows(head: Mapping[str, Any], topology: Topology, counted: Mapping[s
         return
     hosts, switches = _names(topology)
     host, switch = hosts.values(range(topology.hosts)), switches.values(topology.host_switch)
+    last = switches.values(topology.ejection_switch)
     src, dst = switches.values(topology.src), switches.values(topology.dst)
     ends = [("network", *ends) for ends in zip(src, dst, strict=True)]
     ends += [("injection", *ends) for ends in zip(host, switch, strict=True)]
-    ends += [("ejection", *ends) for ends in zip(switch, host, strict=True)]
+    ends += [("ejection", *ends) for ends in zip(last, host, strict=True)]
     delay = [*topology.delay.tolist(), *topology.access_delay.tolist(), *topology.access_delay.tolist()]
     speed = flit_times(topology)
     tau = [*speed.channel.tolist(), *[speed.host] * (2 * topology.hosts)]

@@ -322,7 +322,7 @@ class Executed:
         for send in self.sent():
             flits = total_flits(program.amount[send], workload.messages).astype(np.int64) * unit
             hosts = workload.host[program.rank[send]], workload.host[program.peer[send]]
-            source, target = (topology.host_switch[host] for host in hosts)
+            source, target = topology.host_switch[hosts[0]], topology.ejection_switch[hosts[1]]
             pairs += PairCounts.of(topology.switches, source * topology.switches + target, flits)
             for total, host in zip(ends, hosts, strict=True):
                 np.add.at(total, host, flits)

@@ -98,6 +98,6 @@ class Progress:
         sends = np.flatnonzero(flits >= 1)
         amount = flits[sends].astype(np.int64)
         source, target = host[program.rank[sends]], host[program.peer[sends]]
-        pair = topology.host_switch[source] * topology.switches + topology.host_switch[target]
+        pair = topology.host_switch[source] * topology.switches + topology.ejection_switch[target]
         ends = (np.bincount(hosts, amount, topology.hosts).astype(np.int64) for hosts in (source, target))
         return Flows(PairCounts.of(topology.switches, pair, amount), *ends)

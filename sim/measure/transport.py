@@ -31,7 +31,7 @@ def traffic_of(session: Any, sent: Ints) -> Flows:
     sent: int64 [flows], bytes.
     """
     topology, source, target = session.topology, session.flows.source, session.flows.destination
-    pair = topology.host_switch[source] * topology.switches + topology.host_switch[target]
+    pair = topology.host_switch[source] * topology.switches + topology.ejection_switch[target]
     sources, targets = (np.bincount(hosts, sent, topology.hosts).astype(np.int64) for hosts in (source, target))
     return Flows(PairCounts.of(topology.switches, pair, sent), sources, targets)
 

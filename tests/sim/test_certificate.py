@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.certificate import certify, dependencies, width_of
-from flitlab.models.routing.layers import ends_of
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.route import LEG_SHIFT
@@ -54,7 +53,7 @@ def walks(topology: Topology, ports, s: int, t: int):
 
 def every_route(topology: Topology, routes: Routes):
     """(pair, way, channels) of everything that a packet may do; the way is None where routes go by next hops alone."""
-    n, ends = topology.switches, ends_of(topology).tolist()
+    n, ends = topology.switches, topology.src_switches.tolist()
     for s in ends:
         for t in ends:
             if routes.form == RouteForm.PATHS:
@@ -121,7 +120,7 @@ def test_dependencies_are_those_of_the_routes(topology, routing):
     else:
         assert as_set(edges) == reference
     if routes.form == RouteForm.TABLE and policy == VcPolicy.ANY:
-        assert has_dependency_cycle(topology, routes.ports, ends_of(topology)) != acyclic(reference)
+        assert has_dependency_cycle(topology, routes.ports, topology.src_switches) != acyclic(reference)
     certified = certify(topology, routes, 16, allow_deadlock=True)
     if certified.policy in (VcPolicy.ANY, VcPolicy.LAYERED):
         assert certified.acyclic == acyclic(reference)
@@ -267,7 +266,7 @@ def test_channels_left_are_those_of_the_longest_way(topology, kind):
         kind = "minimal"
     routes = routes_of(topology, kind)
     rest = routes.tables(topology, VcPolicy.RISING).rest
-    for s, t in product(ends_of(topology).tolist(), repeat=2):
+    for s, t in product(topology.src_switches.tolist(), repeat=2):
         assert rest[t, s] == max(map(len, walks(topology, routes.ports, s, t)))
 
 
@@ -327,7 +326,7 @@ def test_escape_channels_reach_everything_without_a_cycle(kind):
     routes = routes_of(topology, "minimal", select="adaptive", vc_policy="escape")
     assert routes.notes["escape"].startswith("updown" if kind in ("rrg", "fat_tree") else "dor")
     edges = set()
-    for t in ends_of(topology).tolist():
+    for t in topology.src_switches.tolist():
         for s in range(topology.switches):  # a packet may enter them anywhere on a shortest path
             if s == t or not routes.ports[t, s]:
                 continue

@@ -66,6 +66,9 @@ class File(TopologySpec):
     and ``notes`` count them (``capacity_missing``). Other numbers that every edge has are columns, which ``minimal``,
     ``ecmp``, ``ksp`` and ``updown`` can use for shortest paths (``weight``).
 
+    ``ejection`` makes it a uni-directional multistage network: the switch where each host ejects, in the order of hosts
+    (by their switches of injection, those of the file or of ``hosts``); only hosts must then reach each other.
+
     ``component: largest`` takes the largest strongly connected component. A warning states its size; less than
     ``component_share`` (a half) of the switches, the links or the hosts is rejected.
 
@@ -93,6 +96,7 @@ class File(TopologySpec):
     delay_from: str = "delay"
     hosts_from: str = "hosts"
     missing: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    ejection: list[int | str] | None = None
     component: Literal["all", "largest"] = "all"
     component_share: float = Field(default=0.5, ge=0, le=1)
 
@@ -103,6 +107,8 @@ class File(TopologySpec):
             topology = self._paired(self._read(source, key), str(source))
         if self.component == "largest":
             topology = self._largest(topology, str(source))
+        if self.ejection is not None:
+            topology = self._with_ejection(topology, self.ejection)
         notes = {**topology.notes, "file": str(source), "file_kind": topology.kind}
         if self.names == "numbers":
             notes = {name: value for name, value in notes.items() if name not in NAMES}
@@ -166,6 +172,26 @@ class File(TopologySpec):
             raise SpecError(f"{source}: the largest part has only {share_texts}, {least}{advice}", key="component")
         warn(f"{source}: the largest part is kept: {share_texts}", "component")
         return component
+
+    def _with_ejection(self, topology: Topology, ejection: list[int | str]) -> Topology:
+        """Return the topology with the hosts of ``hosts``, else of the file, which eject at other switches."""
+        if "hosts_per_switch" in self.model_fields_set:
+            raise SpecError("ejection needs hosts for each switch: give hosts", key="hosts_per_switch")
+        if self.hosts is not None:
+            topology = topology.with_hosts(self._host_counts(topology, self.hosts), topology.host_capacity)
+        if not topology.hosts:
+            raise SpecError("needs hosts: the file places none, and hosts is missing", key="ejection")
+        if len(ejection) != topology.hosts:
+            raise SpecError(f"{len(ejection)} switches for {topology.hosts} hosts", key="ejection")
+        names = switch_names(topology)
+        switches = [names.number(name, "ejection") for name in ejection]
+        return topology.with_hosts(topology.host_count, topology.host_capacity, topology.host_delay, switches)
+
+    def _with_hosts(self, topology: Topology) -> Topology:
+        if self.ejection is None:
+            return super()._with_hosts(topology)
+        capacity = self.host_capacity if "host_capacity" in self.model_fields_set else topology.host_capacity
+        return replace(topology, host_capacity=capacity)
 
     def _require_connected(self, topology: Topology) -> None:
         if (pair := topology.unreachable_pair()) is None:

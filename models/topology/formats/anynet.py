@@ -131,7 +131,11 @@ class _AnynetReader:
         value = latency or 1
         known, known_latency, line = self.router_of.setdefault(int(node), (router, value, number))
         if known != router:
-            self.network.fail(number, f"node {node} is at router {known} by line {line}: it cannot be at {router} too")
+            self.network.fail(
+                number,
+                f"node {node} is at router {known} by line {line}: it cannot be at {router} too "
+                "(ejection of topology names switches where hosts eject)",
+            )
         if known_latency != value:
             self.network.fail(number, f"latency {value} of node {node} contradicts {known_latency} on line {line}")
 

@@ -68,7 +68,8 @@ COLUMNS = "other columns of channels"
 def omitted_features(topology: Topology, *kept: str) -> list[str]:
     """Return the features of a topology, in words, that a format does not keep.
 
-    hosts: hosts per switch. host_capacity, capacities, delays, :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
+    hosts: hosts per switch. ejection switches: of hosts that inject elsewhere. host_capacity, capacities, delays,
+    :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
     parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not imply them.
     grid, labels (of switches), names of hosts, notes, :data:`COLUMNS`: if there are any.
 
@@ -80,6 +81,7 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
     ends = topology.src * topology.switches + topology.dst
     features = {
         "hosts": topology.hosts > 0,
+        "ejection switches": topology.is_multistage,
         "host_capacity": topology.host_capacity != 1,
         "capacities": bool((topology.capacity != 1).any()),
         "delays": bool(topology.delay.any()),

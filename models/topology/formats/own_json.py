@@ -39,8 +39,9 @@ class _Grid(BaseModel):
 class _Document(BaseModel):
     """The JSON form: one array [src, dst, capacity, delay, reverse] per channel, hosts counted by switch.
 
-    ``reverse`` is the index of the opposite channel, or -1. host_delay: of each host, switch by switch. columns:
-    further numbers of channels, by name. subnets: equal copies that the network consists of.
+    ``reverse`` is the index of the opposite channel, or -1. host_delay: of each host, switch by switch. ejection: the
+    switch where each host ejects, if it is not where it injects. columns: further numbers of channels, by name.
+    subnets: equal copies that the network consists of.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -52,6 +53,7 @@ class _Document(BaseModel):
     host_capacity: _Positive | Literal["inf"] = 1.0
     hosts: list[_Whole]
     host_delay: list[_Whole] | None = None
+    ejection: list[_Whole] | None = None
     default_weight: Literal["hops", "delay"] = "hops"
     columns: dict[str, list[_Finite]] = {}
     subnets: Annotated[int, Field(ge=1)] = 1
@@ -80,6 +82,7 @@ def json_text(topology: Topology) -> str:
         "host_capacity": topology.host_capacity if math.isfinite(topology.host_capacity) else "inf",
         "hosts": topology.host_count.tolist(),
         **({} if topology.host_delay is None else {"host_delay": topology.host_delay.tolist()}),
+        **({} if topology.ejection is None else {"ejection": topology.ejection.tolist()}),
         **({} if topology.default_weight == HOPS else {"default_weight": topology.default_weight}),
         **({"columns": more} if more else {}),
         **({} if topology.subnets == 1 else {"subnets": topology.subnets}),
@@ -125,6 +128,11 @@ def read_json(path: Readable) -> Topology:
         fail(f"{len(document.hosts)} entries for {n} switches", "hosts")
     if document.host_delay is not None and len(document.host_delay) != sum(document.hosts):
         fail(f"{len(document.host_delay)} entries for {sum(document.hosts)} hosts", "host_delay")
+    if document.ejection is not None:
+        if len(document.ejection) != sum(document.hosts):
+            fail(f"{len(document.ejection)} entries for {sum(document.hosts)} hosts", "ejection")
+        if (last := max(document.ejection, default=0)) >= n:
+            fail(f"unknown switch {last}: there are {n}", "ejection")
     for name, values in document.columns.items():
         if len(values) != len(document.channels):
             fail(f"{len(values)} entries for {len(document.channels)} channels", "columns", name)
@@ -150,7 +158,7 @@ def read_json(path: Readable) -> Topology:
         delay=[channel.delay for channel in document.channels], columns=document.columns,
         default_weight=document.default_weight, subnets=document.subnets, grid=grid, notes=document.notes,
     )  # fmt: skip
-    return topology.with_hosts(document.hosts, float(document.host_capacity), document.host_delay)
+    return topology.with_hosts(document.hosts, float(document.host_capacity), document.host_delay, document.ejection)
 
 
 def _keys(text: str) -> set[str]:

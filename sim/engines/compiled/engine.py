@@ -163,9 +163,9 @@ class CompiledRun:
         state, n = self._merged_state(), self._topology.switches
         counters, scalars = state.counters, self.scalars()
         src_host, dst_host, flits = records.in_flight_packets(state)
-        host_switch, hosts = self._topology.host_switch, self._topology.hosts
+        topology, hosts = self._topology, self._topology.hosts
         present = Flows(
-            PairCounts.of(n, host_switch[src_host] * n + host_switch[dst_host], flits),
+            PairCounts.of(n, topology.host_switch[src_host] * n + topology.ejection_switch[dst_host], flits),
             _total(src_host, flits, hosts),
             _total(dst_host, flits, hosts),
         )

@@ -244,7 +244,7 @@ def _choose_output(const, state, packet, switch, tick):
     """Choose the output of a packet at a switch."""
     record = state.pool.packet[packet]
     dst_host = np.int64(record.dst_host)
-    dst_switch = np.int64(const.net.host_switch[dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         return np.int64(const.net.ports.eject[dst_host])

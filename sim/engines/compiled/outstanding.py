@@ -48,7 +48,7 @@ def _add_route(routes, net, out_start, dst, src_host, dst_host, sequence, flits,
     total: int64 [channels], flits of all packets whose route has the channel. remaining: the same, of those yet to
     cross it.
     """
-    switch, dst_switch = np.int64(net.host_switch[src_host]), np.int64(net.host_switch[dst_host])
+    switch, dst_switch = np.int64(net.host_switch[src_host]), np.int64(net.ejection_switch[dst_host])
     route = choose_route(routes, net.seed, src_host, dst_host, net.hosts, sequence, switch, dst_switch)
     hops_walked = np.int64(0)
     while not at_destination(routes, route, hops_walked, switch, dst_switch):

@@ -95,7 +95,8 @@ NEVER = TICK_LIMIT << 32
 class Net(NamedTuple):
     """Part of the constants that says what hosts send, and by which ports packets enter and leave.
 
-    seed: of all draws. host_switch: uint32 [hosts], the switch of each. ports: uint32, NONE where there is none.
+    seed: of all draws. host_switch, ejection_switch: uint32 [hosts], the switches where each injects, and ejects; one
+    array where they are the same. ports: uint32, NONE where there is none.
     arrivals, packets: when hosts create packets, and which; unused if hosts run a program, or with classes of traffic,
     whose lengths they give. classes: of traffic; None where all packets are of one class.
     """
@@ -104,6 +105,7 @@ class Net(NamedTuple):
     switches: int
     hosts: int
     host_switch: np.ndarray
+    ejection_switch: np.ndarray
     ports: Ports
     arrivals: Arrivals
     packets: Packets
@@ -129,11 +131,13 @@ def make_net(
     seed: of all draws.
     classes: of traffic, None without.
     """
+    host_switch = topology.host_switch.astype(np.uint32)
     return Net(
         seed=seed,
         switches=topology.switches,
         hosts=topology.hosts,
-        host_switch=topology.host_switch.astype(np.uint32),
+        host_switch=host_switch,
+        ejection_switch=host_switch if topology.ejection is None else topology.ejection.astype(np.uint32),
         ports=_unsigned(ports),
         arrivals=arrivals,
         packets=packets,
@@ -411,7 +415,7 @@ def draw_packet_route(const, state, packet):
     """
     record = state.pool.packet[packet]
     src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
-    src_switch, dst_switch = np.int64(const.net.host_switch[src_host]), np.int64(const.net.host_switch[dst_host])
+    src_switch, dst_switch = np.int64(const.net.host_switch[src_host]), np.int64(const.net.ejection_switch[dst_host])
     sequence = np.int64(record.sequence)
     record.route = choose_route(
         const.routes, const.net.seed, src_host, dst_host, const.net.hosts, sequence, src_switch, dst_switch
@@ -521,7 +525,7 @@ def switch_pair(net, pool, packet):
     int64.
     """
     src_host, dst_host = pool.packet[packet].src_host, pool.packet[packet].dst_host
-    return np.int64(net.host_switch[src_host]) * net.switches + np.int64(net.host_switch[dst_host])
+    return np.int64(net.host_switch[src_host]) * net.switches + np.int64(net.ejection_switch[dst_host])
 
 
 @inline

@@ -166,7 +166,7 @@ class TimelineRun(CompiledRun, Faults):
         for head, record, at in zip(several, packets[several], switch[several].tolist(), strict=True):
             route, hop = np.int64(packet["route"][record]), np.int64(packet["hop"][record])
             base, end = const.net.ports.out_base[at : at + 2]
-            dst_switch = int(const.net.host_switch[packet["dst_host"][record]])
+            dst_switch = int(const.net.ejection_switch[packet["dst_host"][record]])
             if not at_destination(const.routes, route, hop, at, dst_switch):
                 ports = int(usable_ports(const.routes, route, hop, at, dst_switch))
                 requests[head] = any(ports >> int(port) & 1 for port in np.flatnonzero(failed[base:end]))

@@ -28,7 +28,7 @@ def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick
     """
     record = state.pool.packet[packet]
     src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
-    dst_switch, hops_before = np.int64(const.net.host_switch[dst_host]), np.int64(hop)
+    dst_switch, hops_before = np.int64(const.net.ejection_switch[dst_host]), np.int64(hop)
     sequence, flits = np.int64(record.sequence), np.int64(0)
     while not at_destination(const.routes, route, hop, switch, dst_switch) and (
         hop == hops_before or const.rule == Selection.UGAL_GLOBAL
@@ -80,7 +80,7 @@ def choose_route(const, state, packet, queue_estimate, tick):
     if not uses_congestion(const.rule):
         return
     src_switch = np.int64(const.net.host_switch[record.src_host])
-    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[record.dst_host])
     if const.rule == Selection.LEAST_QUEUED and src_switch == dst_switch:
         return
     best, best_flits = np.int64(0), np.int64(0)
@@ -111,7 +111,7 @@ def reroute(const, state, packet, switch, queue_estimate, tick):
     route, hop = np.int64(record.route), np.int64(record.hop)
     src_host = np.int64(record.src_host)
     src_switch = np.int64(const.net.host_switch[src_host])
-    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[record.dst_host])
     if not revises_route(const.routes, route, hop, src_switch, switch, dst_switch):
         return
     sequence = np.int64(record.sequence)

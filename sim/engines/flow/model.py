@@ -54,6 +54,7 @@ class FlowConstants(NamedTuple):
     channels: int
     routes: Tables
     host_switch: Ints
+    ejection_switch: Ints
     out_start: Ints
     dst: Ints
     capacity: Floats
@@ -130,6 +131,7 @@ def make_network(scenario: Scenario[Flow, Workload], seed: int) -> FlowConstants
         channels=topology.channels,
         routes=routes.tables(topology),
         host_switch=topology.host_switch,
+        ejection_switch=topology.ejection_switch,
         out_start=topology.out_start,
         dst=topology.dst,
         capacity=np.concatenate([topology.capacity, host_capacity]),
@@ -213,7 +215,7 @@ def _walk(
     sequence: Int,
 ) -> Int:
     """Put a share of the message on one path and return the number of channels used."""
-    here, target, hop = n.host_switch[source], n.host_switch[destination], 0
+    here, target, hop = n.host_switch[source], n.ejection_switch[destination], 0
     while not at_destination(n.routes, path, hop, here, target):
         port = next_port(n.routes, path, n.seed, here, target, source, destination, n.hosts, sequence, hop)
         channel = n.out_start[here] + port
@@ -258,7 +260,7 @@ def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target:
 @inline
 def _draw_route(n: FlowConstants, source: Int, destination: Int, sequence: Int) -> Any:
     """Draw the route of a packet of a message between two hosts."""
-    origin, target = n.host_switch[source], n.host_switch[destination]
+    origin, target = n.host_switch[source], n.ejection_switch[destination]
     return choose_route(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)
 
 
@@ -289,7 +291,7 @@ def compute_channel_shares(
     """
     count: Int
     r, count = n.routes, np.int64(0)
-    origin, target = n.host_switch[source], n.host_switch[destination]
+    origin, target = n.host_switch[source], n.ejection_switch[destination]
     first = (send * _STAGES + stage) * DRAWS
     if r.rule == Selection.HASH:
         if origin != target or r.form == RouteForm.VIA:

@@ -228,9 +228,10 @@ class IdealNetwork(Network[Ideal]):
             ticks = self.flit_ticks[channel]
             end = IdealInput(switches[head], int(numbering.out_input[number]), ticks, channel)
             switches[tail].outputs.append(IdealOutput(times.switch + times.link + extra + ticks - 1, ticks, end))
-        for host, place in zip(hosts, topology.host_switch.tolist(), strict=True):
-            host.entry = IdealInput(switches[place], int(numbering.inject[host.index]), self.host_flit_ticks)
-            switches[place].ejection[host.index] = IdealOutput(self.ejection(host.index), self.host_flit_ticks)
+        places = zip(hosts, topology.host_switch.tolist(), topology.ejection_switch.tolist(), strict=True)
+        for host, first, last in places:
+            host.entry = IdealInput(switches[first], int(numbering.inject[host.index]), self.host_flit_ticks)
+            switches[last].ejection[host.index] = IdealOutput(self.ejection(host.index), self.host_flit_ticks)
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.faults = IdealFaults(self)
         self.start(hosts)

@@ -255,6 +255,7 @@ class Network(Generic[D]):
         self.classes = class_tables(scenario, self.processes)
         self.ledger = Ledger(scenario, log)
         self._host_switch = scenario.topology.host_switch.tolist()
+        self._ejection_switch = scenario.topology.ejection_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
         flit_ticks, self.host_flit_ticks, _ = flit_times(scenario.topology)
@@ -316,7 +317,7 @@ class Network(Generic[D]):
         host_switch = self._host_switch
         packet = Packet(
             sequence * len(host_switch) + source, sequence, source, destination,
-            host_switch[source], host_switch[destination], flits, self.clock.now,
+            host_switch[source], self._ejection_switch[destination], flits, self.clock.now,
         )  # fmt: skip
         if self._draws_routes:
             packet.route = choose_route(
@@ -518,7 +519,7 @@ class Network(Generic[D]):
         """A reply to a packet of a class has left its host. owner: the class, and the host that received the packet."""
         self._outstanding_replies[owner] -= 1
         self.leaving.remove(owner)
-        self.switches[self._host_switch[owner[1]]].schedule_at(self.clock.now)
+        self.switches[self._ejection_switch[owner[1]]].schedule_at(self.clock.now)
 
     def will_release_reply(self, packet: Packet) -> bool:
         """Whether the host of a packet may owe a further reply, or is sending the last flits of one."""

@@ -430,7 +430,7 @@ class VctNetwork(Network[Vct]):
             ticks = self.flit_ticks[channel]
             output = Output(times.switch + times.link + extra + ticks - 1, channel, flit_ticks=ticks)
             switches[tail].outputs.append(output)
-        for host, place in enumerate(topology.host_switch):
+        for host, place in enumerate(topology.ejection_switch):
             switches[place].ejection[host] = Output(self.ejection(host), flit_ticks=self.host_flit_ticks)
 
         numbering = make_ports(topology)

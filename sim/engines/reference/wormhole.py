@@ -452,7 +452,7 @@ class WormholeNetwork(Network[Wormhole]):
             port = numbering.out_base[tail] + output.index
             self._output_vcs(switch, output, inputs[numbering.out_input[port]])
         hosts = [WormholeHost(self, h) for h in range(topology.hosts)]
-        for host, switch_index in zip(hosts, topology.host_switch, strict=True):
+        for host, switch_index in zip(hosts, topology.ejection_switch, strict=True):
             switch = self.switches[switch_index]
             output = WormholeChannel(len(switch.outputs), times.switch, self.ejection(host.index), self.host_flit_ticks)
             switch.outputs.append(output)

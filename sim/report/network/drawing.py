@@ -225,8 +225,9 @@ class Drawing:
 
         A stub is short, thick, pale and open-ended, so that it is not read as a link.
         """
-        stubs = []
-        for v, count in enumerate(self.topology.host_count.tolist()):
+        stubs, topology = [], self.topology
+        each = topology.host_count + (topology.ejection_count if topology.is_multistage else 0)
+        for v, count in enumerate(each.tolist()):
             if count > MOST_HOSTS:
                 size = min(6.5, 0.8 * self.radius * self.points)
                 x, y = self.places.spots(v, 1)[0]

@@ -115,7 +115,9 @@ def _clustered(topology: Topology) -> Places:
 
 
 def _layered(topology: Topology) -> Places:
-    """Tier above tier in the order of notes["tiers"], each spread over the whole width; hosts below."""
+    """Tier above tier in the order of notes["tiers"], each spread over the whole width; hosts below, and above where
+    they only eject.
+    """
     tiers = topology.notes.get("tiers")
     if not tiers:
         raise ValueError(f"{topology.kind} has no tiers to be drawn in layers")
@@ -127,7 +129,8 @@ def _layered(topology: Topology) -> Places:
         xy[first : first + count, 0] = (np.arange(count) + 0.5) * width / count
         xy[first : first + count, 1] = level * rise
         names.append((str(name), level * rise))
-    return Places(xy, np.broadcast_to([0.0, -1.0], xy.shape), names=names)
+    only_ejects = (topology.ejection_count > 0) & (topology.host_count == 0)
+    return Places(xy, np.where(only_ejects[:, None], [0.0, 1.0], [0.0, -1.0]), names=names)
 
 
 def _grid(topology: Topology) -> Places:

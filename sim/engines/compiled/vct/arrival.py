@@ -48,7 +48,7 @@ def _choose_output_at_arrival(const, state, packet, tick):
     record = state.pool.packet[packet]
     switch = _switch_of_arrived_packet(state, packet)
     dst_host = np.int64(record.dst_host)
-    dst_switch = np.int64(const.net.host_switch[dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         record.output = const.net.ports.eject[dst_host]
@@ -264,7 +264,7 @@ def _prefetch_routing_entries_of_arrivals(net, routes, arriving, pool, vc, block
     if routes.form == RouteForm.TABLE or routes.form == RouteForm.VIA:
         for i in range(BLOCK_ENTRIES):
             record = pool.packet[entry_in(arriving, block, i)]
-            switch, dst_switch = np.int64(vc[record.input_vc].switch), np.int64(net.host_switch[record.dst_host])
+            switch, dst_switch = np.int64(vc[record.input_vc].switch), np.int64(net.ejection_switch[record.dst_host])
             toward = leg_target(routes, np.int64(record.route), np.int64(record.hop), dst_switch)
             prefetch(routes.ports.bytes, set_offset(routes.ports, toward, switch))
 

@@ -49,7 +49,7 @@ def _can_head_packet_ever_move(const, state, vc, live, now):
     """Tell whether the head packet of a VC can move: at tick ``now``, or into a live VC; live: bool [input VCs]."""
     packet = np.int64(state.vc[vc].head_packet)
     switch = np.int64(state.vc[vc].switch)
-    dst_switch = np.int64(const.net.host_switch[state.pool.packet[packet].dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[state.pool.packet[packet].dst_host])
     route, hop = np.int64(state.pool.packet[packet].route), np.int64(state.pool.packet[packet].hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         return _can_host_ever_receive(state.pool.replies, const, state, packet, live, now)

@@ -83,7 +83,7 @@ def _choose_least_cost_polarized_output(const, state, packet, switch, tick):
     The cost, in flits, is the downstream credits in use plus the penalty of a detour.
     """
     record = state.pool.packet[packet]
-    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[record.dst_host])
     src_switch, flits = np.int64(record.route), np.int64(record.flits)
     ports, base = (
         allowed_ports_of_adaptive_packet(const, state, packet, switch),

@@ -55,7 +55,7 @@ def allowed_downstream_vc_range(const, state, packet, output):
     low, high = vcs_of_packet(const.net.classes, const, record)
     channel = channel_of_output(state, output)
     src_switch = const.net.host_switch[record.src_host]
-    dst_switch = const.net.host_switch[record.dst_host]
+    dst_switch = const.net.ejection_switch[record.dst_host]
     input_vc = np.int64(record.input_vc)
     switch = np.int64(state.vc[input_vc].switch)
     route, hop = np.int64(record.route), np.int64(record.hop)
@@ -93,7 +93,7 @@ def vcs_of_packet(classes, const, record):
 def allowed_ports_of_adaptive_packet(const, state, packet, switch):
     """Return the ports that an adaptive packet may take at a switch, uint64, a bit each."""
     record = state.pool.packet[packet]
-    dst_switch = np.int64(const.net.host_switch[record.dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[record.dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
     return usable_ports(const.routes, route, hop, switch, dst_switch)
 

@@ -67,7 +67,7 @@ def _set_target(const, state, packet):
     """Store in a packet's record the switch and the output that eject it."""
     record = state.pool.packet[packet]
     dst_host = record.dst_host
-    record.switch = const.net.host_switch[dst_host]
+    record.switch = const.net.ejection_switch[dst_host]
     record.output = const.net.ports.eject[dst_host]
 
 

@@ -63,7 +63,7 @@ def allowed_vcs_at(const, state, vc, packet, output):
         switch = state.vc[vc].switch
         route, hop = np.int64(record.route), np.int64(record.hop)
         src_switch = np.int64(const.net.host_switch[record.src_host])
-        dst_switch = np.int64(const.net.host_switch[record.dst_host])
+        dst_switch = np.int64(const.net.ejection_switch[record.dst_host])
         port = np.int64(output) - np.int64(const.net.ports.out_base[switch])
         held_vc = np.int64(vc % U(const.vcs)) - first if const.policy == VcPolicy.RISING and hop > 0 else NOT_HELD
         low, high = allowed_vcs(
@@ -98,7 +98,7 @@ def allowed_outputs(const, state, vc, packet):
     """Return the outputs that an adaptive packet may take: (first, uint64 bits from it on)."""
     record = state.pool.packet[packet]
     switch, dst_host = np.int64(state.vc[vc].switch), np.int64(record.dst_host)
-    dst_switch = np.int64(const.net.host_switch[dst_host])
+    dst_switch = np.int64(const.net.ejection_switch[dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         return U(const.net.ports.eject[U(dst_host)]), ONE
