@@ -67,7 +67,7 @@ class CollectiveTime:
     spec: CollectiveCeiling
 
     def upper(self) -> Upper:
-        """Hosts alone."""
+        """The bound by the channels of hosts."""
         return Upper(1.0, "rate of hosts")
 
     def solve(self, gap: float, refuted: float) -> Ends:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
-from flitlab import __version__
+import flitlab
 from flitlab.fluid.design.demands import Ends
 from flitlab.models.files import read_text, replace_file
 
@@ -51,5 +51,5 @@ class SolvedFolder(MutableMapping[str, Ends]):
         return sum(1 for _ in self)
 
     def _file(self, key: str) -> Path:
-        name = hashlib.sha256(f"{__version__} {key}".encode()).hexdigest()[:32]
+        name = hashlib.sha256(f"{flitlab.__version__} {key}".encode()).hexdigest()[:32]
         return self.folder / f"{name}.json"

@@ -19,7 +19,7 @@ TITLES = {"design": "Cost and throughput", "failures": "After failures", "cost":
 
 
 def write(design: Design, folder: Path, figures: Mapping[str, Path]) -> Path:
-    """Write ``folder/report.html``.
+    """Write the page of a design, ``folder/report.html``.
 
     Parameters
     ----------
