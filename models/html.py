@@ -16,10 +16,12 @@ def facts(title: str, rows: Mapping[str, object]) -> str:
 
 
 def interval(lower: float, upper: float) -> str:
-    """Format an interval with four digits, as one number if both ends look the same.
+    """Format an interval with four digits, as one number if both ends look the same; NaN: that end is unknown.
 
-    >>> interval(0.5, 0.5), interval(0.4991, 0.5)
-    ('0.5', '0.4991 to 0.5')
+    >>> interval(0.5, 0.5), interval(0.4991, 0.5), interval(float("nan"), 0.5), interval(0.5, float("nan"))
+    ('0.5', '0.4991 to 0.5', 'at most 0.5', 'at least 0.5')
     """
+    if lower != lower or upper != upper:
+        return f"at most {upper:.4g}" if lower != lower else f"at least {lower:.4g}"
     low, high = f"{lower:.4g}", f"{upper:.4g}"
     return low if low == high else f"{low} to {high}"

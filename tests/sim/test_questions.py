@@ -113,6 +113,11 @@ def test_an_acyclic_network_has_ceilings(kind, routing):
     assert ceiling(FEEDER, TO_SINK, kind, **options, topology__host_capacity=math.inf).upper == pytest.approx(0.1)
 
 
+def test_a_ceiling_is_printed_in_three_lines():
+    lines = str(ceiling(nx.cycle_graph(4), "uniform", "bounds")).splitlines()
+    assert lines[0] == "bounds: at most 1 load" and lines[1].startswith("closed form, ") and len(lines) == 3
+
+
 def test_demand_without_a_path_is_named_and_other_modes_require_all_paths():
     back = {**TO_SINK, "text": "src,dst,demand\nsink,feeder 3,1\n"}
     with pytest.raises(ConfigError, match="switch sink has demand for switch feeder 3 but no path to it"):
