@@ -93,7 +93,7 @@ def events_of(rng: Random, topology) -> list[dict]:
     return events
 
 
-@pytest.mark.parametrize("number", long_after(6, range(120)))
+@pytest.mark.parametrize("number", long_after(3, range(120)))
 def test_engines_agree_on_lossless_queues_of_a_network_that_changes(number):
     case, routing, routes = case_of_number(number)
     if not case.topology.channels:
