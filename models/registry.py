@@ -230,10 +230,10 @@ def with_aliases(category: str, kind: str) -> str:
 def canonical_kind(category: str, name: str) -> str:
     """The kind of a name: itself, the kind of an alias, or one that differs in case, ``-`` and ``_`` only.
 
-    A name of no kind is returned unchanged.
+    A name of no kind, or what is no text, is returned unchanged.
     """
     _discover(category)
-    if name in _registered[category]:
+    if not isinstance(name, str) or name in _registered[category]:
         return name
     known = {_bare(one): one for one in _registered[category]}
     known |= {_bare(alias): one for alias, one in _aliases[category].items()}

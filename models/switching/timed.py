@@ -37,6 +37,9 @@ Delay = Annotated[int, BeforeValidator(whole), Field(ge=1, le=LONGEST_DELAY)]
 DelayNs = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """Type of a key with a time in nanoseconds, more than 0."""
 
+SHORTEST_FLIT_NS = 1e-6
+"""Least time of a flit, in nanoseconds: times of programs are counted in 64 bits."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Timed(SwitchingMode):
@@ -196,8 +199,8 @@ class TimedSpec(SwitchingSpec):
     Defaults: header 0, all others 1 tick.
     """
 
-    flit_ns: DelayNs | None = None
-    """Time of a flit on a channel of capacity 1; needed for delays in ns."""
+    flit_ns: Annotated[float, Field(ge=SHORTEST_FLIT_NS, allow_inf_nan=False)] | None = None
+    """Time of a flit on a channel of capacity 1, at least 1e-6; needed for delays in ns."""
     flit_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
     """Bytes of a flit, by which link_gbps defines flit_ns; of programs, messages.flit_bytes are. [byte]"""
     header_ticks: Annotated[int, BeforeValidator(whole), Field(ge=0, le=LONGEST_DELAY)] | None = None

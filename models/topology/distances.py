@@ -223,6 +223,12 @@ def reachable(topology: Topology) -> Bools:
     return reached
 
 
+def mean_of_reachable(topology: Topology) -> float:
+    """Return the mean distance, in hops, of the pairs of different switches that a path joins; 0 if there are none."""
+    counts = _search_all(topology, np.arange(topology.switches), partial=True)[0]
+    return mean_hops(counts) if counts[1:].any() else 0.0
+
+
 def diameter(topology: Topology) -> int:
     """Return the largest distance between two switches, in hops. Raises ``ValueError`` if not strongly connected."""
     return len(distance_counts(topology)) - 1

@@ -40,7 +40,7 @@ from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.switching.timed import Timed
 from flitlab.models.switching.vct import Vct
-from flitlab.models.topology.distances import sampled_distances
+from flitlab.models.topology.distances import mean_of_reachable, sampled_distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.case import Case
 from flitlab.sim.config.pipeline import read
@@ -166,9 +166,11 @@ def _hops(instance: Instance) -> float:
 
 
 def mean_hops(topology: Topology) -> float:
-    """Mean distance of two switches."""
+    """Mean distance of two switches; of those joined by a path where the topology is not strongly connected."""
     if topology.content_hash not in _distances:
-        _distances[topology.content_hash] = sampled_distances(topology, SOURCES).mean
+        connected = topology.unreachable_pair() is None
+        mean = sampled_distances(topology, SOURCES).mean if connected else mean_of_reachable(topology)
+        _distances[topology.content_hash] = mean
     return _distances[topology.content_hash]
 
 

@@ -185,7 +185,7 @@ A = "{name: a, kind: barrier, ranks: 2}"
     ("jobs", "expected"),
     [
         ("[]", "application = []: must have at least 1 item"),
-        ("4", "application = 4: must be a mapping"),
+        ("4", "application = 4: must be the name of a kind, or a mapping"),
         ("[4]", "application[0] = 4: must be a mapping"),
         (f"[{A}, {A}]", "application[1].name = a: another job is called a"),
         ("[{kind: barrier, ranks: 2}, {kind: barrier, ranks: 2}]", "application[1].name: another job is called"),

@@ -136,7 +136,7 @@ def test_what_check_takes_is_valid(key, value, validator, tmp_path):
 WRONG = [
     ("topology", GONE), ("routing", GONE), ("traffic", GONE), ("topology.kind", "toruss"), ("topology.kind", 3),
     ("topology.kind", GONE), ("topology.dims", GONE), ("topology.dim", [3, 3]), ("topology.dims", "3x3"),
-    ("topology.hosts_per_switch", "two"), ("topology.degree", 3), ("topology", "torus"), ("topology", [1]),
+    ("topology.hosts_per_switch", "two"), ("topology.degree", 3), ("topology", "toruss"), ("topology", [1]),
     ("routing.kind", "minimum"), ("routing.select", "best"), ("routing.vc_policy", "hopp"), ("routing.paths", 4),
     ("switching.mode", "vc"), ("switching.vcs", 0), ("switching.vc", 4), ("switching.vcs", 2.5),
     ("switching.link_us", 1),

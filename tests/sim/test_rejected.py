@@ -79,10 +79,10 @@ REJECTED = {
     "spraying over host channels of any rate": (INFINITE, NOT_FINITE),
     "the same with an event": (slowed(INFINITE, 0.5, "event"), NOT_FINITE),
     "placement that is no mapping": (
-        JOBS, "c.yaml:5: placement = 6.4: must be a mapping with the key kind; choices: file, groups, linear, ",
+        JOBS, "c.yaml:5: placement = 6.4: must be the name of a kind, or a mapping with the key kind; choices: file, ",
     ),
     "topology that is no mapping": (
-        "topology: 5\n", "c.yaml:1: topology = 5: must be a mapping with the key kind; choices: bcube, ",
+        "topology: 5\n", "c.yaml:1: topology = 5: must be the name of a kind, or a mapping with the key kind; ",
     ),
     "sweep of whole configurations": (
         "sweep: [1]\n", "c.yaml:1: sweep: a whole configuration cannot be swept: sweep one of its keys",

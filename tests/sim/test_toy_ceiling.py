@@ -141,7 +141,7 @@ def test_it_is_a_column_of_the_experiment_ceilings(toy):
 
 def test_list_show_and_check_know_it(toy, capsys):
     assert main(["list", "ceiling", "--plugin", str(TOY)]) == 0
-    assert "one_hop            All channels over all demand" in capsys.readouterr().out
+    assert "one_hop        All channels over all demand" in capsys.readouterr().out
     assert main(["show", "ceiling", "one_hop", "--plugin", str(TOY)]) == 0
     told = capsys.readouterr().out
     assert "usable" in told and "float" in told and "per_flow" not in told

@@ -112,7 +112,7 @@ def test_it_runs_from_a_configuration(config, capsys):
 
 def test_it_is_listed_shown_and_checked(config, capsys):
     assert main(["list", "switching", "--plugin", "tests.toys.discipline"]) == 0
-    assert "  pipe               A network that is a fixed delay" in capsys.readouterr().out
+    assert "  pipe                             A network that is a fixed delay" in capsys.readouterr().out
     assert main(["show", "switching", "pipe", "--plugin", "tests.toys.discipline"]) == 0
     assert "delay" in capsys.readouterr().out
     assert main(["check", config, "--json"]) == 0
