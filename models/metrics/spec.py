@@ -56,10 +56,6 @@ def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict
     Returns
     -------
     Values by column name, and the errors of metrics that are not defined for it.
-
-    Raises
-    ------
-    ValueError: the topology is not strongly connected.
     """
     columns, errors = summary(topology), []
     for metric in metrics:

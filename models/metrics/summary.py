@@ -27,15 +27,26 @@ def summary(topology: Topology) -> dict[str, Any]:
     switches; in a multistage network, of one where hosts inject and another where they eject.
 
     Beyond ``EXACT`` the ASPL is an estimate from ``aspl_sources`` switches with standard error ``aspl_stderr``, and the
-    diameter is unknown (None) but ``diameter_at_least``. Raises ``ValueError`` if the topology is not strongly
-    connected.
+    diameter is unknown (None) but ``diameter_at_least``. Both are None if the topology is not strongly connected.
     """
+    if topology.unreachable_pair() is not None:
+        return _columns(topology) | {"diameter": None, "aspl": None}
     exact = topology.switches * topology.channels <= EXACT
     distances = sampled_distances(topology, topology.switches if exact else SAMPLE)
     farthest = len(distances.counts) - 1
     sampled = distances.sources < topology.switches
+    columns = _columns(topology) | {"diameter": None if sampled else farthest, "aspl": distances.mean}
+    if sampled:
+        columns |= {
+            "diameter_at_least": farthest, "aspl_stderr": distances.stderr, "aspl_sources": distances.sources,
+        }  # fmt: skip
+    return columns
+
+
+def _columns(topology: Topology) -> dict[str, Any]:
+    """The columns of every topology; those of distances are None."""
     degree = topology.out_degree
-    columns = {
+    return {
         "kind": topology.kind,
         "switches": topology.switches,
         "channels": topology.channels,
@@ -44,14 +55,9 @@ def summary(topology: Topology) -> dict[str, Any]:
         "directed": topology.directed,
         "degree_min": int(degree.min()),
         "degree_max": int(degree.max()),
-        "diameter": None if sampled else farthest,
-        "aspl": distances.mean,
+        "diameter": None,
+        "aspl": None,
         "moore_aspl": moore_aspl(topology.switches, int(degree.max()), topology.directed),
         "edge_hash": topology.edge_hash,
         "notes": topology.notes,
     }
-    if sampled:
-        columns |= {
-            "diameter_at_least": farthest, "aspl_stderr": distances.stderr, "aspl_sources": distances.sources,
-        }  # fmt: skip
-    return columns
