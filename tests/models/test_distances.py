@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from flitlab.models.metrics.summary import summary
 from flitlab.models.registry import make
 from flitlab.models.topology.bounds import moore_aspl
-from flitlab.models.topology.distances import aspl, diameter, distance_counts, distances, mean_hops, sampled_distances
+from flitlab.models.topology.distances import (
+    aspl,
+    diameter,
+    distance_counts,
+    distances,
+    mean_hops,
+    mean_of_reachable,
+    sampled_distances,
+)
 from flitlab.models.topology.graph import Topology
 
 
@@ -35,9 +43,13 @@ def test_metrics_equal_networkx(drawn):
     if not nx.is_strongly_connected(graph):
         u, v = topology.unreachable_pair()
         assert not nx.has_path(graph, u, v)
-        for metric in (distance_counts, distances, diameter, aspl, summary):
+        for metric in (distance_counts, distances, diameter, aspl):
             with pytest.raises(ValueError, match="no path from switch"):
                 metric(topology)
+        assert summary(topology)["diameter"] is summary(topology)["aspl"] is None
+        lengths = nx.all_pairs_shortest_path_length(graph)
+        hops = [h for s, by_end in lengths for t, h in by_end.items() if s != t]
+        assert mean_of_reachable(topology) == pytest.approx(np.mean(hops) if hops else 0)
         return
     assert topology.unreachable_pair() is None
     expected = nx.floyd_warshall_numpy(graph, nodelist=range(topology.switches))
