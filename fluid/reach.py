@@ -49,7 +49,7 @@ def reaches(topology: Topology, traffic: Traffic, theta: float, tolerance: float
     """
     problem = Problem.of(topology, traffic)
     enough = theta * (1 - tolerance)
-    at_hosts = host_bound(topology, traffic)
+    at_hosts = float(host_bound(topology, traffic))
     if at_hosts < enough or problem.compact_demand.size == 0:
         return Reach(at_hosts >= enough, at_hosts, at_hosts, "host channels")
     lower, upper, method = 0.0, np.inf, ""

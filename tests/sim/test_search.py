@@ -144,6 +144,12 @@ def test_a_network_that_cannot_be_solved_ends_its_search_only(study, tmp_path, m
     assert report.exit_code == 1 and "hosts_total 8: too hard" in report.problems[0]
 
 
+def test_a_search_of_slow_host_channels_ends(study, tmp_path):
+    """Their capacities bound the load, by a number of NumPy, and a record is JSON."""
+    slow = study(CONFIG.replace("host_capacity: .inf", "host_capacity: 1.0e-19"))
+    assert run(slow, tmp_path / "out").metrics[0]["probes"] == len(table(tmp_path / "out"))
+
+
 def test_redrawing_moves_every_seed():
     network = {
         "topology": {"kind": "rrg", "n": 8, "degree": 3, "seed": 5, "failures": {"links": 1}},
