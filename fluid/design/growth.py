@@ -36,7 +36,7 @@ class Growth:
     option: the larger network. switches, cables: bought, of all planes. moved: cables between switches of today that
     are unplugged, of all planes: some plan moves no more. hosts: of today that are plugged elsewhere. cost: in dollars,
     of all that is bought; a cable that moves is new fibre, and its optics stay in use. ends: certified intervals of the
-    demands with so many hosts.
+    demands with that number of hosts.
     """
 
     option: Option

@@ -37,7 +37,7 @@ def worst_permutation(k: int, n: int) -> list[int]:
     With digits to the base k, least first, the channel behind stage m - 1, m = n // 2, is shared by the sources that
     agree in digits 1 to n - m, and the destinations that agree in the m highest. So the m highest digits of a
     destination are copies of some of these, and the digits of a source that are not copied go elsewhere. Every digit is
-    one more, modulo k, so that nobody sends to itself: digit 0 stays in its place.
+    one more, modulo k, so that no host sends to itself: digit 0 stays in its place.
     """
     m = n // 2
     shared = list(range(1, n - m + 1))
