@@ -21,8 +21,8 @@ from flitlab.sim.engines.compiled.wormhole.urgency import (
     accepts_for_vc,
     bids_for_output,
     rank_all_at_inputs,
-    rank_at_inputs,
     rank_at_outputs,
+    rank_offered_at_inputs,
     rank_selected_at_outputs,
 )
 from flitlab.sim.engines.compiled.wormhole.wavefront import (
@@ -88,7 +88,7 @@ def _make_offers(const, state, first, contended, time):
 @inline
 def _accept_offers(const, state, first, contended, time):
     """Let every input accept one offer, for one of its VCs."""
-    rank_at_inputs(state.urgency, const, state, first, contended)
+    rank_offered_at_inputs(state.urgency, const, state, first, contended, time)
     for i in range(contended):
         if const.exceeds_cache:
             _prefetch_request(const, state, first + i)
@@ -108,7 +108,7 @@ def _accept_offers(const, state, first, contended, time):
 @inline
 def _select_outputs(const, state, first, contended, time):
     """Let every contended input select one output, and then every output one of these inputs."""
-    rank_all_at_inputs(state.urgency, const, state, first, contended)
+    rank_all_at_inputs(state.urgency, const, state, first, contended, time)
     for i in range(contended):
         vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         input_record = state.crossbar_input[crossbar_input]
@@ -116,7 +116,7 @@ def _select_outputs(const, state, first, contended, time):
         bid |= (U(input_record.vc) - vc) & _VC_TURN_MASK
         state.bids[i] = bid * accepts_for_vc(state.urgency, vc, crossbar_input)
         input_record.best_bid = max(input_record.best_bid, state.bids[i])
-    rank_selected_at_outputs(state.urgency, const, state, first, contended)
+    rank_selected_at_outputs(state.urgency, const, state, first, contended, time)
     for i in range(contended):
         vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         output_record = state.output[output]
@@ -254,40 +254,25 @@ def _hold_output(output_ticks, state, output, tick):
 
 
 @inline
-def _withhold_requests(output_ticks, state, first, end, ready_end, tick):
-    """Move the requests for outputs that still send a flit to the ready list of the next tick.
-
-    Parameters
-    ----------
-    output_ticks: ``const.output_ticks``.
-    first, end: uint64, the requests in ``state.ready``.
-    ready_end: see :func:`allocate_all`.
-    tick: int64.
-
-    Returns
-    -------
-    The new ``end`` and ``ready_end``.
-    """
-    if output_ticks is None:
-        return end, ready_end
-    kept = first
-    for i in range(first, end):
-        request = state.ready[i]
-        busy = U(state.free_at[request >> layout.OUTPUT_SHIFT] > tick)
-        state.ready[kept] = request
-        state.ready[ready_end] = request
-        kept += ONE - busy
-        ready_end += busy
-    return kept, ready_end
+def _is_held(output_ticks, const, state, request, tick):
+    """Tell whether the output of a request still sends a flit. output_ticks: ``const.output_ticks``."""
+    return state.free_at[request >> layout.OUTPUT_SHIFT] > tick
 
 
 @inline
-def _withhold_requests_that_wait_for_replies(replies, const, state, first, end, ready_end, tick):
-    """Move head flits whose hosts may owe no further reply to the ready list of the next step.
+def _waits_for_reply(replies, const, state, request, tick):
+    """Tell whether a request is that of a head flit whose host may owe no further reply."""
+    return waits_for_reply(replies, const, state, request & layout.VC_MASK, tick)
+
+
+@inline
+def _withhold_requests(feature, waits, const, state, first, end, ready_end, tick):
+    """Move the requests that wait to the ready list of the next tick.
 
     Parameters
     ----------
-    replies: ``state.pool.replies``.
+    feature: what makes them wait; None where it is not used.
+    waits: function (feature, const, state, request, tick).
     first, end: uint64, the requests in ``state.ready``.
     ready_end: see :func:`allocate_all`.
     tick: int64.
@@ -296,16 +281,16 @@ def _withhold_requests_that_wait_for_replies(replies, const, state, first, end, 
     -------
     The new ``end`` and ``ready_end``.
     """
-    if replies is None:
+    if feature is None:
         return end, ready_end
     kept = first
     for i in range(first, end):
         request = state.ready[i]
-        waits = U(waits_for_reply(replies, const, state, request & layout.VC_MASK, tick))
+        later = U(waits(feature, const, state, request, tick))
         state.ready[kept] = request
         state.ready[ready_end] = request
-        kept += ONE - waits
-        ready_end += waits
+        kept += ONE - later
+        ready_end += later
     return kept, ready_end
 
 
@@ -382,9 +367,9 @@ def allocate_all(const, state, step, first, end, ready_end, sparse):
     (end of the ready list of the next tick, length of ``state.new_heads``, whether nearly all requests were granted,
     the prediction for the next tick).
     """
-    end, ready_end = _withhold_requests(const.output_ticks, state, first, end, ready_end, step)
-    end, ready_end = _withhold_requests_that_wait_for_replies(
-        state.pool.replies, const, state, first, end, ready_end, tick_of_step(state.crossbar, step)
+    end, ready_end = _withhold_requests(const.output_ticks, _is_held, const, state, first, end, ready_end, step)
+    end, ready_end = _withhold_requests(
+        state.pool.replies, _waits_for_reply, const, state, first, end, ready_end, tick_of_step(state.crossbar, step)
     )
     _turn_diagonals(state.wavefront, const, state, first, end, step)
     uncontended = time_of(const, step, U(const.iterations)) + ONE

@@ -109,25 +109,93 @@ def bids_for_vc(urgency, vc, next_vc):
 
 
 @inline
-def rank_at_outputs(urgency, const, state, first, contended, time):
-    """Find the most urgent request for every output, of crossbar inputs that are not matched.
+def _rank(urgency, greatest, resource_of, bids, const, state, first, contended, time):
+    """Find the most urgent of the requests that bid for every resource.
 
     Parameters
     ----------
-    first, contended: uint64, the requests in ``state.ready``, and their number.
+    urgency: ``state.urgency``.
+    greatest: function (urgency) of what is found: ``of_output`` or ``of_input``.
+    resource_of: function (const, request) of the resource.
+    bids: function (const, state, request, i, time) of whether a request bids.
+    first, contended: uint64, the requests in ``state.ready``, whose bids are in ``state.bids``, and their number.
     time: of the bids: matched inputs have a higher one.
     """
     if urgency is None:
         return
+    found = greatest(urgency)
     for sets in range(2):
         for i in range(contended):
             request = state.ready[first + i]
-            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
-            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
-            greatest = urgency.of_output[output]
-            if const.iterations == 1 or state.crossbar_input[crossbar_input].best_bid < time:
-                greatest = max(greatest, urgency.of_vc[vc])
-            urgency.of_output[output] = greatest if sets else -NEVER
+            resource = resource_of(const, request)
+            most = found[resource]
+            if bids(const, state, request, i, time):
+                most = max(most, urgency.of_vc[request & layout.VC_MASK])
+            found[resource] = most if sets else -NEVER
+
+
+@inline
+def _of_output(urgency):
+    return urgency.of_output
+
+
+@inline
+def _of_input(urgency):
+    return urgency.of_input
+
+
+@inline
+def _output(const, request):
+    return request >> layout.OUTPUT_SHIFT
+
+
+@inline
+def _crossbar_input(const, request):
+    return (request & layout.VC_MASK) * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+
+
+@inline
+def _is_unmatched(const, state, request, i, time):
+    return const.iterations == 1 or state.crossbar_input[_crossbar_input(const, request)].best_bid < time
+
+
+@inline
+def _is_offered(const, state, request, i, time):
+    return state.output[_output(const, request)].best_bid == state.bids[i]
+
+
+@inline
+def _is_selected(const, state, request, i, time):
+    return state.bids[i] == state.crossbar_input[_crossbar_input(const, request)].best_bid
+
+
+@inline
+def _always(const, state, request, i, time):
+    return True
+
+
+@inline
+def rank_at_outputs(urgency, const, state, first, contended, time):
+    """Find the most urgent request for every output, of crossbar inputs that are not matched."""
+    _rank(urgency, _of_output, _output, _is_unmatched, const, state, first, contended, time)
+
+
+@inline
+def rank_selected_at_outputs(urgency, const, state, first, contended, time):
+    """Find the most urgent request for every output among those that their crossbar inputs have selected."""
+    _rank(urgency, _of_output, _output, _is_selected, const, state, first, contended, time)
+
+
+@inline
+def rank_offered_at_inputs(urgency, const, state, first, contended, time):
+    """Find the most urgent request of every crossbar input whose output has offered itself."""
+    _rank(urgency, _of_input, _crossbar_input, _is_offered, const, state, first, contended, time)
+
+
+@inline
+def rank_all_at_inputs(urgency, const, state, first, contended, time):
+    """Find the most urgent request of every crossbar input."""
+    _rank(urgency, _of_input, _crossbar_input, _always, const, state, first, contended, time)
 
 
 @inline
@@ -136,60 +204,6 @@ def bids_for_output(urgency, vc, output):
     if urgency is None:
         return ONE
     return U(urgency.of_vc[vc] == urgency.of_output[output])
-
-
-@inline
-def rank_all_at_inputs(urgency, const, state, first, contended):
-    """Find the most urgent request of every crossbar input.
-
-    first, contended: uint64, the requests in ``state.ready``, and their number.
-    """
-    if urgency is None:
-        return
-    for sets in range(2):
-        for i in range(contended):
-            vc = state.ready[first + i] & layout.VC_MASK
-            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
-            greatest = max(urgency.of_input[crossbar_input], urgency.of_vc[vc])
-            urgency.of_input[crossbar_input] = greatest if sets else -NEVER
-
-
-@inline
-def rank_selected_at_outputs(urgency, const, state, first, contended):
-    """Find the most urgent request for every output among those that their crossbar inputs have selected.
-
-    first, contended: uint64, the requests in ``state.ready``, whose bids are in ``state.bids``, and their number.
-    """
-    if urgency is None:
-        return
-    for sets in range(2):
-        for i in range(contended):
-            request = state.ready[first + i]
-            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
-            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
-            greatest = urgency.of_output[output]
-            if state.bids[i] == state.crossbar_input[crossbar_input].best_bid:
-                greatest = max(greatest, urgency.of_vc[vc])
-            urgency.of_output[output] = greatest if sets else -NEVER
-
-
-@inline
-def rank_at_inputs(urgency, const, state, first, contended):
-    """Find the most urgent request of every crossbar input whose output has offered itself.
-
-    first, contended: uint64, the requests in ``state.ready``, whose bids are in ``state.bids``, and their number.
-    """
-    if urgency is None:
-        return
-    for sets in range(2):
-        for i in range(contended):
-            request = state.ready[first + i]
-            vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
-            crossbar_input = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
-            greatest = urgency.of_input[crossbar_input]
-            if state.output[output].best_bid == state.bids[i]:
-                greatest = max(greatest, urgency.of_vc[vc])
-            urgency.of_input[crossbar_input] = greatest if sets else -NEVER
 
 
 @inline
