@@ -6,7 +6,7 @@ requests of head packets in order of age. An output is allocated when a head pac
 falls free, or when credits return: each sets a bit in a timing wheel. Packets are records of a pool.
 """
 
-from flitlab.models.jit import kernel
+from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.tables import Selection
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.messages import next_active_tick
@@ -57,40 +57,21 @@ def advance(const: VctConstants, state: VctState, now: int, until: int) -> int:
     return int(advance_loop(const, state, now, until))
 
 
-# Two loops that differ in one call: a single loop would compile both allocators, 4 s more.
-
-
 @kernel
 def _advance_with_independent_outputs(const, state, now, until):
     """Simulate with independent outputs: each head packet requests one output, and inputs are not shared."""
-    tick, single_partition = now, state.mailboxes.partitions == 1
-    while tick < until:
-        end = min(until, tick + state.mailboxes.lookahead)
-        while tick < end:
-            if log_is_full(const, state):
-                return tick
-            route_and_enqueue_arrivals(const, state, tick)
-            # after re-routing, which sees the credits of the previous tick:
-            add_returned_credits_at_upstreams(const, state, tick)
-            deliver_packets(const, state, tick)
-            run_program(state.program, const, state, tick, schedule_host)
-            inject_from_scheduled_hosts(const, state, tick)
-            grants_before = state.counters.scalars[Scalar.GRANTS]
-            note_stalls(state.stalls, const, state, tick)
-            count = drain(state.output_wheel, tick, state.members)
-            allocate_independent_outputs(const, state, state.members, count, tick)
-            count_stalls(state.stalls, const)
-            state.counters.scalars[Scalar.EVENTS] += state.counters.scalars[Scalar.GRANTS] - grants_before
-            last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
-            add_credits_of_skipped_ticks(state.program, const, state, last + 1, tick)
-        if not single_partition:
-            tick = exchange_mailboxes_at_barrier(const, state, tick, until)
-    return tick
+    return _simulate(allocate_independent_outputs, const, state, now, until)
 
 
 @kernel
 def _advance_with_dependent_outputs(const, state, now, until):
     """Simulate with dependent outputs: head packets request several, or an input sends one packet at a time."""
+    return _simulate(allocate_dependent_outputs, const, state, now, until)
+
+
+@inline
+def _simulate(allocate, const, state, now, until):
+    """Simulate with one of the allocators; each has a kernel of its own, since compiling both takes 4 s more."""
     tick, single_partition = now, state.mailboxes.partitions == 1
     while tick < until:
         end = min(until, tick + state.mailboxes.lookahead)
@@ -106,7 +87,7 @@ def _advance_with_dependent_outputs(const, state, now, until):
             grants_before = state.counters.scalars[Scalar.GRANTS]
             note_stalls(state.stalls, const, state, tick)
             count = drain(state.output_wheel, tick, state.members)
-            allocate_dependent_outputs(const, state, state.members, count, tick)
+            allocate(const, state, state.members, count, tick)
             count_stalls(state.stalls, const)
             state.counters.scalars[Scalar.EVENTS] += state.counters.scalars[Scalar.GRANTS] - grants_before
             last, tick = tick, next_active_tick(state.program, state, tick, end, 0) if single_partition else tick + 1
