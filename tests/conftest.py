@@ -61,11 +61,11 @@ def keep_part(config, items, part, parts):
 def few(test, compiles):
     """Let a test try a tenth of its examples, but 4 if it has as many; called once for each of its parameters.
 
-    compiles: whether each example may need kernels of its own, as in tests of conformance: they try 2.
+    compiles: whether each example may need kernels of its own, as in tests of conformance: they try 1.
     """
     full = test._hypothesis_internal_use_settings
     if not hasattr(test, "few"):
-        some = 2 if compiles else max(4, full.max_examples // 10)
+        some = 1 if compiles else max(4, full.max_examples // 10)
         test.few = settings(full, max_examples=min(full.max_examples, some))
         test._hypothesis_internal_use_settings = test.few
 

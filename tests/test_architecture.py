@@ -90,6 +90,7 @@ def test_files_that_the_page_names_are_there():
     assert not lost
 
 
+@pytest.mark.long
 def test_a_command_is_one_file(house):
     (house / "toys.yaml").write_text(CONFIG.replace("{mode: pipe, delay: 7}", "{vcs: 8}"))
     assert simrun(house, "hosts", "toys.yaml").endswith(": 12 hosts\n")

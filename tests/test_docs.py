@@ -88,15 +88,18 @@ BASE = {
 EVERY_PAGE = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEWHERE]
 
-HOP_BUCKETS = {
+LONG = {"README.md"} | {
     f"docs/{name}.md"
-    for name in ("budget", "close_the_gap", "cluster", "compare", "experiments", "gallery", "report", "tutorial")
-}
-HOP_BUCKETS |= {
+    for name in (
+        "budget", "close_the_gap", "cluster", "compare", "design", "experiments", "gallery", "report", "tutorial",
+    )
+}  # fmt: skip
+LONG |= {
     f"docs/howto/{name}.md"
     for name in (
         "add_to_paper",
         "all_reduce",
+        "booksim",
         "buffers",
         "choose",
         "figure",
@@ -177,10 +180,7 @@ def here(tmp_path, monkeypatch, runs):
 
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, marks=pytest.mark.long if str(page.relative_to(ROOT)) in HOP_BUCKETS else ())
-        for page in PAGES
-    ],
+    [pytest.param(page, marks=pytest.mark.long if str(page.relative_to(ROOT)) in LONG else ()) for page in PAGES],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
 def test_blocks_of(page, here):

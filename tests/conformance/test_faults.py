@@ -28,12 +28,15 @@ from tests.scenarios import build
 
 MANY = settings(EXAMPLES, max_examples=80)
 CHANGING = modes(lambda mode: mode.counts and mode.supports_timeline)
+QUICKLY_COMPILED = ("datagram", "ideal")
 BUSY = st.sampled_from([0.3, 0.7, 1.0])
 NEVER = float("inf")
 LINK = Topology.from_links("link", 2, [(0, 1)]).with_hosts(1)
 
 
-@pytest.mark.parametrize("mode", CHANGING)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=() if mode in QUICKLY_COMPILED else pytest.mark.long) for mode in CHANGING]
+)
 @given(st.data(), BUSY, SEEDS)
 @MANY
 def test_engines_agree_and_conserve_packets(mode, data, load, seed):
@@ -68,6 +71,7 @@ def saturated(mode, topology, traffic):
     return next((case, routing) for routing in FALLBACKS if (case := built(mode, {}, routing=routing, **base)))
 
 
+@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", CHANGING)
 def test_a_switch_that_fails_drops_what_is_in_it(engine_name, mode):
     case, routing = saturated(mode, build("fat_tree", hosts=2, k=4), {"kind": "shift", "by": 5})
@@ -82,6 +86,7 @@ def test_a_switch_that_fails_drops_what_is_in_it(engine_name, mode):
     assert_conserved(run, case)
 
 
+@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", CHANGING)
 def test_nothing_crosses_a_link_that_is_down_and_traffic_goes_on_when_it_returns(engine_name, mode):
     case, routing = saturated(mode, LINK, {"kind": "shift", "by": 1})

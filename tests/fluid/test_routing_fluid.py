@@ -186,6 +186,7 @@ def test_ways_that_valiant_has_not_are_refused():
         verify(case, replace(saved, **paths))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "more"), [("ksp", {"k": 3}), ("valiant", {}), ("updown", {}), ("ecmp", {"ways": 2})])
 def test_split_is_what_packets_do_on_average(kind, more):
     topology = build("rrg", n=8, degree=3, seed=5)

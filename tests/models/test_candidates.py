@@ -85,6 +85,7 @@ def test_trunked():
     assert build("trunked", links=2, of={"kind": "kautz", "degree": 2, "diameter": 2}).directed
 
 
+@pytest.mark.long
 def test_improved():
     of = {"kind": "rrg", "n": 24, "degree": 4, "seed": 2, "hosts_per_switch": 3}
     demand = {"kind": "shift", "by": 12}
@@ -101,6 +102,7 @@ def test_improved():
         build("improved", of={"kind": "torus", "dims": [4, 4], "capacity_of": {"links": [[0, 1]], "factor": 0.5}})
 
 
+@pytest.mark.long
 def test_the_sum_of_loads_is_that_of_the_equal_split():
     network = build("rrg", n=12, degree=3, seed=4)
     n, rng = network.switches, np.random.default_rng(1)

@@ -73,6 +73,7 @@ def random_network(rng):
                 return topology.with_hosts(hosts), int(rng.integers(1, 4))
 
 
+@pytest.mark.long
 def test_no_network_is_below_the_bound():
     rng, least = np.random.default_rng(5), np.inf
     for _ in range(500):

@@ -69,6 +69,7 @@ def test_what_is_left_is_the_network_without_what_failed(base, fraction, switche
     assert after.directed == before.directed
 
 
+@pytest.mark.long
 def test_every_link_fails_as_often():
     torus = build("torus", dims=[3, 3])
     counts = Counter()

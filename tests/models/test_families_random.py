@@ -58,6 +58,7 @@ def test_xpander_matchings_are_drawn_evenly():
     assert sum((count - 820 / 6) ** 2 / (820 / 6) for count in counts.values()) < 20.5  # 5 degrees: p = 0.001
 
 
+@pytest.mark.long
 def test_xpander_expands_like_a_random_graph():
     """What a lift adds to the eigenvalues of the complete graph is near 2 sqrt(degree - 1), as in random graphs."""
     topology = build("xpander", degree=6, lift=60)

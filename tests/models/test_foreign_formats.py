@@ -409,6 +409,7 @@ trigger id 2 barrier 2
 """
 
 
+@pytest.mark.long
 def test_triggers_of_htsim_become_dependencies(tmp_path, capsys):
     """Trigger 1 goes off on the host that it starts, trigger 2 on two hosts, one of which sends a byte."""
     (tmp_path / "a.cm").write_text(CONNECTIONS)

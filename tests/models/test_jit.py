@@ -135,6 +135,7 @@ print(sum(sum(function.stats.cache_misses.values()) for function in (totals, tot
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["parts", "as Numba does it"])
 def test_compiled_code_does_the_same_whole_or_in_parts(way, tmp_path):
     if way == "parts" and not NUMBA_TESTED:

@@ -96,6 +96,7 @@ def test_nothing_beats_the_lemmas():
                 assert load["max"] / load["bound"] == load["ratio"] >= 1
 
 
+@pytest.mark.long
 def test_gdbg_3000_40_has_twenty_paths_of_three_hops():
     # DBG section IV-A says 21; that is the number of *walks*, but some become the same path without their loops
     assert measure({"kind": "paths_within", "hops": 3}, kind="gdbg", n=3000, degree=40)["min"] == 20

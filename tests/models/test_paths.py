@@ -38,6 +38,7 @@ def every_path(topology: Topology) -> dict[tuple[int, int], list[tuple[int, ...]
     }
 
 
+@pytest.mark.long
 @given(small(), st.integers(1, 12), st.integers(0, 3), st.sampled_from([1, 3, 50]))
 @settings(max_examples=40, deadline=None)
 def test_k_shortest_paths_by_weight_are_those_of_least_weight(topology, k, seed, most):
@@ -85,6 +86,7 @@ def test_k_shortest_paths_are_k_shortest_paths(topology, k, seed):
         assert set(as_tuples(longer.paths_of(i))) == {path for path in expected if len(path) <= len(expected[0]) + 1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("parameters", "pair", "k"),
     [

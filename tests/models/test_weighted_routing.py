@@ -279,6 +279,7 @@ def test_weights_that_are_not_there_are_refused_with_those_that_are():
         make("routing", kind="minimal", weight="latency").build(topology)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("routing", [
     {"kind": "minimal", "weight": "delay"}, {"kind": "minimal"}, {"kind": "ksp", "k": 2}, {"kind": "valiant"},
     {"kind": "ecmp", "routed": "source", "weight": "delay"},

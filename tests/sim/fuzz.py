@@ -314,7 +314,7 @@ def kind_of(end: str) -> str:
 
 
 def main() -> None:
-    """Runs mutations, prints those that do not end as they should, and counts them by kind."""
+    """Runs mutations, prints those that do not end as they should, counts them by kind, and exits with 1 for any."""
     parser = argparse.ArgumentParser(prog="python -m tests.sim.fuzz")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=today())
@@ -337,7 +337,7 @@ def main() -> None:
     for kind, times in kinds.most_common():
         print(f"{times} x {kind}: {[number for number, end in ends.items() if kind_of(end) == kind][:10]}")
     print(f"seed {options.seed}: {options.count} mutations, {len(ends)} do not end as they should")
-    return None
+    sys.exit(bool(ends))
 
 
 def today() -> int:

@@ -117,6 +117,7 @@ def test_sets_of_kernels_are_told_apart_as_numba_tells_them(monkeypatch):
         assert (kernels == others) == (needed == theirs)
 
 
+@pytest.mark.long
 def test_results_are_the_same_bytes(runs, tmp_path):
     text = CONFIG[: CONFIG.index("routing:")] + "routing: {kind: minimal}\n" + CONFIG[CONFIG.index("switching:") :]
     given, tables = runs((text % SEARCH).replace("{sweep: [12, 8]}", "8")), []

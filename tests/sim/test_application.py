@@ -180,7 +180,7 @@ def test_a_bound_has_the_delay_of_the_quickest_of_parallel_channels():
     assert makespan_bounds(case.scenario).path == 2 * (one_way + 4)
 
 
-@pytest.mark.parametrize("mode", ["flow", "vct"])
+@pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 def test_a_ping_pong_takes_the_delays_of_hosts(mode):
     """Node 0 is 6 cycles from its router, node 1 is 3, and there are two cycles between the routers."""
     lines = "router 0 node 0 6 router 1 2\n\n  router 1 node 1 3 router 0 2"

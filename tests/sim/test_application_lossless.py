@@ -29,6 +29,7 @@ def scenario(topology, ranks, routes=None, kind="roce"):
     return Scenario(Instance(topology, traffic_of(work, host, topology), routes), mode, workload)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [0, 1, 4000, 4001, 100_000])
 def test_a_message_alone_is_a_pipeline_of_its_packets(size):
     case = scenario(line(2), [[send(1, size)], [receive(0, size)]])

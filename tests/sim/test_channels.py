@@ -36,6 +36,7 @@ def torus(mode):
     return ideal(case) if mode == "ideal" else case
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, MODES))
 def test_engines_count_the_same_at_every_tick(mode):
     """A flit counts in the tick of its grant, so after the grant of its packet in modes that interleave packets."""
@@ -72,6 +73,7 @@ def test_flits_of_a_slow_channel_count_once(mode):
     assert (flits <= packets * FLITS).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", [False, True])
 def test_utilisation_is_load_times_load_factor(own):
     """12/7 between switch 0 and its neighbours, 6/7 elsewhere; within 4 standard deviations, whatever the credits."""

@@ -122,6 +122,7 @@ def agree(case, load, seed):
         np.testing.assert_array_equal(totals[len(ClassCounter) :], counted.histogram)
 
 
+@pytest.mark.long
 @given(with_classes(plain_vct(), replies=False), LOADS, st.integers(0, 2**40))
 @settings(MANY, max_examples=30)
 def test_engines_agree(case, load, seed):

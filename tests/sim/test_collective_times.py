@@ -157,6 +157,7 @@ def test_times_are_those_of_the_textbook(mode, name, algorithm):
         assert book - saved <= took <= book + 0.01, (p, apart)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_as_a_user_runs_it(mode, name):

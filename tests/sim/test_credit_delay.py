@@ -221,6 +221,7 @@ def test_the_buffers_of_injection_channels_are_warned_of(tmp_path):
     assert "at most 0.189 flits a tick (1 of 4 channels carry less than 1); 44 flits a VC cover the round trip" in said
 
 
+@pytest.mark.long
 def test_the_rate_that_is_warned_of_is_the_one_that_is_reached(tmp_path, capsys):
     """8 flits in 64 ticks both ways; by the own delay of each channel 8 in 104 and 8 in 24."""
     found = run(tmp_path, capsys)

@@ -133,6 +133,7 @@ def test_the_variant_of_ns3_has_three_timers_from_the_first_mark_on():
     assert d.flow.target[0] == pytest.approx(second) and d.flow.rate[0] == pytest.approx(0.01)
 
 
+@pytest.mark.long
 def test_an_incast_of_the_variant_of_ns3_is_that_of_ns3():
     """Marks are random, so that flows differ."""
     queues = ns3_fabric(1048, 83, Lossless(10**6, 10**6, release="start"))

@@ -93,6 +93,7 @@ def test_a_pool_waits_instead(engine_name):
     assert log.delivered.tolist() == [12, 15, 18, 21] and log.hops.max() == 1
 
 
+@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("rule", RULES, ids=["packet", "flit", "frame"])
 def test_a_packet_alone_takes_the_closed_form(engine_name, rule):
     topology, times = build("kautz", degree=3, diameter=3), {"header": 5, "switch": 2, "link": 3, "injection": 2}
@@ -149,6 +150,7 @@ def test_the_order_within_a_tick_is_immaterial(case, shuffle):
     assert_order_is_immaterial(case, 0.7, shuffle)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", RULES, ids=["packet", "flit", "frame"])
 @pytest.mark.parametrize("reserve", [None, 0])
 def test_invariants_hold_in_overload(rule, reserve):
@@ -261,6 +263,7 @@ def test_a_budget_tries_no_keys_that_have_no_effect(tmp_path, keys):
     assert budget.changes["vcs"].case is not None and budget.levels["switch"].case is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", ["rule: vc, vcs: 3, share: flit", "rule: frame, vcs: 3"])
 def test_the_saturation_point_is_what_overload_accepts(tmp_path, capsys, keys):
     """At load 1 the network accepts what it saturates at, or less where deflections cost it channels."""

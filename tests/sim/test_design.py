@@ -123,6 +123,7 @@ def test_a_family_of_a_plugin_and_a_demand_of_a_file(tmp_path, monkeypatch):
     assert all(float(row["pairs.upper"]) >= 0.5 for row in rows(tmp_path / "out" / "front.csv"))
 
 
+@pytest.mark.long
 def test_an_interrupted_design_goes_on(tmp_path, monkeypatch, capsys):
     """What was solved before the interruption is not solved again, and the answer is that of one run."""
     keys = {"families": ["clos", "rrg"], "demands": ["uniform"]}

@@ -74,6 +74,7 @@ EXAMPLES = [  # ticks of host and channels, flits, header, latency of vct, of wo
 ]  # fmt: skip
 
 
+@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", long_after(2, MODES))
 @pytest.mark.parametrize(("ticks", "flits", "header", "vct", "wormhole"), EXAMPLES)
 def test_a_lone_packet_takes_the_closed_form(engine_name, mode, ticks, flits, header, vct, wormhole):
@@ -101,6 +102,7 @@ def test_lone_packets_of_drawn_routes(engine_name, mode):
             assert case.zero_load_range == (expected, expected)
 
 
+@pytest.mark.long_on("reference")
 @pytest.mark.parametrize("mode", long_after(2, MODES))
 @pytest.mark.parametrize("ticks", [[1, 4], [2, 3, 5], [3, 1]])
 def test_one_flow_saturates_at_the_slowest_channel(engine_name, mode, ticks):
@@ -140,6 +142,7 @@ def two_hosts_a_switch(mode: str, flits: int, rate: list[float]) -> Scenario:
     return carrying(ideal(case) if mode == "ideal" else case, rate=np.array(rate))
 
 
+@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", long_after(1, ["vct", "ideal"]))
 def test_two_slow_hosts_share_a_fast_channel(engine_name, mode):
     """A packet waits there for one packet of the other host at most: its L ticks. Each alone does not wait at all."""

@@ -87,6 +87,7 @@ def test_starters_are_valid_and_name_the_schema(kind, validator):
     assert schema.is_absolute() and schema == SCHEMA
 
 
+@pytest.mark.long
 def test_new_writes_the_schema_that_is_printed(tmp_path):
     """In a process of its own: in this one, other tests may have registered kinds."""
     both = "from flitlab.sim.cli import main; main(['new', 'main', 'a.yaml']); print('PRINTED'); main(['schema'])"

@@ -74,6 +74,7 @@ def simrun(folder, line, **environment):
 FULL = "simrun: standard output: No space left on device\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("command", ["--help", "schema"])
 def test_a_full_device_as_output_is_reported(tmp_path, command):
@@ -85,6 +86,7 @@ def test_a_reader_that_has_seen_enough_ends_nothing_loudly(tmp_path):
     assert code in (0, ExitCode.BROKEN_PIPE) and out == "{\n" and not err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "closed", ["<&- >&- 2>&-", *(pytest.param(f"{n}>&-", marks=pytest.mark.long) for n in range(3))]
 )
@@ -100,6 +102,7 @@ def test_closed_streams_are_no_files(tmp_path, closed):
 LABEL = "cases: [{label: größe ∞}]\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
 def test_labels_that_a_locale_cannot_show_are_escaped(tmp_path, locale):
     (tmp_path / "tiny.yaml").write_text(CONFIG + LABEL, "utf-8")

@@ -190,6 +190,7 @@ def test_a_certificate_excludes_deadlock_or_names_the_cycle():
         assert not built.may_deadlock and "acyclic" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_switch", ["adaptive", "ecmp_adaptive"])
 def test_go_back_n_repairs_reordering(at_switch):
     pairs = [(host, (host + 8) % 16) for host in range(16)]
@@ -199,6 +200,7 @@ def test_go_back_n_repairs_reordering(at_switch):
     assert nacks > 0 and resent >= nacks
 
 
+@pytest.mark.long
 @both
 def test_a_receiver_that_keeps_packets_needs_no_repetition_of_reordered_ones(engine):
     pairs = [(host, (host + 8) % 16) for host in range(16)]
@@ -232,7 +234,7 @@ def agree(case, ticks=(1_000, 50_000, 500_000)):
     return counters
 
 
-@pytest.mark.parametrize("number", long_after(20, range(100)))
+@pytest.mark.parametrize("number", long_after(6, range(100)))
 def test_engines_agree_on_lossless_queues(number):
     counters = agree(lossless_of_number(number))
     assert counters.link[:, LinkCount.DROPS].sum() == 0 or counters.pause[:, PauseCount.FIRED].sum() > 0

@@ -304,6 +304,7 @@ def test_engines_agree_on_weighted_next_hops(never_listed, mode):
     assert run.snapshot().hops.sum() > 50
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
 def test_engines_agree_on_the_least_queued_of_two_paths(mode):
     routing = {"kind": "optimal", "select": "adaptive", "for": {"kind": "longest_matching"}}

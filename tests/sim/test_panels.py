@@ -145,6 +145,7 @@ def test_further_keys_make_panels_before_routings_do():
     assert [panel.name for panel in plan.panels] == ["vcs=2", "vcs=4", "vcs=8"]
 
 
+@pytest.mark.long
 def test_panels_that_are_left_out_are_told():
     run = run_of({"topology.n": range(MOST_PANELS + 2)}, loads=(0.1,), seeds=(1,))
     figure = drawn(run)

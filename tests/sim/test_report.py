@@ -478,6 +478,7 @@ def test_report_refuses_what_is_no_run_folder(tmp_path, capsys):
     assert "not a run folder" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("size", "width"), [("column", 3.5), ("double", 7.16)])
 def test_figures_at_paper_sizes(run, tmp_path, size, width):
     shutil.copytree(run, tmp_path / "run")

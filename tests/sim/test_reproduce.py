@@ -103,6 +103,7 @@ def test_all_rows_run_and_a_failing_one_does_not_keep_the_others(rows, capsys):
     assert Path("out/figures/reproduction/abc-f1.png").exists() and "unknown topology" in page("reproduction/xyz")
 
 
+@pytest.mark.long
 def test_a_quick_version_prints_no_verdict_that_the_full_size_contradicts(tmp_path, capsys):
     """Kautz graphs of degree 2 (quick) have 6 switches and of degree 3 have 12: published are 6, 12 and 7."""
     rows = tmp_path / "configs/paper"

@@ -119,6 +119,7 @@ def test_hidden_files_and_empty_folders_make_no_folder_somebody_else_s(config):
     assert Path("run/.gitignore").read_text() == "*\n"
 
 
+@pytest.mark.long
 def test_what_the_commands_have_written_they_write_again(ran):
     shutil.copytree("run", "other")
     Path("rows").mkdir()
@@ -330,6 +331,7 @@ def test_a_manifest_of_wrong_types(ran, key, value, problem, capsys):
     refused_everywhere(capsys, problem.replace("'6'", repr(str(SEMANTICS_VERSION))))
 
 
+@pytest.mark.long
 def test_a_manifest_with_few_keys_is_enough_to_go_on(ran):
     manifest = read_manifest(Path("run"))
     few = {key: manifest[key] for key in ("semantics_version", "config_hash")}

@@ -354,6 +354,7 @@ def test_an_interruption_inside_a_kernel_is_no_failure():
     assert "SystemError: another" in failure(SystemError("another")).problem
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("room", [0, 1 << 20])
 def test_a_worker_forgets_large_scenarios_before_it_reads_another(tmp_path, monkeypatch, room):
     monkeypatch.setattr(task._ScenarioCache, "MAX_BYTES", room)

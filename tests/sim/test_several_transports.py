@@ -108,6 +108,7 @@ def bottleneck(seed: int, **keys):
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_tcp_beside_mptcp_beside_dctcp_on_one_bottleneck():
     """Both engines agree. MPTCP does not take more than TCP (RFC 6356, goal 2); DCTCP backs off from full queues.
 

@@ -98,6 +98,7 @@ def test_folders_of_their_own_are_gathered(config, capsys):
     assert len(tables("part1")["results.csv"]) == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_experiment_can_be_sharded(config, name):
     Path(config).write_text(OTHERS[name] + ("" if "outputs:" in OTHERS[name] else NO_FIGURES))

@@ -39,6 +39,7 @@ def read_text(tmp_path, text, *sets):
     return read(tmp_path / "given.yaml", sets)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["none", "tcp", "dctcp"])
 def test_a_flow_has_the_rate_of_its_slow_link(tmp_path, kind):
     """The flow over the slow link has a tenth, and the others have the rate of their hosts."""
