@@ -4,7 +4,8 @@
 ``pytest`` runs what one wants to know after each change. ``pytest -m long`` runs the tests that are marked ``long``,
 and those that draw their cases, with all of their examples; the first command tries a tenth of these. Draws are the
 same every time. The first command has kernels compiled with less optimisation, which takes half of the time; the second
-has those of users. ``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one, and
+has those of users. A test of either engine is long on the compiled one, but for those that compare the two.
+``pytest --engine compiled`` (or ``reference``) restricts the tests of both engines to one, and
 ``pytest --part 2/3`` runs the second third of the tests, as fits any other number of parts.
 """
 
@@ -14,6 +15,10 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 ENGINES = ("compiled", "reference")
+
+WITH_KERNELS = {"conformance", "test_oracles.py"}
+"""Where the first command tries both engines; elsewhere the reference one, which needs no kernels, unless a test names
+the other."""
 
 COMPILING = ("test_oracles.py", "test_collective_times.py", "test_application.py", "test_flow.py", "test_datagram.py")
 """The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
@@ -78,10 +83,13 @@ def pytest_addoption(parser):
 def pytest_generate_tests(metafunc):
     if "engine_name" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("engine")
-        slow = metafunc.definition.get_closest_marker("long_on")
-        marks = {slow.args[0]: pytest.mark.long} if slow else {}
+        slow = [mark.args[0] for mark in metafunc.definition.iter_markers("long_on")]
+        if not WITH_KERNELS.intersection(metafunc.definition.path.parts[-2:]):
+            slow.append("compiled")
         engines = [chosen] if chosen else ENGINES
-        metafunc.parametrize("engine_name", [pytest.param(name, marks=marks.get(name, ())) for name in engines])
+        metafunc.parametrize(
+            "engine_name", [pytest.param(name, marks=pytest.mark.long if name in slow else ()) for name in engines]
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,12 @@ from tests.conformance.conservation import assert_conserved
 from tests.scenarios import carrying, one_way_ring, reference
 
 MANY = settings(EXAMPLES, max_examples=60)
-TRAFFIC_MODES = modes(lambda mode: mode.counts)
+TRAFFIC_MODES = [
+    mode
+    if mode != "spray"
+    else pytest.param(mode, marks=pytest.mark.long)  # tests/sim/test_spray_engines.py has its kernel
+    for mode in modes(lambda mode: mode.counts)
+]
 
 
 @pytest.mark.parametrize("mode", TRAFFIC_MODES)

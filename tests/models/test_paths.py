@@ -53,6 +53,7 @@ def test_k_shortest_paths_by_weight_are_those_of_least_weight(topology, k, seed,
             assert [weight[list(path)].sum() for path in paths] == lightest
 
 
+@pytest.mark.long
 def test_weighted_ties_are_drawn_with_equal_probability():
     """Two channels of weight 2 and 3 beside two of 1 and 4: four paths of weight 5, of which two are kept."""
     ends = [(0, 1), (0, 1), (1, 2), (1, 2), (0, 3), (3, 2)]

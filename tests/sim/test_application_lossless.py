@@ -42,6 +42,7 @@ def test_a_message_alone_is_a_pipeline_of_its_packets(size):
     assert run.done() and run.execution().delivered[0] == ticks
 
 
+@pytest.mark.long
 def test_a_program_that_deadlocks_ends_with_the_cycle():
     pairs, routes = clockwise(ring(5), 2)
     sources = {target: source for source, target in pairs}

@@ -133,6 +133,7 @@ def test_memory_is_about_that_which_a_run_allocates(prices):
     assert taken / 1.5 < memory([case]) - estimate.COMPILED_BYTES < taken * 1.5
 
 
+@pytest.mark.long
 def test_a_machine_is_calibrated_once(folder, monkeypatch):
     monkeypatch.setattr(calibration, "cache_folder", lambda: folder / "cache" / "numba")
     told = []

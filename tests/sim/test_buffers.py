@@ -23,7 +23,6 @@ def carried(engine_name, case, trip, rounds=4):
     return (run.snapshot().channel_flits - before).tolist()
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize(
     ("mode", "vcs", "flits", "sizes"),
     [

@@ -57,6 +57,7 @@ def test_engines_count_the_same_at_every_tick(mode):
         assert flits[network].tolist() == counted.channel_flits.tolist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, ["ideal", "vct", "wormhole"]))
 def test_flits_of_a_slow_channel_count_once(mode):
     """Channels between switches 0 and 1 take 3 ticks a flit, hosts' 2: a packet still has 4 flits on each."""

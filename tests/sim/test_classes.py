@@ -299,7 +299,6 @@ REQUESTS = ({"name": "read", **READ}, {"name": "write", **WRITE, "reply": {"clas
 REPLIES = ({"name": "data"}, {"name": "done"})
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", ["vct", "wormhole", "ideal"])
 def test_a_reply_alone_takes_the_zero_load_latency(engine_name, mode):
     """Every request has one reply, created ``delay_ticks`` after its delivery; both cross an empty network."""

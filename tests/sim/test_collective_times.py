@@ -214,6 +214,7 @@ def test_buffered_sends_are_done_at_once_and_their_messages_take_turns(mode):
     assert ticks(scenario, program, buffered=True) == pytest.approx(6 * n, rel=0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, ["flow", "vct"]))
 def test_a_ring_of_neighbours_takes_what_hosts_need(mode):
     """All-gather round Kautz(4, 3): p - 1 messages, one after another, of a latency and 1,024 flits each."""

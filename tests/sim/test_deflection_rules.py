@@ -63,7 +63,6 @@ def four(rule: dict, engine: str, seed: int):
     return run
 
 
-@pytest.mark.long_on("compiled")  # programs need kernels of their own
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("rule", "minimal"), [(PACKET, [12, 15, 18]), (FLIT, [15, 16, 17])], ids=["packet", "flit"])
 def test_the_fourth_packet_of_three_vcs_is_deflected(engine_name, rule, minimal, seed):
@@ -80,20 +79,17 @@ def test_both_paths_of_the_fourth_packet_occur():
     assert {four(PACKET, "reference", seed).log().delivered[3] for seed in range(4)} == {20, 21}
 
 
-@pytest.mark.long_on("compiled")  # programs need kernels of their own
 def test_a_frame_takes_three_of_four_packets(engine_name):
     """P = 9; hosts 1, 2, 3 in the frame of tick 9, host 0 in the next one."""
     log = four(FRAME, engine_name, 1).log()
     assert log.delivered.tolist() == [36, 27, 27, 27] and log.hops.tolist() == [1, 1, 1, 1]
 
 
-@pytest.mark.long_on("compiled")  # programs need kernels of their own
 def test_a_pool_waits_instead(engine_name):
     log = four({"rule": "pool", "hold_packets": 6}, engine_name, 1).log()
     assert log.delivered.tolist() == [12, 15, 18, 21] and log.hops.max() == 1
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("rule", RULES, ids=["packet", "flit", "frame"])
 def test_a_packet_alone_takes_the_closed_form(engine_name, rule):
     topology, times = build("kautz", degree=3, diameter=3), {"header": 5, "switch": 2, "link": 3, "injection": 2}

@@ -241,6 +241,7 @@ def test_caption_says_what_is_drawn():
     assert (np.diag(figure_of(halves, "matrix").axes[0].images[0].get_array()) == 0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("suffix", "style"), [("svg", "auto"), ("svg", "spring"), ("svg", "matrix"), ("png", "auto")])
 def test_same_bytes_twice(suffix, style, tmp_path):
     first, second = (draw_topology(topology("imase"), tmp_path / f"{i}.{suffix}", style) for i in "ab")

@@ -74,7 +74,6 @@ EXAMPLES = [  # ticks of host and channels, flits, header, latency of vct, of wo
 ]  # fmt: skip
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", long_after(2, MODES))
 @pytest.mark.parametrize(("ticks", "flits", "header", "vct", "wormhole"), EXAMPLES)
 def test_a_lone_packet_takes_the_closed_form(engine_name, mode, ticks, flits, header, vct, wormhole):
@@ -142,7 +141,6 @@ def two_hosts_a_switch(mode: str, flits: int, rate: list[float]) -> Scenario:
     return carrying(ideal(case) if mode == "ideal" else case, rate=np.array(rate))
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", long_after(1, ["vct", "ideal"]))
 def test_two_slow_hosts_share_a_fast_channel(engine_name, mode):
     """A packet waits there for one packet of the other host at most: its L ticks. Each alone does not wait at all."""

@@ -81,6 +81,7 @@ def test_a_full_device_as_output_is_reported(tmp_path, command):
     assert simrun(tmp_path, f"SIMRUN {command} > /dev/full") == (ExitCode.FAILED, "", FULL)
 
 
+@pytest.mark.long
 def test_a_reader_that_has_seen_enough_ends_nothing_loudly(tmp_path):
     code, out, err = simrun(tmp_path, "SIMRUN schema | head -1; exit ${PIPESTATUS[0]}")
     assert code in (0, ExitCode.BROKEN_PIPE) and out == "{\n" and not err

@@ -218,6 +218,7 @@ def test_the_label_of_a_charts_names_fits_into_it(tmp_path):
     assert 0 <= box.y0 < box.y1 <= figure.bbox.y1 and 0 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
+@pytest.mark.long
 def test_x_may_be_measured(tmp_path):
     folder = sweep(tmp_path, sizes=(64, 16, 32), seeds=(1, 2), plots=[{"y": ["aspl"], "x": "moore_aspl"}])
     figure = drawn(folder)

@@ -242,6 +242,7 @@ def test_silent_hosts_create_nothing():
     assert run(make(ring(4)), 400, load=0.0).scalars()[Scalar.CREATED_PACKETS] == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hold", [3, 24])
 @pytest.mark.parametrize("header", [5, 34])
 @pytest.mark.parametrize("slotted", [False, True])

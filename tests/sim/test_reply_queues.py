@@ -31,7 +31,6 @@ def closed_loop(mode: str, queue: int, flits: int = 3, **keys) -> Scenario:
     return carrying(case, {"name": "read", **request}, {"name": "data", "vcs": [2, 3], "priority": 1})
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
 @pytest.mark.parametrize("queue", [1, 2])
 def test_a_host_receives_the_next_request_when_a_reply_has_left(engine_name, mode, queue):
@@ -91,7 +90,6 @@ def mutual(mode: str, shared: bool) -> Scenario:
     return carrying(case, {"name": "read", **one}, {"name": "data", "vcs": [0, 0] if shared else [1, 1]})
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
 def test_requests_and_replies_on_one_vc_deadlock(engine_name, mode):
     """With VCs of their own replies drain, and so do requests."""

@@ -132,6 +132,7 @@ def test_tcp_beside_mptcp_beside_dctcp_on_one_bottleneck():
     assert [row["transport"] for row in result.detail["flows"]][:5] == ["tcp", "mptcp", "mptcp", "mptcp", "dctcp"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_two_connections_get_twice_as_much_as_one(seed):
     """TCP shares a bottleneck by connections: a third and two thirds."""

@@ -99,6 +99,7 @@ def test_no_flow_of_a_permutation_beats_the_same_flow_alone(kind):
     assert counters.link[:, LinkCount.DROPS].sum() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["round_robin", "adaptive", "flowlet", "ecmp_adaptive"])
 def test_switches_that_choose_spread_what_one_entropy_would_not(policy):
     flows = [(host, (host + 8) % 16, 400_000, 0) for host in range(16)]

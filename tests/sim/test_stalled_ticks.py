@@ -60,7 +60,6 @@ def test_packets_wait_for_the_credits_of_a_round_trip(engine_name, flits):
     assert counts[2].tolist() == only(Stall.CREDIT, 3 * (trip - 1))
 
 
-@pytest.mark.long_on("compiled")
 @pytest.mark.parametrize("flits", [1, 5])
 def test_packets_wait_for_the_vc_of_the_other_flow(engine_name, flits):
     """Wormhole, V = 1: two flows take turns on a channel; a turn is a tick of VC allocation and L flits.
@@ -74,7 +73,6 @@ def test_packets_wait_for_the_vc_of_the_other_flow(engine_name, flits):
         assert counts[2 + host].tolist() == only(Stall.VC, 10 * (flits + 1))
 
 
-@pytest.mark.long_on("compiled")
 def test_packets_wait_while_the_other_flow_has_the_output(engine_name):
     """Vct, ample buffers: two flows take turns of L ticks, and each waits for that of the other."""
     case = scenario(line(2, [2, 1]), traffic=BUSY, source=Source(flits=(4,)), vcs=1, buffer_flits=40, **ROUTER)
@@ -83,7 +81,6 @@ def test_packets_wait_while_the_other_flow_has_the_output(engine_name):
         assert counts[2 + host].tolist() == only(Stall.SWITCH, 80)
 
 
-@pytest.mark.long_on("compiled")
 def test_a_slow_output_without_credits_is_two_reasons(engine_name):
     """Vct, two flows over a channel of 2 ticks a flit into a buffer of one packet: a grant every P ticks.
 
@@ -111,7 +108,6 @@ def two_long_packets(flits):
     return replace(case, work=trace_workload(trace, 3, None, one_length=True))
 
 
-@pytest.mark.long_on("compiled")
 def test_flits_of_two_vcs_take_turns(engine_name):
     """Host 0 gets the offers of both VCs, and sends its first flit; from then on the hosts take turns."""
     flits = 100
