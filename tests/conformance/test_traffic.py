@@ -26,12 +26,8 @@ from tests.conformance.conservation import assert_conserved
 from tests.scenarios import carrying, one_way_ring, reference
 
 MANY = settings(EXAMPLES, max_examples=60)
-TRAFFIC_MODES = [
-    mode
-    if mode != "spray"
-    else pytest.param(mode, marks=pytest.mark.long)  # tests/sim/test_spray_engines.py has its kernel
-    for mode in modes(lambda mode: mode.counts)
-]
+COMPILED_ELSEWHERE = {"spray": pytest.mark.long}  # of the short tests by tests/sim/test_spray_engines.py
+TRAFFIC_MODES = [pytest.param(mode, marks=COMPILED_ELSEWHERE.get(mode, ())) for mode in modes(lambda mode: mode.counts)]
 
 
 @pytest.mark.parametrize("mode", TRAFFIC_MODES)
