@@ -68,6 +68,13 @@ topology: {kind: rrg, n: 104, degree: 11, hosts_per_switch: 6, seed: 1}
 traffic: {kind: permutation, seed: 1}
 ceilings: [KIND]
 """
+DESIGN = """\
+experiment: design
+name: ended
+hosts: 2048
+switches: [{ports: 32}]
+demands: [uniform, worst]
+"""
 
 KINDS = {
     "vct": (MODEL, ["run"]),
@@ -86,6 +93,8 @@ KINDS = {
     "mcf, certified": (CEILINGS.replace("KIND", "{kind: mcf, gap: 0.000001}").replace("104", "1000"), ["ceilings"]),
     "metrics": (CEILINGS, ["topology", "--metrics", "bisection", "--set", "topology.n=60000"]),
     "topology": (CEILINGS, ["topology", "--set", "topology.n=160000"]),
+    "design": (DESIGN, ["design"]),
+    "design, certificates": (DESIGN.replace("2048", "512"), ["design", "--certificates"]),
     "reproduce": ("", ["reproduce", "uni"]),
 }
 """Kind of run -> configuration and command; each runs for longer than the moments tried."""
@@ -93,7 +102,7 @@ KINDS = {
 FORKS = """\
 import os, sys
 import flitlab.sim.cli.run, flitlab.sim.cli.ceilings, flitlab.sim.cli.topology, flitlab.sim.cli.reproduce
-import flitlab.sim.engines.start, flitlab.sim.measure.measure, flitlab.fluid.ceilings
+import flitlab.sim.cli.design, flitlab.sim.engines.start, flitlab.sim.measure.measure, flitlab.fluid.ceilings
 from flitlab.sim.cli import main
 print("ready", flush=True)
 for line in sys.stdin:
@@ -179,8 +188,8 @@ def end_at(kind: str, moments: int, folder: Path, seed: int = 1) -> list[dict[st
     text, words = KINDS[kind]
     (folder / "ended.yaml").write_text(text)
     command = [words[0], *(["ended.yaml"] if text else []), *words[1:]]
-    if words[0] in ("run", "ceilings", "reproduce"):
-        command += ["--out", "out"] + ["--jobs", "1"] * ("--jobs" not in words)
+    if words[0] in ("run", "ceilings", "reproduce", "design"):
+        command += ["--out", "out"] + ["--jobs", "1"] * ("--jobs" not in words and words[0] != "design")
     random, found = Random(seed), []
     with Commands(folder) as commands:
         for place in range(moments):

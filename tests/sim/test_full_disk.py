@@ -38,6 +38,8 @@ routing: {kind: minimal}
 switching: {mode: flow, flit_ns: 6.4, switch_ns: 100}
 """
 
+DESIGN = "experiment: design\nname: fabric\nhosts: 16\nswitches: [{ports: 6}]\nfamilies: [leaf_spine, rrg]\n"
+
 COMMANDS = {
     "run": ["run", "tiny.yaml", "--out", "DISK/run", "--jobs", "1"],
     "worker": ["worker", "tiny.yaml", "--shard", "1/1", "--out", "DISK/run", "--jobs", "1"],
@@ -58,6 +60,7 @@ COMMANDS = {
     "goal": ["goal", "two.goal", "--out", "DISK/two.program"],
     "goal text": ["goal", "two.goal", "--out", "DISK/other.goal"],
     "schedule": ["schedule", "collective.yaml", "--out", "DISK/s.schedule.json"],
+    "design": ["design", "fabric.yaml", "--out", "DISK/design", "--write", "1", "--certificates"],
     "new": ["new", "main", "DISK/new.yaml"],
     "reproduce --pages": ["reproduce", "--pages", "--out", "DISK/pages"],
 }
@@ -71,6 +74,7 @@ def home(tmp_path_factory):
         patch.chdir(folder)
         for name, text in (
             ("tiny.yaml", CONFIG), ("claim.yaml", CLAIM), ("two.goal", PROGRAM), ("collective.yaml", COLLECTIVE),
+            ("fabric.yaml", DESIGN),
         ):  # fmt: skip
             Path(name).write_text(text)
         assert main(["run", "tiny.yaml", "--out", "ran", "--jobs", "1"]) == 0
@@ -147,6 +151,7 @@ FOLDERS = {
     "ceilings --save": (["ceilings", "tiny.yaml", "--save", "out", "--jobs", "1"], "certificates.json"),
     "compare": (["compare", "ran", "other", "--out", "out"], "compare.json"),
     "reproduce": (["reproduce", "--pages", "--out", "out"], "reproduction.json"),
+    "design": (["design", "fabric.yaml", "--out", "out"], "design.yaml"),
 }
 
 
