@@ -99,6 +99,7 @@ HOP_BUCKETS |= {
         "all_reduce",
         "buffers",
         "choose",
+        "energy",
         "figure",
         "plausible",
         "routing",
