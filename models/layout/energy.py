@@ -26,7 +26,7 @@ class Power(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Both."""
+        """Idle power and that of bits."""
         return self.idle + self.bits
 
 

@@ -92,7 +92,7 @@ def _energy(point: MeasuredPoint) -> float | None:
     return None if total is None or not math.isfinite(time) else total * time
 
 
-CONDITION = "with [`outputs.energy`](howto/energy.md)"
+KEY = "with [`outputs.energy`](howto/energy.md)"
 TABLES: tuple[Table, ...] = ("packets", "flows", "programs")
 
 
@@ -111,5 +111,5 @@ def _columns() -> Iterator[tuple[str, str, str, str, Derive, str]]:
 
 for _table in TABLES:
     for _name, _meaning, _unit, _label, _derive, _summary in _columns():
-        _one = Column(_table, _name, f"{_meaning} ({CONDITION}).", _unit, _label, False, f"{_label} ({_unit})", _summary)
+        _one = Column(_table, _name, f"{_meaning} ({KEY}).", _unit, _label, False, f"{_label} ({_unit})", _summary)
         derived(_one)(_derive)
