@@ -212,25 +212,49 @@ def tub(topology: Topology) -> Bound:
     return Bound("tub", float(topology.capacity.sum()) / farthest, note, None)
 
 
-def equipment(topology: Topology) -> Bound:
+def equipment(topology: Topology, radix: int | None = None, split: int = 1) -> Bound:
     """Upper bound over all networks of as many switches and hosts: of uniform traffic, and of a worst hose demand.
 
     Every switch may have as many ports as the largest one uses, each of the capacity of the fastest channel, and hosts
     and links may be anywhere. Host channels are ignored.
 
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    radix : int or None
+        Ports of every switch, of capacity 1 each, in place of those that it uses.
+    split : int
+        Links that such a port makes, each of capacity 1 / split.
+
     Raises
     ------
     FluidError
-        The network has uni-directional channels, or all hosts are at one switch.
+        The network has uni-directional channels, or all hosts are at one switch, or has too many hosts for the ports.
+    """
+    numbers, capacity = equipment_of(topology, radix, split)
+    try:
+        bound = equipment_bound(*numbers)
+    except ValueError as error:
+        raise FluidError(str(error)) from None
+    note = (
+        f"any network of {topology.switches} switches of {numbers[1]} ports: {bound.mean_hops:.4f} mean hops at least"
+    )
+    return Bound("equipment", bound.throughput * capacity, note, None)
+
+
+def equipment_of(topology: Topology, radix: int | None, split: int) -> tuple[tuple[int, int, int, int], float]:
+    """Switches, ports, hosts and split of the equipment of :func:`equipment`, and the capacity of a port.
+
+    Raises ``FluidError`` as it does for the network.
     """
     if topology.directed:
         raise FluidError("bounds networks of bi-directional links, and this one has others")
     if np.count_nonzero(topology.host_count) < 2:
         raise FluidError("needs hosts at two switches or more")
-    radix = int(ports(topology).max())
-    bound = equipment_bound(topology.switches, radix, topology.hosts)
-    note = f"any network of {topology.switches} switches of {radix} ports: {bound.mean_hops:.4f} mean hops at least"
-    return Bound("equipment", bound.throughput * float(topology.capacity.max()), note, None)
+    if radix is not None:
+        return (topology.switches, radix, topology.hosts, split), 1.0
+    return (topology.switches, int(ports(topology).max()), topology.hosts, 1), float(topology.capacity.max())
 
 
 def path_length_bound(switches: int, degree: int, flows: float, distance: float | None = None) -> float:

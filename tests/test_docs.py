@@ -102,6 +102,7 @@ LONG |= {
         "booksim",
         "buffers",
         "choose",
+        "energy",
         "figure",
         "plausible",
         "routing",

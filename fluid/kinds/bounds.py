@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from pydantic import Field
+
 from flitlab.fluid.ceiling import Ceiling, theta_unit
 from flitlab.fluid.context import Context
 from flitlab.fluid.kinds.spec import THETA, CeilingSpec, Quantities
@@ -19,6 +21,10 @@ BY_PRICES = ("volumetric", "cuts", "two_cluster", "hosts")
 """Bounds that channel prices prove."""
 
 
+EQUIPMENT = "bounds:equipment"
+"""The row of the bound over all networks."""
+
+
 @register("ceiling", "bounds")
 class Bounds(CeilingSpec):
     """Bounds that need no optimisation (volume and path length, host channels, cuts).
@@ -27,8 +33,12 @@ class Bounds(CeilingSpec):
     guarantee at most for every demand of the hose model, as the load at which the busiest host sends or receives that
     much. It bounds longest matchings, not the demand at hand, and is never the least that the row ``bounds`` names.
     ``bounds:equipment`` bounds all networks of as many switches, each with as many ports as the largest one uses: no
-    wiring has more under uniform traffic, or under a worst demand.
+    wiring has more under uniform traffic, or under a worst demand. ``ports`` are those of every switch in its place,
+    of capacity 1, and ``split`` the links that a port makes.
     """
+
+    ports: int | None = Field(default=None, ge=1, le=10**6)
+    split: int = Field(default=1, ge=1, le=10**6)
 
     rank = 4
     usual = True
@@ -50,14 +60,16 @@ class Bounds(CeilingSpec):
 
     @classmethod
     def proof(cls, row: str) -> type[Saved]:
-        """Of all rows with channel prices."""
+        """Of all rows with channel prices, and of that of the equipment."""
+        from flitlab.fluid.verify_equipment import EquipmentProof
         from flitlab.fluid.verify_flow import BoundProof
 
-        return BoundProof
+        return EquipmentProof if row == EQUIPMENT else BoundProof
 
-    def provable_rows(self) -> Mapping[str, None]:
-        """The rows that a saved certificate can prove: those with channel prices."""
-        return dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_PRICES)])
+    def provable_rows(self) -> Mapping[str, tuple[int | None, int] | None]:
+        """The rows that a saved certificate can prove: those with channel prices, and that of the equipment."""
+        by_prices = dict.fromkeys([self.kind, *(f"{self.kind}:{name}" for name in BY_PRICES)])
+        return {**by_prices, EQUIPMENT: (self.ports, self.split)}
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of the least bound, then one of each bound, then those of the worst demand and of all networks."""
@@ -72,10 +84,15 @@ class Bounds(CeilingSpec):
         for name, bound in [("bounds", least)] + [(f"bounds:{bound.name}", bound) for bound in every]:
             note = f"{bound.name}: {bound.note}" if name == "bounds" else bound.note
             yield Ceiling(name, None, math.nan, bound.upper, unit, "closed form", 0.0, note, bound.certificate)
-        for name, method, of_all in (("tub", "assignment", tub), ("equipment", "linear program", equipment)):
+        own = (self.ports, self.split)
+        for name, method, of_all, subject in (
+            ("tub", "assignment", tub, ()), ("equipment", "linear program", equipment, own),
+        ):  # fmt: skip
             try:
-                bound = of_all(instance.topology)
+                bound = of_all(instance.topology, *subject)
                 upper = load_of(instance.topology, instance.traffic, bound.upper)
-                yield Ceiling(f"bounds:{name}", None, math.nan, upper, unit, method, 0.0, bound.note)
+                yield Ceiling(
+                    f"bounds:{name}", None, math.nan, upper, unit, method, 0.0, bound.note, flow=subject or None
+                )
             except FluidError as error:
                 yield Ceiling.omitted(f"bounds:{name}", unit, str(error))

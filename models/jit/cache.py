@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import numba
+from numba.core import event
 
 try:
     import fcntl
@@ -92,6 +93,47 @@ def is_compiled(name: str) -> bool:
     return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
 
 
+COUNT = "compilations"
+"""File in the cache folder with a byte for every function that any process has compiled."""
+
+
+class _Counter(event.Listener):  # type: ignore[misc]
+    """Counts compiled functions, inlined ones too; what comes from the cache is not counted."""
+
+    def on_start(self, event: event.Event) -> None:
+        """Do nothing."""
+
+    def on_end(self, event: event.Event) -> None:
+        """Add a byte to :data:`COUNT`."""
+        with suppress(OSError), (Path(numba.config.CACHE_DIR) / COUNT).open("ab") as file:
+            file.write(b".")
+
+
+def compilations() -> int:
+    """The number of functions that all processes have compiled in the cache folder."""
+    try:
+        return (Path(numba.config.CACHE_DIR) / COUNT).stat().st_size
+    except OSError:
+        return 0
+
+
+def needed_compilations(name: str) -> int | None:
+    """How many functions a set of kernels took when it was compiled last, by any sources; None if it never was.
+
+    name: of the set, as in :func:`mark_compiled`.
+    """
+    try:
+        return int((Path(numba.config.CACHE_DIR).parent / f"{COUNT}-{name}").read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def record_compilations(name: str, count: int) -> None:
+    """Record how many functions a set of kernels took, if files can be written there."""
+    with suppress(OSError):
+        (Path(numba.config.CACHE_DIR).parent / f"{COUNT}-{name}").write_text(f"{count}", "ascii")
+
+
 def _writable(folder: Path) -> Path:
     """The folder or, if it is not writable, a temporary one that is removed when the process ends.
 
@@ -109,3 +151,4 @@ def _writable(folder: Path) -> Path:
 
 if not os.environ.get("NUMBA_CACHE_DIR"):
     numba.config.CACHE_DIR = str(_writable(cache_folder()))
+event.register("numba:compile", _Counter())

@@ -10,9 +10,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.closest_match import closest_match
+from flitlab.models.layout.design_prices import design_prices, profiles
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+DEFAULT = "slimfly2014"
+"""The profile of prices whose constants are those of ``constants.yaml``."""
 
 
 class _Part(BaseModel):
@@ -36,12 +40,13 @@ class Price(_Part):
 
 
 class Cable(_Part):
-    """Prices of cables, and the rule that chooses between electric and optical ones."""
+    """Prices of cables, the power of optical ones, and the rule that chooses between electric and optical ones."""
 
     gbps: Positive
     electric: Price
     optical: Price
     reach: NotNegative | None
+    optic_watts: NotNegative
     one_way: NotNegative
 
 
@@ -67,13 +72,41 @@ def _shipped() -> dict[str, Any]:
     return constants
 
 
-def load(source: str | dict[str, Any] | None = None) -> Constants:
-    """Load the shipped constants, with those replaced that a YAML file or a mapping names.
+REACH = 3.0
+"""The longest copper cable of a profile of prices, in metres."""
 
-    Raises ``ValueError`` that names the file and the key: no such file, not YAML, an unknown key, a bad value.
+
+@cache
+def _base(profile: str | None) -> dict[str, Any]:
+    """The shipped constants, or those of a profile of ``design_prices.yaml``: prices of cables without a length."""
+    shipped = _shipped()
+    if profile is None or profile == DEFAULT:
+        return shipped
+    prices = design_prices(profile)
+    cable = {
+        "gbps": prices.gbps, "electric": {"fixed": prices.copper / prices.gbps, "per_metre": 0.0},
+        "optical": {"fixed": (2 * prices.optic + prices.fibre) / prices.gbps, "per_metre": 0.0}, "reach": REACH,
+        "optic_watts": prices.optic_watts,
+    }  # fmt: skip
+    switch = {
+        "fixed": prices.switch_fixed, "per_port": prices.switch_port, "watts_per_port": prices.switch_port_watts,
+    }  # fmt: skip
+    return _merged(shipped, {"cable": cable, "switch": switch})  # type: ignore[no-any-return]
+
+
+def load(source: str | dict[str, Any] | None = None) -> Constants:
+    """Load the shipped constants, or those of a profile, with those replaced that a YAML file or a mapping names.
+
+    source: a file, the name of a profile of prices (:func:`~flitlab.models.layout.design_prices.profiles`), or a
+    mapping, whose key ``profile`` names one.
+
+    Raises ``ValueError`` that names the file and the key: no such file, not YAML, an unknown key or profile, a bad
+    value.
     """
-    text, changes = "", source
-    if isinstance(source, str):
+    text, changes, profile = "", source, None
+    if isinstance(source, str) and source in profiles():
+        changes, profile = None, source
+    elif isinstance(source, str):
         try:
             text = Path(source).read_text(encoding="utf-8")
             changes = yaml.safe_load(text)
@@ -85,9 +118,15 @@ def load(source: str | dict[str, Any] | None = None) -> Constants:
         changes = {}
     if not isinstance(changes, dict):
         where = f"{source}: " if text else ""
-        raise ValueError(f"{where}a mapping with some of {', '.join(_shipped())} is expected")
+        raise ValueError(f"{where}a mapping with some of profile, {', '.join(_shipped())} is expected")
+    if "profile" in changes:
+        profile = changes["profile"]
+        changes = {key: value for key, value in changes.items() if key != "profile"}
+        if profile not in profiles():
+            where = f"{source}:{_line_of(text, ['profile'])}: " if text else ""
+            raise ValueError(f"{where}profile = {profile}: unknown profile; choices: {', '.join(profiles())}")
     try:
-        return Constants.model_validate(_merged(_shipped(), changes))
+        return Constants.model_validate(_merged(_base(profile), changes))
     except ValidationError as error:
         wrong = [(_line_of(text, one["loc"]), _error_text(one)) for one in error.errors()]
         named = [f"{source}:{line}: {problem}" if text else problem for line, problem in sorted(wrong)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prices and power of networks in closed form: ``design_prices.yaml``, or a user's own values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -18,8 +18,10 @@ class DesignPrices:
     """Prices in dollars and power in watts, of a port at full rate.
 
     profile: name of the set. gbps: rate of a port. switch_fixed, switch_port: price of a switch, and of each of its
-    ports. optic: of one end of a link. fibre: of a link. copper: cables of a host. switch_port_watts, optic_watts:
-    power. sources: key -> where the value is from.
+    ports. optic: of one end of a link. fibre: of a link. copper: cables of a host. switch_port_watts, optic_watts,
+    nic_watts: power of a port of a switch, of one end of a link, and of the NIC of a host, at full load.
+    switch_bit_pj, optic_bit_pj, nic_bit_pj: the part of it that a bit takes that they send, in pJ. sources: key ->
+    where the value is from.
     """
 
     profile: str
@@ -31,6 +33,10 @@ class DesignPrices:
     copper: float
     switch_port_watts: float
     optic_watts: float
+    switch_bit_pj: float
+    optic_bit_pj: float
+    nic_watts: float
+    nic_bit_pj: float
     sources: Mapping[str, str]
 
     def of_switch(self, ports: int) -> float:
@@ -41,13 +47,21 @@ class DesignPrices:
         """The same prices with dearer or cheaper optics."""
         return replace(self, optic=self.optic * factor)
 
-    def assumptions(self) -> list[tuple[str, float, str]]:
-        """Every value: its key, the value and its source."""
-        return [(key, getattr(self, key), self.sources[key]) for key in KEYS]
+    def assumptions(self, keys: Sequence[str] | None = None) -> list[tuple[str, float, str]]:
+        """Values: the key, the value and its source. keys: of these values; None: :data:`KEYS`."""
+        return [(key, getattr(self, key), self.sources[key]) for key in keys or KEYS]
 
 
-KEYS = tuple(field.name for field in fields(DesignPrices) if field.name not in ("profile", "sources"))
+ENERGY_KEYS = (
+    "gbps", "switch_port_watts", "switch_bit_pj", "optic_watts", "optic_bit_pj", "nic_watts", "nic_bit_pj",
+)  # fmt: skip
+"""Values of a profile that the energy of a run depends on."""
+
+ALL_KEYS = tuple(field.name for field in fields(DesignPrices) if field.name not in ("profile", "sources"))
 """Values of a profile."""
+
+KEYS = tuple(key for key in ALL_KEYS if key not in ENERGY_KEYS or key in ("gbps", "switch_port_watts", "optic_watts"))
+"""Values of a profile that the front of a design depends on."""
 
 
 @cache
@@ -75,8 +89,8 @@ def design_prices(profile: str = DEFAULT_PROFILE, changes: Mapping[str, float] |
     KeyError: the profile or a key is unknown.
     """
     shipped, changed = _shipped()[profile], dict(changes or {})
-    if unknown := sorted(set(changed) - set(KEYS)):
+    if unknown := sorted(set(changed) - set(ALL_KEYS)):
         raise KeyError(unknown[0])
-    values = {key: float(changed.get(key, shipped[key]["value"])) for key in KEYS}
-    sources = {key: "given" if key in changed else str(shipped[key]["source"]) for key in KEYS}
+    values = {key: float(changed.get(key, shipped[key]["value"])) for key in ALL_KEYS}
+    sources = {key: "given" if key in changed else str(shipped[key]["source"]) for key in ALL_KEYS}
     return DesignPrices(profile, **values, sources=sources)

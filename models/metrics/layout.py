@@ -117,6 +117,9 @@ class CostMetric(LayoutSpec):
 
     Gives total, switches, cables, per_host.
 
+    ``constants: 800g`` or ``400g`` are the prices of these generations, as ``simrun design`` has them, with cables
+    beyond 3 m optical; ``constants: {profile: 800g, switch: {per_port: 1200}}`` replaces some.
+
     The cables of SIN section 6.5 (5 to 6 dollars a metre, electric up to 10 m, two transceivers of 200 dollars
     for an optical one) are ``constants: {cable: {gbps: 1, electric: {fixed: 0, per_metre: 5.5}, optical: {fixed: 400,
     per_metre: 5.5}, reach: 10}}``.
@@ -140,15 +143,17 @@ class CostMetric(LayoutSpec):
 class PowerMetric(PhysicalSpec):
     """Power of the switches in watts: 2.8 for every port in use, of hosts as well (four lanes of 0.7 W).
 
-    One uni-directional channel in and one out share a port. ``constants`` as in ``cables``.
+    One uni-directional channel in and one out share a port. ``constants`` as in ``cables``; ``constants: 800g`` or
+    ``400g`` count two transceivers for each link between switches, too. With traffic: ``outputs.energy``.
 
     Gives total, per_host.
 
-    Example: ``metrics: [{kind: power, constants: {switch: {watts_per_port: 3.5}}}]``
+    Example: ``metrics: [{kind: power, constants: {profile: 400g, switch: {watts_per_port: 12}}}]``
 
-    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014.
+    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014; ``models/layout/design_prices.yaml``.
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        total = float(self.constants.switch.watts_per_port * ports(topology).sum())
+        switch, optics = self.constants.switch, self.constants.cable.optic_watts * topology.channels
+        total = float(switch.watts_per_port * ports(topology).sum() + optics)
         return {"total": total, "per_host": total / topology.hosts if topology.hosts else None}

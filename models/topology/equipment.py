@@ -164,6 +164,38 @@ def equipment_bound(switches: int, ports: int, hosts: int, split: int = 1) -> Eq
     return _solved(switches, ports, hosts, split)
 
 
+def bound_by_multipliers(
+    switches: int, ports: int, hosts: int, split: int, levels: Sequence[tuple[int, int, float]],
+    links: Sequence[float], per_host: float,
+) -> EquipmentBound:  # fmt: skip
+    """Compute the bound that given multipliers prove, in whole numbers and without a solver.
+
+    Parameters
+    ----------
+    switches, ports, hosts, split: as in :func:`equipment_bound`.
+    levels: multipliers of the bounds on C_k, as (k, row, multiplier), as in :class:`EquipmentBound`.
+    links: multiplier of the links of a switch of h hosts; of any length if no row is 1.
+    per_host: that of the number of hosts.
+
+    Raises
+    ------
+    ValueError: as :func:`equipment_bound`; a multiplier is not finite, of no bound, or there are too few.
+    """
+    if min(switches, ports, hosts, split) < 1 or hosts > most_hosts(switches, ports, split):
+        raise ValueError(f"{switches} switches of {ports} ports cannot be connected and have {hosts} hosts")
+    if switches == 1 or hosts == 1:
+        return EquipmentBound(switches, ports, hosts, split, Fraction(0), (), (), 0)
+    program = _Program(switches, ports, hosts, split)
+    known = set(program.rows())
+    if any((k, row) not in known for k, row, _ in levels):
+        raise ValueError("a multiplier is of no bound")
+    if not np.isfinite([*(y for _, _, y in levels), *links, per_host]).all():
+        raise ValueError("a multiplier is not finite")
+    if any(row for _, row, _ in levels) and len(links) != len(program.counts):
+        raise ValueError(f"{len(program.counts)} multipliers of links are needed")
+    return _certified(program, levels, links, per_host)
+
+
 def most_hosts(switches: int, ports: int, split: int = 1) -> int:
     """Compute the most hosts of connected switches: N - 1 links have two ends, and a port makes ``split`` ends.
 

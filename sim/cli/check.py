@@ -19,6 +19,7 @@ from flitlab.models.switching.timed import FlitTimed
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.cli.common import complain, duration, print_json, run_options, say, shown_label, study_of
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
+from flitlab.sim.cli.tables import print_energy
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.sections import BudgetConfig, SaturationConfig
 from flitlab.sim.design.reader import is_design
@@ -64,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
         say(f"estimate: {_estimate_text(total)}")
     for scenario in scenarios:
         _print(scenario)
+    if study.outputs.energy and study.simulates:
+        print_energy(study.outputs.energy)
     return 0
 
 

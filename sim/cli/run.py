@@ -33,6 +33,7 @@ from flitlab.sim.cli.tables import (
     print_ceilings,
     print_classes,
     print_collectives,
+    print_energy,
     print_jobs,
     print_metrics,
     print_pauses,
@@ -254,6 +255,8 @@ def _print(report: Report) -> None:
         print_budgets(loss_budgets_of_files(report.tables))
     if report.published:
         print_published(report.published)
+    if report.study.outputs.energy and report.study.simulates:
+        print_energy(report.study.outputs.energy)
     if saturation or any("latency_mean" in row for row in report.results):
         say(MEANING)
     say(f"results in {report.folder}")

@@ -8,6 +8,7 @@ from typing import Any
 from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.sim.cli.common import Column, number, print_rows, print_table, say, shown_label
+from flitlab.sim.config.reporting import EnergyConfig
 from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.measure.columns.registry import Column as Described
 from flitlab.sim.measure.columns.registry import columns as table_of
@@ -327,3 +328,10 @@ def _bottlenecks(channels: Sequence[Row]) -> str:
     count = channels[-1]["of"]
     named = [f"{row['from']}{' -> ' if row['to'] != '' else ''}{row['to']} {row['price']:.1%}" for row in channels]
     return f"{count} channels limit every routing (share of the dual): {', '.join(named)}"
+
+
+def print_energy(energy: EnergyConfig) -> None:
+    """Print every value that the power of a run depends on, with its source."""
+    say(f"energy: profile {energy.profile}; every value can be replaced (outputs.energy: {{KEY: VALUE}})")
+    for key, value, source in energy.assumptions():
+        say(f"  {key} {value:g}: {source}")

@@ -10,11 +10,13 @@ from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.html import facts
 from flitlab.models.instance import Instance
+from flitlab.models.layout.energy import EnergyBasis
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.topology.flit_times import capacity_unit
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.collective import Collective
 from flitlab.sim.config.diagnostics import KeyPath
@@ -225,6 +227,23 @@ class Study:
         )
         isolated_jobs = (one.isolated for case in self.cases for one in case.jobs)
         return [*self.cases, *(scenario.case for scenario in scenarios if scenario.case is not None), *isolated_jobs]
+
+    def energy_basis(self, case: Case) -> EnergyBasis | None:
+        """What the power of a case follows from; None without ``outputs.energy``.
+
+        The rate of a channel of capacity 1 is that of ``switching``, else the rate of the profile.
+        """
+        if self.outputs.energy is None:
+            return None
+        prices = self.outputs.energy.prices()
+        keys, messages = case.resolved.get("switching") or {}, case.resolved.get("messages") or {}
+        if keys.get("nic_mbps") is not None:
+            return EnergyBasis(prices, keys["nic_mbps"] / 1000)
+        size = (messages if self.runs_programs else keys).get("flit_bytes")
+        if size is None or case.flit_ns is None:
+            return EnergyBasis(prices, prices.gbps)
+        unit = float(capacity_unit(case.topology)) if case.scenario is not None else 1.0
+        return EnergyBasis(prices, 8 * size / (case.flit_ns * unit))
 
     @property
     def simulates(self) -> bool:

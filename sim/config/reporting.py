@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
+from flitlab.models.layout.design_prices import ENERGY_KEYS, DesignPrices, design_prices
 from flitlab.sim.config.sections import BY_SHAPE, Name, Section, as_list
 from flitlab.sim.report.figures.registry import names, usual
 
@@ -51,6 +52,53 @@ class PlotConfig(Section):
     """Label of the y axis."""
 
 
+NotNegative = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+
+
+class EnergyConfig(Section):
+    """``outputs.energy:`` power of the equipment, see docs/howto/energy.md; null: the value of the profile."""
+
+    profile: Literal["800g", "400g", "slimfly2014"] = "800g"
+    """Generation of the equipment."""
+    gbps: Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)] | None = None
+    """Rate of the port that the powers are of."""
+    switch_port_watts: NotNegative | None = None
+    """Power of a port of a switch at full load, both directions."""
+    switch_bit_pj: NotNegative | None = None
+    """The part of it that a bit takes that the port sends."""
+    optic_watts: NotNegative | None = None
+    """Power of a transceiver, two of a link between switches, at full load."""
+    optic_bit_pj: NotNegative | None = None
+    """The part of it that a bit takes that it sends."""
+    nic_watts: NotNegative | None = None
+    """Power of the NIC of a host at full load, without a transceiver."""
+    nic_bit_pj: NotNegative | None = None
+    """The part of it that a bit takes."""
+
+    @model_validator(mode="after")
+    def _not_below_bits(self) -> Self:
+        prices = self.prices()
+        for part in ("switch_port", "optic", "nic"):
+            bits = getattr(prices, f"{part.removesuffix('_port')}_bit_pj") * prices.gbps / 1000
+            if (watts := getattr(prices, f"{part}_watts")) < bits * (1 - 1e-12):
+                least = f"the {bits:g} W that its bits take at {prices.gbps:g} Gbit/s"
+                raise PydanticCustomError("power", f"{part}_watts = {watts:g} is less than {least}")
+        return self
+
+    def prices(self) -> DesignPrices:
+        """The values of the profile with those of this section."""
+        own = self.model_dump(exclude={"profile"}, exclude_none=True)
+        return design_prices(self.profile, own)
+
+    def assumptions(self) -> list[tuple[str, float, str]]:
+        """Every value that the power of a run depends on, and its source."""
+        return self.prices().assumptions(ENERGY_KEYS)
+
+
+def _as_profile(value: Any) -> Any:
+    return {"profile": value} if isinstance(value, str) else value
+
+
 class OutputsConfig(Section):
     """``outputs:`` figures and files of a run."""
 
@@ -72,6 +120,10 @@ class OutputsConfig(Section):
     """Write tables as Parquet too."""
     channels: bool = False
     """Write channels.csv: the traffic of every channel (modes vct, wormhole, ideal and deflection)."""
+    energy: Annotated[EnergyConfig, BeforeValidator(_as_profile, json_schema_input_type=str | EnergyConfig)] | None = (
+        None
+    )
+    """Add columns of power and energy to results.csv: a generation, or a mapping with its values."""
 
 
 COMPARISONS = ("==", "<=", ">=", "<", ">")

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from flitlab.fluid.design.demands import DesignDemand
+from flitlab.models.topology.candidates import Equipment
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.design.outcome import Design
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -39,7 +40,7 @@ def save_certificates(design: Design, folder: Path) -> tuple[int, str, list[str]
     cases = [
         {
             "label": f"point {point.number}, {demand.name}", "topology": point.result.option.plane(),
-            **_traffic_and_ceiling(demand, gap),
+            **_traffic_and_ceiling(demand, gap, point.result.option.equipment),
         }
         for point in design.front for demand in design.request.demands
     ]  # fmt: skip
@@ -57,10 +58,12 @@ def save_certificates(design: Design, folder: Path) -> tuple[int, str, list[str]
     return number, digest, runs.problems
 
 
-def _traffic_and_ceiling(demand: DesignDemand, gap: float) -> dict[str, object]:
+def _traffic_and_ceiling(demand: DesignDemand, gap: float, equipment: Equipment) -> dict[str, object]:
     if demand.is_collective:
         ceiling = {"of": "all_reduce", "ranks": "hosts", **demand.traffic}
         return {"traffic": {"kind": "uniform"}, "ceilings": [ceiling]}
     flow = {"kind": "mcf", "method": "approx", "gap": gap}
-    bounds = [{"kind": "bounds"}] if demand.closed == "uniform" else []
+    bounds = (
+        [{"kind": "bounds", "ports": equipment.ports, "split": equipment.split}] if demand.closed == "uniform" else []
+    )
     return {"traffic": dict(demand.traffic), "ceilings": [flow, *bounds]}

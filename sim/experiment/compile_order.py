@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 from flitlab.models.hashing import content_hash
-from flitlab.models.jit.cache import is_compiled, mark_compiled
+from flitlab.models.jit.cache import is_compiled, mark_compiled, needed_compilations
 from flitlab.sim.config.case import Case
 from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -87,10 +87,13 @@ def _preparation(points: PointRuns, case: Case, name: str) -> Task:
     return Task(solve_point, arguments, done, name=f"{case.label}: kernels")
 
 
-def kernels_to_compile(cases: Iterable[Case]) -> int:
-    """The number of sets of kernels of simulated cases that are not in the cache."""
+def kernels_to_compile(cases: Iterable[Case]) -> dict[str, int | None]:
+    """The sets of kernels of simulated cases that are not in the cache, each with the number of its functions.
+
+    The number is that of the last time on this machine, from other sources; None if there was none.
+    """
     names = {_kernel_name(case) for case in cases if case.scenario is not None}
-    return sum(not is_compiled(name) for name in names)
+    return {name: needed_compilations(name) for name in sorted(names) if not is_compiled(name)}
 
 
 def _kernel_name(case: Case) -> str:

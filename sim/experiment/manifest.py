@@ -56,6 +56,7 @@ def manifest(study: Study) -> dict[str, Any]:
         "metrics": list(dict.fromkeys(metric.label or metric.kind for case in study.cases for metric in case.metrics)),
         "ceilings": list(dict.fromkeys(spec.kind for case in study.cases for spec in case.ceilings)),
         "columns": study.columns,
+        "energy": study.outputs.energy.assumptions() if study.outputs.energy else [],
         "scenarios": [_scenario(case) for case in study.cases],
     }
 

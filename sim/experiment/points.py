@@ -330,8 +330,9 @@ class PointRuns:
             row = {name: value for name, value in record.row.items() if name not in others}
             has_ended = None if question.resolution is None else searched.get(seed)
             measured = MeasuredPoint(
-                case.scenario, record.row, record.detail, ceilings, case.measure.ci, case.flit_ns, has_ended
-            )
+                case.scenario, record.row, record.detail, ceilings, case.measure.ci, case.flit_ns, has_ended,
+                self.study.energy_basis(case),
+            )  # fmt: skip
             certain = {} if case.scenario.follows_trace else limited(record.row, question.load, limit)
             columns = certain | derived_columns(measured)
             yield replace(record, load=question.load, seed=seed, row=row | columns)

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from flitlab.models.jit.cache import compilations
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.terminal import complain, shown_label
 
@@ -52,14 +53,42 @@ MAX_SHOWN_SCENARIOS = 8
 """Scenarios that are shown, those with the latest points."""
 
 
+class Compiling(NamedTuple):
+    """What is to be compiled. kernels: sets of kernels. functions: theirs together, about; None if unknown.
+
+    before: functions that were compiled before the run.
+    """
+
+    kernels: int = 0
+    functions: int | None = None
+    before: int = 0
+
+    @classmethod
+    def of(cls, kernels: Mapping[str, int | None]) -> "Compiling":
+        """Of sets of kernels with the number of functions of each."""
+        known = [count for count in kernels.values() if count]
+        return cls(len(kernels), sum(known) if len(known) == len(kernels) else None, compilations())
+
+    def text(self) -> str:
+        """The stage, with the number of functions compiled so far, and how many it takes, about."""
+        done = compilations() - self.before
+        if self.functions is None:
+            return f"{COMPILING}: {done} functions"
+        return f"{COMPILING}: {done} of about {max(self.functions, done)} functions"
+
+
+NOTHING = Compiling()
+"""Where all kernels are in the cache."""
+
+
 class Bar:
     """A bar on a terminal, with a line for each of the scenarios with the latest points.
 
-    total: points. compiling: sets of kernels to compile; if there are any, this stage takes the place of the bar until
-    the first point.
+    total: points. compiling: kernels to compile; if there are any, this stage takes the place of the bar until the
+    first point.
     """
 
-    def __init__(self, total: int, compiling: int = 0):
+    def __init__(self, total: int, compiling: Compiling = NOTHING):
         from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
@@ -69,8 +98,8 @@ class Bar:
         )  # fmt: skip
         self._bar = RichProgress(*columns)
         self._task = self._bar.add_task("points", total=total, rate="", left="")
-        self._compiling = RichProgress(SpinnerColumn(), TextColumn(COMPILING), TimeElapsedColumn())
-        self._compiling.add_task(COMPILING, total=None)
+        self._compiling = RichProgress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._stage = self._compiling.add_task(COMPILING, total=None)
         self._compiles = compiling
         self._total, self._ticks = total, 0
         self._started = time.monotonic()
@@ -82,7 +111,7 @@ class Bar:
         self._times.append(time.monotonic())
         self._ticks += ticks
         rate = f"{self._ticks / max(self._times[-1] - self._started, 1e-9):,.0f} ticks/s" if self._ticks else ""
-        left = seconds_left(self._times, self._total, 1 + self._compiles)
+        left = seconds_left(self._times, self._total, 1 + self._compiles.kernels)
         self._bar.update(self._task, advance=1, rate=rate, left="" if left is None else f"{duration(left)} to go")
         if row is not None:
             self._rows[scenario] = [*self._rows.pop(scenario, []), row]
@@ -99,7 +128,10 @@ class Bar:
             for scenario, point in points
             if point
         ]
-        return Group(*lines, self._compiling if self._compiles and len(self._times) == 1 else self._bar)
+        if not self._compiles.kernels or len(self._times) > 1:
+            return Group(*lines, self._bar)
+        self._compiling.update(self._stage, description=self._compiles.text())
+        return Group(*lines, self._compiling)
 
 
 COMPILING = "compiling kernels, once on this machine"
@@ -166,10 +198,10 @@ MINUTE = 60.0
 class Heartbeat:
     """A line per minute, also while no point is done.
 
-    total: points. every: seconds between lines. compiling: sets of kernels to compile.
+    total: points. every: seconds between lines. compiling: kernels to compile.
     """
 
-    def __init__(self, total: int, every: float = MINUTE, compiling: int = 0):
+    def __init__(self, total: int, every: float = MINUTE, compiling: Compiling = NOTHING):
         self._compiles = compiling
         self._total = total
         self._done = 0
@@ -194,7 +226,7 @@ class Heartbeat:
     def _beat(self, every: float) -> None:
         while not self._ended.wait(every):
             text = heartbeat(self._done, self._total, time.monotonic() - self._started, self._first)
-            say(f"{text}: {COMPILING}" if self._compiles and not self._done else text)
+            say(f"{text}: {self._compiles.text()}" if self._compiles.kernels and not self._done else text)
 
 
 def heartbeat(done: int, total: int, seconds: float, first: float = 0.0) -> str:
@@ -252,13 +284,13 @@ def show_solvers() -> None:
 
 
 @contextmanager
-def progress(total: int, compiling: int = 0) -> Iterator[Progress]:
+def progress(total: int, compiling: Compiling = NOTHING) -> Iterator[Progress]:
     """Report on points.
 
     Parameters
     ----------
     total: points; nothing is shown of 0.
-    compiling: sets of kernels to compile.
+    compiling: kernels to compile.
     """
     notebook = _can_show_in_notebook()
     if total == 0:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import yaml
 
 from flitlab.models.files import read_file, replacing
+from flitlab.models.jit.cache import compilations, record_compilations
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.signals import deferring, interruptible
 from flitlab.sim.config.case import Study
@@ -30,7 +31,7 @@ from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.experiment.pool import IN_PROCESS, RunOptions, Shard, Task, open_pool, run_all
-from flitlab.sim.experiment.progress import Progress, Quiet, progress, say
+from flitlab.sim.experiment.progress import Compiling, Progress, Quiet, progress, say
 from flitlab.sim.experiment.published import COLUMNS as PUBLISHED
 from flitlab.sim.experiment.published import Verdict, compare
 from flitlab.sim.experiment.relative import RelativeRuns
@@ -397,9 +398,12 @@ def carry_out(study: Study, options: RunOptions, phases: Sequence[Tasks], count:
     calls: their number, if known.
     """
     try:
-        compiling = 0 if study.engine == "reference" else kernels_to_compile(study.cases)
-        with interruptible(), progress(count, compiling) as bar:
+        compiling = {} if study.engine == "reference" else kernels_to_compile(study.cases)
+        before = compilations()
+        with interruptible(), progress(count, Compiling.of(compiling)) as bar:
             run_all(open_pool(options, study.plugins, calls), *(phase(bar) for phase in phases))
+        if len(compiling) == 1 and (functions := compilations() - before):
+            record_compilations(next(iter(compiling)), functions)
     except KeyboardInterrupt:
         return RunStatus.INTERRUPTED
     except BrokenExecutor as error:

@@ -3,7 +3,7 @@
 
 The cause of a pause is the queue of the next switch in which most of the bytes waited that came by the paused channel.
 So pauses form trees. A root is a queue that was hardly paused itself, but paused others: the congested channel. Flows
-that were paused and do not use it are victims of head-of-line blocking.
+that were held by these pauses and do not use it are victims of head-of-line blocking.
 """
 
 from collections import defaultdict
@@ -25,7 +25,6 @@ from flitlab.sim.engines.transport.spray import (
     Counters,
     PauseCount,
     SprayRun,
-    finished_at,
 )
 from flitlab.sim.measure.stall import StallError
 
@@ -49,16 +48,23 @@ class Pause(NamedTuple):
     last: int
 
 
+class Waited(NamedTuple):
+    """What held a victim longest: the root, and the ticks of pauses of its tree, added up over channels."""
+
+    root: int
+    ticks: int
+
+
 class Trees(NamedTuple):
     """All trees of pauses, channels before those that they paused.
 
-    blocking: root -> the channels that block: itself, or all of a cycle. victims: flow -> root that it waited for
-    without using it; None where its links are not known.
+    blocking: root -> the channels that block: itself, or all of a cycle. victims: flow -> what held it though it does
+    not use that root; None where its links are not known.
     """
 
     pauses: list[Pause]
     blocking: dict[int, frozenset[int]]
-    victims: dict[int, int] | None
+    victims: dict[int, "Waited"] | None
 
 
 def pause_trees(session: SpraySession, counters: Counters) -> Trees:
@@ -142,23 +148,23 @@ def _cycle(link: int, nodes: dict[int, Pause]) -> list[int]:
 
 def _victims(
     session: SpraySession, counters: Counters, pauses: Sequence[Pause], blocking: dict[int, frozenset[int]]
-) -> dict[int, int] | None:
-    """Flow -> root for which it waited longest without using it. A flow waits for pauses between its start and end."""
-    links = links_of_flows(session)
-    if links is None:
+) -> dict[int, Waited] | None:
+    """Flow -> root for which pauses held it longest, of those that it does not use."""
+    if counters.held is None:
         return None
-    by_link = {pause.link: pause for pause in pauses if pause.paused}
-    ends = np.where((ends := finished_at(session, counters.flow)) < 0, counters.tick, ends)
+    links = links_of_flows(session)
+    assert links is not None
+    root_of = {pause.link: pause.root for pause in pauses if pause.paused}
     victims = {}
-    for flow in np.flatnonzero(np.isin(links, list(by_link)).any(axis=1)).tolist():
+    for flow in np.flatnonzero(counters.held.any(axis=1)).tolist():
         own = set(links[flow].tolist())
-        waited = [
-            by_link[link] for link in sorted(own & by_link.keys())
-            if not own & blocking[by_link[link].root]
-            and by_link[link].first < ends[flow] and by_link[link].last > session.flows.start[flow]
-        ]  # fmt: skip
+        waited: dict[int, int] = defaultdict(int)
+        for link, ticks in sorted(dict(zip(links[flow].tolist(), counters.held[flow].tolist(), strict=True)).items()):
+            if ticks and link in root_of and not own & blocking[root_of[link]]:
+                waited[root_of[link]] += ticks
         if waited:
-            victims[flow] = max(waited, key=lambda pause: pause.paused).root
+            root = max(waited, key=lambda root: waited[root])
+            victims[flow] = Waited(root, waited[root])
     return victims
 
 
@@ -233,7 +239,7 @@ def pause_rows(session: SpraySession, trees: Trees, pause: Ints) -> list[dict[st
     pause: int64 [links, PauseCount].
     """
     names, tick_us = LinkNames(session.topology), session.tick_s * 10**6
-    victims = list((trees.victims or {}).values())
+    victims = [waited.root for waited in (trees.victims or {}).values()]
     rows = []
     for one in trees.pauses:
         start, end = names.ends(one.link)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from flitlab.models.layout.energy import EnergyBasis
 from flitlab.models.scenario import Scenario
 
 Row = Mapping[str, Any]
@@ -29,7 +30,7 @@ class MeasuredPoint:
 
     row: the measured columns. detail: rows of further tables, by name. ceilings: by name; where the name alone is the
     lower end, ``<name>.upper`` is the upper one. ci: ``measure.ci``. flit_ns: duration of a flit; None if unknown.
-    searched: of a probe, whether its search has ended; None for other points.
+    searched: of a probe, whether its search has ended; None for other points. energy: of ``outputs.energy``.
     """
 
     scenario: Scenario[Any, Any]
@@ -39,6 +40,7 @@ class MeasuredPoint:
     ci: float | None = None
     flit_ns: float | None = None
     searched: bool | None = None
+    energy: EnergyBasis | None = None
 
 
 def number(row: Row, column: str) -> float:

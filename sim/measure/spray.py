@@ -196,8 +196,9 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Tree
     if trees is not None and trees.victims is not None:
         names, victims = LinkNames(session.topology), trees.victims
         columns["victim_of"] = np.array([
-            names.name(victims[i]) if i in victims else "" for i in range(len(flows.source))
+            names.name(victims[i].root) if i in victims else "" for i in range(len(flows.source))
         ])  # fmt: skip
+        columns["victim_us"] = us(np.array([victims[i].ticks if i in victims else 0 for i in range(len(flows.source))]))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [{"flow": i, **dict(zip(columns, row, strict=True))} for i, row in enumerate(rows)]
 

@@ -235,6 +235,38 @@ def test_capacities_of_ns3_are_relative_to_the_rate_of_hosts():
     assert "nodes" not in topology.notes  # hosts 0 .. 3 stand in the order of their switches
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("4 2 3\n2 3\n0 2 1Gbps 1us 0\n0 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n", ":4: host 0 has a link on line 3, too"),
+        (
+            "router 0 node 0 router 1\nrouter 1 node 0 node 1\n",
+            ":2: node 0 is at router 0 by line 1: it cannot be at 1",
+        ),
+    ],
+)
+def test_a_host_with_two_links_is_an_error_that_says_what_is_possible(text, said):
+    with pytest.raises(FormatError) as error:
+        read(Text(text))
+    assert said in str(error.value) and "a node of its own, with one host, in an edge list" in str(error.value)
+
+
+def test_routes_do_not_lead_through_a_card_whose_links_weigh_more():
+    """Two leaves, a spine and a host with links to both leaves: by hops it is as near as the spine, by cost not."""
+    links = [("leaf0", "spine", 1), ("leaf1", "spine", 1), ("h0", "leaf0", 10), ("h0", "leaf1", 10)]
+    lines = "".join(f"{u},{v},{cost}\n" for u, v, cost in links)
+    topology = read(Text(f"# directed: false\nsource,target,cost\n{lines}")).with_hosts(1)
+    at = topology.notes["labels"]
+    through = {}
+    for weight in ("hops", "cost"):
+        ports = make("routing", kind="ecmp", weight=weight).build(topology).ports
+        source = at.index("leaf0")
+        own = range(*topology.out_start[source : source + 2])
+        taken = int(ports[at.index("leaf1"), source])
+        through[weight] = {at[topology.dst[channel]] for i, channel in enumerate(own) if taken >> i & 1}
+    assert through == {"hops": {"spine", "h0"}, "cost": {"spine"}}
+
+
 def test_simai_announces_nvswitches_and_switches():
     text = NS3.replace("7 3 6\n", "7 2 1 2 6 H100\n")
     assert read(Text(text)).capacity.tolist() == read(Text(NS3)).capacity.tolist()

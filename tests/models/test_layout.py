@@ -185,8 +185,9 @@ def test_constants_of_a_user_replace_some(tmp_path):
         ("floor: 3", "1: floor = 3: must be"),
         ("switch:\n  watts_per_port: -1\n  fix: 1", "2: switch.watts_per_port = -1: must be"),
         ("switch:\n  watts_per_port: -1\n  fix: 1", "3: switch.fix: unknown key"),
-        ("- 1", " a mapping with some of floor, cable, switch is expected"),
+        ("- 1", " a mapping with some of profile, floor, cable, switch is expected"),
         ("floor: {", " not YAML"),
+        ("# mine\nprofile: 1600g", "2: profile = 1600g: unknown profile; choices: 800g, 400g, slimfly2014"),
     ],
 )
 def test_bad_constants_are_refused_with_the_file(content, message, tmp_path):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Completion times of sprayed messages beside the least time that any routing needs for the last of them."""
 
-from itertools import product
+from dataclasses import replace
+from itertools import pairwise, product
 
 import pytest
 
@@ -9,6 +10,9 @@ from flitlab import Experiment
 from flitlab.sim.experiment.prices import sprayed_hops
 from flitlab.sim.report.figures.draw import draw
 from flitlab.sim.report.figures.flows import messages_of
+from flitlab.sim.report.figures.kinds.busbw_size import busbw_size
+from flitlab.sim.report.figures.kinds.completion import completion
+from flitlab.sim.report.figures.kinds.time_size import time_size
 from flitlab.sim.report.folder.run import Run
 
 BYTES = 20_000
@@ -53,6 +57,66 @@ def test_networks_are_groups_and_transports_series(run):
     assert [(point.group, point.series) for point in points] == list(product(networks, transports))
     assert {point.panel for point in points} == {""}
     assert sorted(file.name for file in draw(run.folder, ["completion"])) == ["completion.png", "completion.svg"]
+
+
+CASES, TOPOLOGIES, FACTORS, PATTERNS = (
+    ["RoCE", "DCQCN", "TCP"],
+    ["leaf_spine", "rail"],
+    ["1", "0.25"],
+    ["shift", "incast"],
+)
+
+
+def many(networks):
+    """A run of cases on networks under patterns; each completes at a time of its own."""
+    rows = [
+        {
+            "scenario": f"{i}", "case": case, "topology": topology, "capacity_of.factor": factor, "traffic": pattern,
+            "load": "1", "seed": "1", "flows": "4", "fct_ms_mean": f"{1 + i}", "fct_ms_p99": f"{2 + i}",
+            "fct_ms_max": f"{3 + i}", "fct_ms_bound": "0.5",
+        }
+        for i, (topology, factor, pattern, case) in enumerate(product(networks, FACTORS, PATTERNS, CASES))
+    ]  # fmt: skip
+    return Run(rows, [], [], {"columns": ["case", "topology", "capacity_of.factor", "traffic"]})
+
+
+@pytest.mark.parametrize("width", [3.5, 5.0, 7.16])
+def test_many_networks_are_panels_of_rows(width):
+    figure = completion(many(TOPOLOGIES), (width, 2.4))
+    assert len(figure.axes) == 4 * len(PATTERNS)  # a line of panels for each network, a column for each pattern
+    first = figure.axes[0]
+    assert [label.get_text() for label in first.get_yticklabels()] == CASES
+    assert [ax.get_title(loc="left") for ax in figure.axes[:: len(PATTERNS)]] == [
+        f"{topology}, factor={factor}" for topology in TOPOLOGIES for factor in FACTORS
+    ]
+    means = [line.get_xdata()[0] for ax in figure.axes for line in ax.lines if line.get_gid() == "curve"]
+    assert sorted(means) == [1.0 + i for i in range(24)]
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in first.get_yticklabels()]
+    assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+    key = figure.legends[0].get_window_extent()
+    assert not any(ax.xaxis.label.get_window_extent().overlaps(key) for ax in figure.axes[-len(PATTERNS) :])
+
+
+def test_few_networks_stand_side_by_side():
+    (ax, _) = completion(many(TOPOLOGIES[:1]), (3.5, 2.4)).axes
+    assert len(ax.get_xticks()) == len(CASES) * len(FACTORS)
+
+
+def test_collectives_of_one_size_are_bars_with_the_bound():
+    rows = [
+        {"scenario": name, "algorithm": name, "collective.algorithm": name, "size_bytes": "1048576", "time_ns": time,
+         "bound_ns": "80000", "busbw": "20", "busbw_bound": "25"}
+        for name, time in (("ring", "100000"), ("tree", "160000"))
+    ]  # fmt: skip
+    run = Run([], [], [], {"columns": ["collective.algorithm"]}, tables={"collectives": rows})
+    ax = time_size(run, (3.5, 2.4)).axes[0]
+    assert [bar.get_width() for bar in ax.patches] == [100, 160] and ax.get_xlabel() == "time (µs)"
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "ceiling"] == [80]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["ring", "tree"]
+    assert len(busbw_size(run, (3.5, 2.4)).axes[0].patches) == 2
+    several = replace(run, tables={"collectives": [*rows, {**rows[0], "size_bytes": "2"}]})
+    assert not time_size(several, (3.5, 2.4)).axes[0].patches
 
 
 def test_a_run_is_priced_by_its_packets(run):

@@ -162,7 +162,9 @@ def test_certificates_of_the_front_are_confirmed(tmp_path, capsys):
     front = rows(out / "front.csv")
     flows = {row["scenario"]: row for row in verdicts if row["ceiling"] == "mcf"}
     assert len(flows) == 2 * len(front)
+    bounds = {row["scenario"]: row["proven_upper"] for row in verdicts if row["ceiling"] == "bounds:equipment"}
     for row in front:
+        assert min(bounds[f"point {row['point']}, uniform"], 1.0) == pytest.approx(float(row["bound"]), rel=1e-12)
         proven = flows[f"point {row['point']}, uniform"]
         assert proven["proven_lower"] <= float(row["uniform.upper"]) * (1 + 1e-9)
         assert proven["proven_upper"] >= float(row["uniform.lower"]) * (1 - 1e-9)

@@ -67,6 +67,7 @@ cases:
     traffic: {{kind: all_to_all}}
     ceilings:
       - {{kind: mcf_paths, method: approx, gap: 0.01}}
+      - {{kind: bounds, ports: 3}}
       - {{kind: collective, of: [{", ".join(KINDS[::-1])}], ranks: hosts, root: 2,
          switches: {{multicast: true, reduce: true}}}}
       - {{kind: collective, of: [all_reduce, all_to_all]}}
@@ -78,7 +79,10 @@ class Ceilings:
 
     theta = ("bounds", "bounds:volumetric", "bounds:cuts", "bounds:hosts", "cuts", "cuts:brute_force", "cuts:one_node",
              "cuts:two_node", "cuts:expanding", "cuts:eigenvector", "cuts:bisection", "mcf", "mcf_paths")  # fmt: skip
-    rows: Mapping[str, tuple[str, ...]] = {"digraph": (*theta, "total", "worst_case"), "mesh": ("mcf_paths",)}
+    rows: Mapping[str, tuple[str, ...]] = {
+        "digraph": (*theta, "total", "worst_case"),
+        "mesh": ("mcf_paths", *(name for name in theta if name.startswith("bounds")), "bounds:equipment"),
+    }
     loads = (0.4, 0.9)
     collectives: Mapping[str, list[dict[str, Any]]] = {
         "digraph": [
@@ -135,9 +139,26 @@ def truth(label: str, ceiling: str, load: float, ranks: str, able: str) -> tuple
     if kind == "worst_case":
         theta = by_brute_force(topology, instance.routes) / busiest
         return theta, theta
+    if ceiling == "bounds:equipment":
+        return best_of_equipment(), math.inf
     theta = float(exact(topology, matrix, ports=instance.routes.ports if kind == "mcf_paths" else None))
     theta = min(theta, topology.host_capacity / busiest)
     return theta, theta
+
+
+def best_of_equipment() -> float:
+    """Theta of uniform traffic in the better of two networks of 4 switches of 3 ports and 4 hosts: a bound is no less.
+
+    A ring with a host at each switch, and a triangle with a switch at one corner; both use all ports.
+    """
+    networks = [([(0, 1), (1, 2), (2, 3), (3, 0)], [1, 1, 1, 1]), ([(0, 1), (1, 2), (2, 0), (0, 3)], [0, 1, 1, 2])]
+    best = []
+    for links, hosts in networks:
+        count = np.array(hosts, float)
+        demand = np.outer(count, count) / 3
+        np.fill_diagonal(demand, 0)
+        best.append(float(exact(Topology.from_links("one", 4, links), demand)))
+    return max(best)
 
 
 def times(label: str, kind: str, ranks: str, able: str) -> tuple[float, float]:
@@ -252,7 +273,8 @@ WORDS = {
     "bound": ["1", "1/2", "100", "0", "-1", "x", "1e9"],
     "reached": ["1", "1/100", "x", ""],
     "ceiling": [*Ceilings.theta, "total", "worst_case", "collective", *(f"collective:{kind}" for kind in KINDS),
-                "bounds:tub", "bounds:moore", "split", "cuts:mine", "collective:scan", "mcf:mean", ""],
+                "bounds:tub", "bounds:moore", "bounds:equipment", "split", "cuts:mine", "collective:scan", "mcf:mean",
+                ""],
 }  # fmt: skip
 
 
@@ -508,6 +530,48 @@ def test_a_hundred_times_the_amounts_are_not_those_of_the_configuration(proofs, 
     assert "other amounts of its 6 ranks" in answer.problem
     assert main(["ceilings", "--verify", str(proofs)]) == 3
     assert "confirmed" not in capsys.readouterr().out
+
+
+def test_no_multipliers_prove_less_than_a_network_reaches(proofs):
+    """Every field of the proof of the bound over all networks is changed five times, then claims what is proven."""
+    original = next(one for one in originals(proofs) if one.entry["ceiling"] == "bounds:equipment")
+    draw, outcomes = Random(3), Counter[str]()
+    with mock.patch.object(certificates, "read", cache(certificates.read)):
+        for name in original.parts:
+            for _ in range(5):
+                forgery = Forgery(dict(original.parts), dict(original.entry))
+                with np.errstate(all="ignore"):
+                    changed_field(draw, forgery, name)
+                outcomes[tried(proofs, forgery)] += 1
+    assert outcomes["false"] == 0 and outcomes["rejected"] > 20 and outcomes["true"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"ports": [4, 1]}, "is of 4 ports, split 1, which the configuration does not ask for"),
+        ({"ports": [0, 1]}, "is of 0 ports, split 1"),
+        ({"upper": 1.0}, "not proven: upper end 1 (proven is 3)"),
+        ({"weight": [np.nan]}, "a multiplier is not finite"),
+        ({"level": [99], "row": [0], "weight": [1.0]}, "a multiplier is of no bound"),
+        ({"level": [0], "row": [1], "weight": [1.0]}, "a multiplier is of no bound"),
+        ({"level": [1], "row": [1], "weight": [1.0], "link": [0.0]}, "3 multipliers of links are needed"),
+        ({"level": [0, 0], "row": [0], "weight": [1.0]}, "different lengths"),
+        ({"lower": 0.5}, "not proven: lower end 0.5 (nothing proves one)"),
+        ({"ceiling": "bounds"}, "unknown arrays"),
+    ],
+)
+def test_a_bound_over_all_networks_is_that_of_the_configured_equipment(proofs, changes, said):
+    forgery = next(one for one in originals(proofs) if one.entry["ceiling"] == "bounds:equipment")
+    (answer,) = verdicts(proofs, forgery)
+    upper = f"{forgery.get('upper'):.9g}"
+    said_of = f"theta of uniform traffic and of a worst demand <= {upper}, on any network of this equipment"
+    assert answer.confirmed and answer.claimed.statement() == said_of
+    if "weight" in changes and len(changes) == 1:
+        changes = {"weight": np.full(len(forgery.parts["weight"]), np.nan)}
+    forgery.put(**changes)
+    (answer,) = verdicts(proofs, forgery)
+    assert said in answer.problem
 
 
 @pytest.mark.parametrize("name", ["bounds:volumetric", "bounds:hosts", "bounds:cuts", "cuts:one_node"])

@@ -7,6 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from flitlab.models.registry import make
+from flitlab.models.transport.fabric import make_spray_session
+from flitlab.models.transport.flow_links import links_of_flows
+from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.lossless import Storm
 from flitlab.sim.engines.transport.spray import NO_QUEUE, PauseCause, PauseCount
 from flitlab.sim.measure.pauses import LinkNames, pause_time_rows, pause_trees
@@ -15,7 +19,7 @@ from flitlab.sim.measure.transport import Window
 from flitlab.sim.report.figures.draw import captions
 from flitlab.sim.report.figures.kinds.pauses import pauses
 from flitlab.sim.report.folder.run import Run
-from tests.sim.lossless_cases import ENGINES, clockwise, fabric, racks, ring, session
+from tests.sim.lossless_cases import ENGINES, clockwise, completed, fabric, racks, ring, session
 
 both = pytest.mark.parametrize("engine", ENGINES)
 
@@ -42,6 +46,8 @@ def test_a_flow_to_an_idle_host_is_the_victim_of_the_queue_to_a_busy_one(engine)
     ]
     assert rows[0]["depth"] == 0 and rows[0]["victims"] == 1 and rows[0]["pause_frames"] == 0
     assert [row["victim_of"] for row in result.detail["flows"]] == ["", "", "", "", "1->host 8"]
+    waited = [row["victim_us"] for row in result.detail["flows"]]
+    assert waited[:4] == [0, 0, 0, 0] and 0 < waited[4] <= sum(row["paused_us"] for row in rows if row["depth"] > 1)
     assert result.row["pause_root"] == "1->host 8" and result.row["victims"] == 1
     times = result.detail["pauses_time"]
     for row in rows[1:]:
@@ -82,7 +88,7 @@ def trees_of(causes):
     """Trees of synthetic pauses: channel, queue, ticks."""
     case = session(racks(), [(0, 8)])
     rows = np.array([[link, queue, 1, ticks, 0, ticks] for link, queue, ticks in causes])
-    counters = SimpleNamespace(causes=rows, tick=1000, flow=np.full((1, 11), -1))
+    counters = SimpleNamespace(causes=rows, tick=1000, flow=np.full((1, 11), -1), held=np.zeros((1, 4), np.int64))
     return case, pause_trees(case, counters)
 
 
@@ -111,6 +117,30 @@ def test_intervals_over_time_are_merged_to_a_hundred():
     rows = pause_time_rows(case, trees, samples)
     assert len(rows) == 100 and rows[0]["channel"] == LinkNames(case.topology).name(3) == "2->1"
     assert sum(row["paused_us"] for row in rows) == pytest.approx(1500 * float(case.tick_s) * 1e6)
+
+
+@both
+def test_a_flow_that_waits_for_no_paused_channel_is_no_victim(engine):
+    """Host 1 sends one packet to host 9 before the queue to host 8 fills: its channels are paused later, without it."""
+    case = session(racks(), [*PAIRS[:4], (1, 9)], 400_000)
+    sizes = np.array([400_000] * 4 + [4_000])
+    flows = Flows(case.flows.source, case.flows.destination, sizes, np.zeros(5, np.int64))
+    routes = make("routing", kind="ecmp", ways=64).build(case.topology)
+    late = make_spray_session(case.topology, routes, make("transport", kind="roce").spraying(), fabric(), flows, 1)
+    result = measure_sprayed(ENGINES[engine](late), None, 1.0, Window((0.0, 0.01)))
+    assert result.row["pause_frames"] > 0 and result.row["victims"] == 0
+
+
+@both
+def test_what_holds_a_flow_lasts_no_longer_than_the_flow(engine):
+    """Flows of an exchange between racks: pauses of a link that hold a flow, beside its own completion time."""
+    pairs = [(a, b) for a in range(0, 16, 4) for b in range(0, 16, 4) if a != b] + [(a, 0) for a in range(1, 6)]
+    found, counters = completed(session(racks(), pairs, 100_000), engine)
+    held = counters.held * 1e6 * float(session(racks(), pairs, 100_000).tick_s)
+    assert held.any() and (held.max(axis=1) <= found).all()
+    links = links_of_flows(session(racks(), pairs, 100_000))
+    paused = np.append(counters.pause[:, PauseCount.PAUSED], 0)  # of link -1, which no flow has
+    assert (counters.held <= paused[links]).all()
 
 
 def test_victims_are_unknown_where_switches_choose_ports():

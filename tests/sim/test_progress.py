@@ -5,13 +5,16 @@ import io
 import sys
 import time
 
+import numba
 import pytest
 from rich.console import Console
 
+from flitlab.models.jit import cache
 from flitlab.sim.experiment.progress import (
     COMPILING,
     MAX_SHOWN_SCENARIOS,
     Bar,
+    Compiling,
     Heartbeat,
     Quiet,
     heartbeat,
@@ -86,12 +89,32 @@ def test_what_is_to_go_does_not_count_compilation():
 
 def test_compilation_is_a_stage_of_its_own():
     console = Console(file=io.StringIO(), width=100, force_terminal=True)
-    bar = Bar(54, compiling=2)
+    bar = Bar(54, Compiling(2))
     console.print(bar)
     assert COMPILING in console.file.getvalue() and "0/54" not in console.file.getvalue()
     bar.advance(10)
     console.print(bar)
     assert "1/54" in console.file.getvalue()
+
+
+def test_the_stage_counts_the_functions_that_any_process_compiles(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "sources"))
+    (tmp_path / "sources").mkdir()
+    assert cache.compilations() == 0 and cache.needed_compilations("a") is None
+    before = Compiling.of({"a": None})
+    numba.njit(lambda x: x + 1)(1)
+    assert cache.compilations() == 1
+    assert before.text() == f"{COMPILING}: 1 functions"
+    cache.record_compilations("a", 40)  # by these sources; others have a folder beside it
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "changed"))
+    assert cache.needed_compilations("a") == 40 and cache.compilations() == 0
+    (tmp_path / "changed").mkdir()
+    (tmp_path / "changed" / cache.COUNT).write_bytes(b"." * 12)
+    assert Compiling(1, 40).text() == f"{COMPILING}: 12 of about 40 functions"
+    assert Compiling(1, 40, 12).text() == f"{COMPILING}: 0 of about 40 functions"
+    assert (
+        Compiling.of({"a": 40, "b": 2}) == Compiling(2, 42, 12) and Compiling.of({"a": 4, "b": None}).functions is None
+    )
 
 
 def test_a_terminal_shows_stages(monkeypatch):

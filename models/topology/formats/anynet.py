@@ -10,6 +10,7 @@ from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import (
     HOST_DELAYS,
     PAIRS,
+    SEVERAL_LINKS,
     GraphBuilder,
     need_links,
     omitted_features,
@@ -134,7 +135,7 @@ class _AnynetReader:
             self.network.fail(
                 number,
                 f"node {node} is at router {known} by line {line}: it cannot be at {router} too "
-                "(ejection of topology names switches where hosts eject)",
+                f"(ejection of topology names switches where hosts eject); {SEVERAL_LINKS}",
             )
         if known_latency != value:
             self.network.fail(number, f"latency {value} of node {node} contradicts {known_latency} on line {line}")

@@ -7,6 +7,7 @@ from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import (
     PAIRS,
+    SEVERAL_LINKS,
     GraphBuilder,
     need_links,
     omitted_features,
@@ -77,7 +78,7 @@ def read_ns3(
             network.fail(
                 number,
                 f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read, since "
-                "routes may not lead through hosts",
+                f"routes may not lead through hosts; {SEVERAL_LINKS}",
             )
         host_links[host] = number, switch, rate
     if unlinked := sorted(set(range(nodes)) - is_switch - host_links.keys()):

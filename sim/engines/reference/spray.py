@@ -41,6 +41,7 @@ from flitlab.models.rules.spray.sender import (
     send,
 )
 from flitlab.models.transport.fabric import FabricChange, SpraySession
+from flitlab.models.transport.flow_links import links_of_flows
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.base import ProgramStatus
 from flitlab.sim.engines.reference.clock import Alarm
@@ -101,9 +102,10 @@ class ReferenceSpray(ReferenceTransport):
         self._compile()
         channels, hosts = topology.channels, topology.hosts
         self.hosts = [SprayHost(self, h) for h in range(hosts)]
-        self.ports = (
-            None if session.ports is None else LosslessPorts(self.clock, session.ports, topology, self._set_link_timer)
-        )
+        self.ports = None
+        if session.ports is not None:
+            links = None if session.program is not None else links_of_flows(session)
+            self.ports = LosslessPorts(self.clock, session.ports, topology, self._set_link_timer, links)
         self.queues = [self._queue(c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
         self.last = [self._queue(channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
         self.links: list[SprayLink] = [*self.queues, *self.hosts, *self.last]
@@ -449,7 +451,8 @@ class ReferenceSpray(ReferenceTransport):
         flow = flow_table(self.session, self.senders, self.receivers)
         most_paused = 0 if self.ports is None else int(self.ports.totals[1])
         causes = None if self.ports is None else self.ports.cause_table()
-        return Counters(self.clock.now, flow, links, pause, cnps, most_paused, causes)
+        held = None if self.ports is None else self.ports.held_ticks()
+        return Counters(self.clock.now, flow, links, pause, cnps, most_paused, causes, held)
 
     def deadlock(self) -> tuple[int, ...]:
         may_change = later_changes(self.session, self.clock.now)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from simpy.events import EventPriority
 
+from flitlab.models.arrays import Ints
 from flitlab.models.rules.lossless import (
     SEARCHED,
     admits,
@@ -48,11 +49,16 @@ class LosslessPorts:
 
     links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. set_timer: sets a timer
     of a link. causes: rows of ``Counters.causes`` by channel and queue. announced, current: by channel, the row of the
-    last PAUSE sent, and of the pause that lasts. _frames, _stale: frames in flight by channel, and those to be ignored.
+    last PAUSE sent, and of the pause that lasts. flow_links: the links of flows, None where they are not known; held:
+    ticks of ``Counters.held``. _frames, _stale: frames in flight by channel, and those to be ignored.
     """
 
-    def __init__(self, clock: Clock, settings: PortSettings, topology: Topology, set_timer: SetTimer):
+    def __init__(
+        self, clock: Clock, settings: PortSettings, topology: Topology, set_timer: SetTimer, flow_links: Ints | None
+    ):
         self.clock = clock
+        self.flow_links = flow_links
+        self.held = None if flow_links is None else np.zeros_like(flow_links)
         links, first = outputs_of_switches(topology)
         of_switch = [links[start:end].tolist() for start, end in pairwise(first)]
         ends = [*topology.dst.tolist(), *topology.host_switch.tolist()]
@@ -125,6 +131,24 @@ class LosslessPorts:
         table = np.array(rows, np.int64).reshape(-1, len(PauseCause))
         return cause_table(table, self.ports.paused_at, current, self.clock.now)
 
+    def held_ticks(self) -> Ints | None:
+        """``Counters.held``, with the pauses that last."""
+        if self.held is None:
+            return None
+        ticks = self.held.copy()
+        for link in np.flatnonzero(self.ports.paused_at >= 0).tolist():
+            self._hold(ticks, link, int(self.ports.paused_at[link]))
+        return ticks
+
+    def _hold(self, ticks: Ints | None, link: int, since: int) -> None:
+        """Add a pause since a tick, up to now, to the flows that it holds."""
+        if ticks is None or self.flow_links is None:
+            return
+        waiting: Any = self.links[link]
+        flows = {packet.flow for packet in waiting.data} if isinstance(waiting, LosslessQueue) else set(waiting.waiting)
+        for flow in flows:
+            ticks[flow, self.flow_links[flow] == link] += self.clock.now - since
+
     def release(self, link: int, size: int) -> None:
         """Release a packet from that charge."""
         if self._release(*self._args, link, size):
@@ -174,6 +198,7 @@ class LosslessPorts:
             self.current[link] = self.announced[link]
         else:
             count_pause(self.current[link], since, self.clock.now)
+            self._hold(self.held, link, since)
             if self.links[link].serving is None:
                 self.links[link].serve_next()
         self._watch(link)

@@ -74,7 +74,9 @@ class Counters:
 
     flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount]. pause: int64 [links, PauseCount], None without
     lossless queues. cnps: int64 [flows], None without RDMA transports. most_paused: servers paused at the same time.
-    causes: int64 [pairs, PauseCause], by channel and queue, as ``pause``.
+    causes: int64 [pairs, PauseCause], by channel and queue, as ``pause``. held: int64 [flows, columns], ticks of pauses
+    of the links of :func:`~flitlab.models.transport.flow_links.links_of_flows` for which a packet of the flow waited
+    when they ended; None where those are not known.
     """
 
     tick: int
@@ -84,6 +86,7 @@ class Counters:
     cnps: Ints | None = None
     most_paused: int = 0
     causes: Ints | None = None
+    held: Ints | None = None
 
 
 def pause_table(ports: "Ports | None", tick: int) -> Ints | None:

@@ -12,13 +12,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from flitlab.models.arrays import Floats
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.metrics.rows import combined
-from flitlab.sim.report.figures.programs import finish, in_title, panels_of
+from flitlab.sim.report.figures.programs import finish, in_title, panels_of, unit_of
 from flitlab.sim.report.figures.style import log_axis
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
@@ -30,6 +30,12 @@ UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 MOST_TICKS = 4
 """Sizes that are named on an axis, about."""
+
+BOUNDS = {"time_ns": "bound_ns", "busbw": "busbw_bound"}
+"""Column of collectives.csv -> the column of its bound."""
+
+BAR, BAR_SHARE = 0.2, 0.7
+"""Inches of a bar with the space around it, and the part that is the bar."""
 
 BAND = "#bdbdbd"
 """Colour of what no algorithm can reach, as far as is known."""
@@ -96,6 +102,8 @@ def figure_by_size(
 ) -> Figure | None:
     """Return a figure with a panel for each network: a column over size, with a curve for each algorithm.
 
+    A single size has a bar for each algorithm, and the bound as a line across them.
+
     Parameters
     ----------
     run : Run
@@ -115,6 +123,8 @@ def figure_by_size(
     by = BySize(run)
     if not by.rows:
         return None
+    if len({row.get("size_bytes") for row in by.rows}) == 1:
+        return _bars_of_size(by, size, column, label)
     figure, axes = panels_of(by.panels, size, height=1.9)
     entries: list[Any] = []
     for ax, panel in zip(axes, by.panels, strict=True):
@@ -131,6 +141,42 @@ def figure_by_size(
         ax.set_ylabel(label if i % columns == 0 else "")
         ax.set_xlabel("size S" if i >= len(axes) - columns else "")
     finish(figure, [*(marks.key(name, **by.style(name)) for name in by.algorithms), *entries])
+    return figure
+
+
+def _bars_of_size(by: BySize, size: tuple[float, float], column: str, label: str) -> Figure:
+    """A panel for each network: a bar for each algorithm, and the bound as a line."""
+    bound_of, factor = BOUNDS[column], 1.0
+    if column == "time_ns":
+        unit, factor = unit_of(max(number(row, column) for row in by.rows))
+        label = f"time ({unit})"
+    names = [name for name in by.algorithms if name] or by.algorithms
+    figure, axes = panels_of(by.panels, size, height=0.55 + BAR * len(names))
+    columns = axes[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
+    for i, (ax, panel) in enumerate(zip(axes, by.panels, strict=True)):
+        for k, name in enumerate(names):
+            _, value = over_size(by.of(panel, name), column)
+            if len(value):
+                ax.barh(k, factor * value[0], BAR_SHARE, color=by.style(name)["color"], gid="bar")
+                ax.annotate(
+                    f"{factor * value[0]:,.4g}", (0, k), xytext=(2, 0), textcoords="offset points", va="center",
+                    fontsize=6, path_effects=marks.HALO,
+                )  # fmt: skip
+        _, bound = over_size(by.of(panel), bound_of)
+        if len(bound):
+            ax.axvline(factor * float(bound[0]), color=marks.NEUTRAL, linewidth=1.1, gid="ceiling")
+        ax.set_yticks(range(len(names)), names if i % columns == 0 else [""] * len(names), fontsize=6.5)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(left=0)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_formatter(marks.THOUSANDS)
+        ax.tick_params(axis="y", length=0)
+        ax.grid(visible=False, axis="y")
+        if len(by.panels) > 1:
+            in_title(ax, panel)
+        ax.set_xlabel(label if i >= len(axes) - columns else "")
+    bytes_ = told_bytes(number(by.rows[0], "size_bytes"))
+    finish(figure, [marks.key(f"bound for every algorithm, S = {bytes_}", color=marks.NEUTRAL, linestyle="-")])
     return figure
 
 

@@ -15,6 +15,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 LINES = ("-", "--", ":", "-.")
 
+PAD = 0.0
+"""Space below the key, which the layout does not reserve: more of it moves the key into the labels of the x axis."""
+
 STRUCK = "#BBBBBB"
 
 
@@ -28,7 +31,7 @@ def figure_of(design: Design) -> Figure:
         _panel(ax, design, d)
     axes[0].set_ylabel("cost in $ per host")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, borderaxespad=PAD)
     return figure
 
 
@@ -55,7 +58,7 @@ def cost_of(design: Design) -> Figure:
         below += height
     _of_points(ax, len(points))
     ax.set_ylabel("cost in $ per host")
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=8, borderaxespad=PAD)
     return figure
 
 
@@ -85,7 +88,7 @@ def failures_of(design: Design) -> Figure:
         ax.set_title(demand.name)
     axes[0].set_ylabel("certified throughput")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, borderaxespad=PAD)
     return figure
 
 

@@ -3,13 +3,16 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.metrics.rows import combined, grouped, is_draw
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
+
+MOST_GROUPS = 8
+"""The most groups of messages beside each other; more are rows below each other."""
 
 NETWORKS = ("case", "topology", "routing", "capacity_of")
 """First parts of swept keys that define the network and routing of messages."""
@@ -19,13 +22,15 @@ NETWORKS = ("case", "topology", "routing", "capacity_of")
 class Point:
     """Scenarios that differ only in seeds.
 
-    rows: their replicates. group, series, panel: values of the other swept keys, which place the point in the figure.
+    rows: their replicates. group, series, panel, network: values of the other swept keys, which place the point in the
+    figure.
     """
 
     group: str
     series: str
     rows: list[Row]
     panel: str = ""
+    network: str = ""
 
     def values(self, name: str) -> list[float]:
         """A column, where it has numbers."""
@@ -43,13 +48,23 @@ def points_of(run: Run) -> list[Point]:
 def messages_of(run: Run) -> list[Point]:
     """Return the points of messages that begin together and all complete.
 
-    Transports are series, networks and routings make groups, other swept keys make panels.
+    Transports are series, networks and routings make groups, other swept keys make panels. Of more than
+    :data:`MOST_GROUPS` groups one key makes groups, the case or else the last key, and the others are ``network``.
     """
     rows = [row for row in run.rows if row.get("fct_ms_max") and number(row, "load") == 1]
     swept = _swept(run, rows)
     series = [name for name in swept if name.partition(".")[0] == "transport"]
     groups = [name for name in swept if name.partition(".")[0] in NETWORKS]
-    return _points(rows, groups, series, [name for name in swept if name not in (*series, *groups)])
+    panels = [name for name in swept if name not in (*series, *groups)]
+    points = _points(rows, groups, series, panels)
+    if len({point.group for point in points}) <= MOST_GROUPS or len(groups) < 2:
+        return points
+    own = "case" if "case" in groups else groups[-1]
+    networks = [name for name in groups if name != own]
+    return [
+        replace(point, group=point.rows[0].get(own) or "", network=combined(networks, [point.rows[0].get(name) or ""
+                for name in networks])) for point in points
+    ]  # fmt: skip
 
 
 def _swept(run: Run, rows: Sequence[Row]) -> list[str]:

@@ -57,6 +57,7 @@ def write(folder: Path) -> Path:
         ("network", "Inside the network", inside),
         ("metrics", "Metrics", tables.metrics(run.metrics)),
         ("ceilings", "Ceilings", tables.ceilings(run.ceilings)),
+        ("energy", "Assumptions on power", tables.energy(run)),
         ("results", "Results", tables.raw(run.rows) if run.of_programs else tables.results(run)),
         ("failed", "Failed points", tables.failures(run)),
         ("configuration", "Configuration", _configuration(folder)),

@@ -107,6 +107,12 @@ def results(run: Run) -> Table:
     return Table(head, rows, caption=" ".join(filter(None, notes)))
 
 
+def energy(run: Run) -> Table:
+    """Return the values that the power of a run depends on, with their sources."""
+    rows = [(key, f"{value:g}", source) for key, value, source in run.manifest.get("energy", [])]
+    return Table(("value", "amount", "source"), rows, (0, 2), "Powers in W at full load; outputs.energy replaces any.")
+
+
 def _interval_note(rows: Sequence[Sequence[str]]) -> list[str]:
     """The explanation of ±, if a cell has it."""
     return [f"{MEANING}."] if any("±" in cell for row in rows for cell in row) else []

@@ -53,6 +53,7 @@ from flitlab.sim.engines.compiled.spray.lossless_queues import (
     break_lossless_link,
     end_lossless_service,
     expire_watchdog,
+    held_ticks,
     receive_storm,
     switch_server,
 )
@@ -312,7 +313,10 @@ class CompiledSpray(CompiledTransport):
         most_paused = 0 if state.lossless is None else int(state.lossless.totals[1])
         pause = pause_table(ports, self._tick)
         causes = causes_of(state.lossless, self._tick)
-        return Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused, causes)
+        held = held_ticks(state, self._constants.inject, self._constants.eject, self._tick)
+        return Counters(
+            self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused, causes, held
+        )
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""

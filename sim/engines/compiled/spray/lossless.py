@@ -14,6 +14,7 @@ from flitlab.models.jit import inline
 from flitlab.models.rules.lossless import Ports
 from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.flow_links import links_of_flows
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
 from flitlab.sim.engines.transport.spray import PauseCause, cause_table, outputs_of_switches
@@ -26,6 +27,19 @@ _ONE, _BIT_MASK, _WORD_SHIFT = np.uint64(1), np.uint64(63), np.uint64(6)
 
 _EVENTS_PER_LINK = 8
 """Unused entries per link: more than the events that a tick adds."""
+
+
+class Held(NamedTuple):
+    """Flows that pauses held: with a packet in the queue of a paused channel, or ready at a paused host, as it resumes.
+
+    links: int64 [flows, columns], of :func:`~flitlab.models.transport.flow_links.links_of_flows`. ticks: int64 [flows,
+    columns], ticks of the pauses of that link that held the flow. last: int64 [flows + 1], number of the last pause
+    that held the flow, and how many have ended.
+    """
+
+    links: Ints
+    ticks: Ints
+    last: Ints
 
 
 class Lossless(NamedTuple):
@@ -43,7 +57,8 @@ class Lossless(NamedTuple):
     :func:`~flitlab.sim.engines.transport.spray.outputs_of_switches`. cause: int64 [entries, PauseCause], channels and
     what paused them, as many as ``causes[0]``; next_cause: int64 [entries], the next one of a channel; announced,
     current, first_cause: int64 [links], the cause of the last PAUSE sent, that of the pause that lasts, and the first
-    one of a channel, NONE if there is none. frames: int64 [links], PAUSE and RESUME frames in flight; stale: int64
+    one of a channel, NONE if there is none. held: a :class:`Held`, None where links of flows are not known. frames:
+    int64 [links], PAUSE and RESUME frames in flight; stale: int64
     [links, kinds], events that are to be ignored since the link failed.
     """
 
@@ -67,6 +82,7 @@ class Lossless(NamedTuple):
     announced: Ints
     current: Ints
     first_cause: Ints
+    held: Any
     frames: Ints
     stale: Ints
 
@@ -94,8 +110,17 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
         next_event=np.zeros(entries, np.uint32), free=full_stack(entries), outputs=outputs, first_output=first_output,
         cause=np.zeros((entries, len(PauseCause)), np.int64), next_cause=np.zeros(entries, np.int64),
         causes=np.zeros(1, np.int64), announced=np.full(links, NONE), current=np.full(links, NONE),
-        first_cause=np.full(links, NONE), frames=np.zeros(links, np.int64), stale=np.zeros((links, 3), np.int64),
+        first_cause=np.full(links, NONE), held=make_held(session), frames=np.zeros(links, np.int64),
+        stale=np.zeros((links, 3), np.int64),
     )  # fmt: skip
+
+
+def make_held(session: SpraySession) -> Held | None:
+    """Make the record of flows that pauses hold; None for programs, and where the links of flows are not known."""
+    links = None if session.program is not None else links_of_flows(session)
+    if links is None:
+        return None
+    return Held(links, np.zeros_like(links), np.zeros(len(links) + 1, np.int64))
 
 
 def with_more_events(state: Any) -> Any:

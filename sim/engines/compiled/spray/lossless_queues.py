@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lossless queues: one FIFO for all packets, charged to the input port by which they came, and never dropped."""
 
+from typing import Any
+
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline, njit
 from flitlab.models.rules.lossless import (
     SEARCHED,
@@ -186,12 +189,73 @@ def _switch_server(lossless, const, state, link, now):
     since = lossless.ports[link].paused_at
     paused = switch_pause(lossless.ports, lossless.totals, link, now)
     record_pause(lossless, link, paused, since, now)
+    if not paused:
+        record_held(lossless.held, const, state, link, since, now)
     if paused or state.link[link].serving != NONE:
         return
     if link >= const.inject and link < const.eject:
         serve_nic(const, state, link - const.inject, now)
     else:
         _start_next(lossless, const, state, link, now)
+
+
+@inline
+def hold_flow(held, flow, link, ticks):
+    """Record that the pause that has just ended held a flow, once for each."""
+    count = held.last[len(held.last) - 1]
+    if held.last[flow] == count:
+        return
+    held.last[flow] = count
+    for column in range(held.links.shape[1]):
+        if held.links[flow, column] == link:
+            held.ticks[flow, column] += ticks
+
+
+@inline
+def record_held(held, const, state, link, since, now):
+    """Record the flows that a pause since a tick held, which ends now."""
+    if held is None:
+        return
+    held.last[len(held.last) - 1] += 1
+    if link >= const.inject and link < const.eject:
+        nic = state.nic[link - const.inject]
+        flow = nic.first_turn
+        for _ in range(nic.waiting):
+            hold_flow(held, flow, link, now - since)
+            flow = state.next_in_turn[flow]
+        return
+    packet = state.link[link].first[Fifo.DATA]
+    while packet != NONE:
+        hold_flow(held, np.int64(state.packet[packet].flow), link, now - since)
+        packet = np.int64(state.packet[packet].next)
+
+
+def held_ticks(state: Any, inject: int, eject: int, tick: int) -> Ints | None:
+    """Return ``Counters.held``: with the pauses that last; None without lossless queues, and where it is not known.
+
+    inject, eject: the first links from hosts, and to hosts.
+    """
+    lossless = state.lossless
+    if lossless is None or lossless.held is None:
+        return None
+    links: Ints = lossless.held.links
+    ticks: Ints = lossless.held.ticks.copy()
+    for link in np.flatnonzero(lossless.ports.paused_at >= 0).tolist():
+        flows = set()
+        if inject <= link < eject:
+            nic = state.nic[link - inject]
+            flow = int(nic["first_turn"])
+            for _ in range(int(nic["waiting"])):
+                flows.add(flow)
+                flow = int(state.next_in_turn[flow])
+        else:
+            packet = int(state.link[link]["first"][Fifo.DATA])
+            while packet != NONE:
+                flows.add(int(state.packet[packet]["flow"]))
+                packet = int(state.packet[packet]["next"])
+        for flow in flows:
+            ticks[flow, links[flow] == link] += tick - int(lossless.ports.paused_at[link])
+    return ticks
 
 
 @inline

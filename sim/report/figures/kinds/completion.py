@@ -8,14 +8,15 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.flows import Point, messages_of
+from flitlab.sim.report.figures.flows import MOST_GROUPS, Point, messages_of
 from flitlab.sim.report.figures.programs import finish, first_of, label_groups
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.figures.style import new_figure
-from flitlab.sim.report.folder.names import Longest
+from flitlab.sim.report.folder.names import Longest, shown_names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
 
@@ -26,6 +27,10 @@ HEIGHT, GROUP = 0.75, 0.12
 """Inches for a mark: the height of a panel in parts of that of a figure, and the width of a mark of a group."""
 
 
+LETTER, COLUMN, ROW, BETWEEN = 0.055, 1.3, 0.14, 0.32
+"""Inches of a letter, of a panel of rows, of a row, and between two panels."""
+
+
 @figure("completion", "flows", place=6)
 def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     """Completion times of messages that begin together: mean, 99 %, longest, and the least possible for the last.
@@ -33,11 +38,14 @@ def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     A mark is the mean over the messages and seeds of a scenario; the thick bar leads to the time that 99 % do not
     exceed, the whisker to the longest. The line across a network is the time that the maximum concurrent flow takes for
     all messages, without any latency: by no routing can the last one arrive sooner. Networks stand side by side, with a
-    colour for each transport; what else is swept, such as traffic, makes panels.
+    colour for each transport; what else is swept, such as traffic, makes panels. More than eight networks, cases and
+    routings are rows below each other, with a panel for each network and traffic.
     """
     points = messages_of(run)
     if not points:
         return None
+    if any(point.network for point in points) or len({point.group for point in points}) > MOST_GROUPS:
+        return _in_rows(points, size)
     panels, told = first_of(_names(point.panel for point in points), "panels")
     groups, series = _names(point.group for point in points), _names(point.series for point in points)
     width = max(size[0], 0.9 + GROUP * len(groups) * (len(series) + 1))
@@ -52,6 +60,57 @@ def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     return figure
 
 
+def _in_rows(points: Sequence[Point], size: tuple[float, float]) -> Figure:
+    """A panel for each traffic and network, in a column and a line of panels, with a row for each group and series."""
+    panels, told = first_of(_names(point.panel for point in points), "panels")
+    networks = _names(point.network for point in points)
+    groups, series = _names(point.group for point in points), _names(point.series for point in points)
+    letters = max(len(shown_label(group, Longest.TITLE)) for group in groups)
+    width = max(size[0], LETTER * letters + COLUMN * len(panels))
+    height = 0.7 + len(networks) * (BETWEEN + ROW * len(groups) * max(1.0, 0.6 * len(series)))
+    figure = new_figure((width, height))
+    grid = figure.subplots(len(networks), len(panels), squeeze=False, sharex="col", sharey=True)
+    for line, network in zip(grid, networks, strict=True):
+        for ax, panel in zip(line, panels, strict=True):
+            own = [point for point in points if point.panel == panel and point.network == network]
+            _rows(ax, own, groups, series)
+        line[0].set_title(shown_label(network, Longest.TITLE), fontsize=7, pad=2, loc="left")
+    for ax, panel in zip(grid[-1], panels, strict=True):
+        longest = [value for point in points if point.panel == panel for value in point.values("fct_ms_max")]
+        ax.set_xlim(0, 1.08 * max(longest))
+        ax.xaxis.set_major_locator(MaxNLocator(3))
+        ax.xaxis.set_major_formatter(marks.THOUSANDS)
+        lines = 1 + int(len(panel) * LETTER * (len(panels) + 0.5) / width)
+        name = marks.in_lines(shown_label(panel, Longest.TITLE), lines)
+        ax.set_xlabel(f"completion time (ms)\n{name}".strip(), fontsize=7)
+    finish(figure, [*_key(series, any(point.values("fct_ms_bound") for point in points))], told)
+    return figure
+
+
+def _rows(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Sequence[str]) -> None:
+    for point in points:
+        i = series.index(point.series)
+        y = groups.index(point.group) + (i - (len(series) - 1) / 2) * WIDTH / len(series)
+        style, (mean, most, late) = marks.symbol(i), _times(point)
+        ax.plot([mean, late], [y, y], color=style["color"], linewidth=3, alpha=0.4, solid_capstyle="butt")
+        ax.plot([mean, most], [y, y], color=style["color"], linewidth=0.6, marker="|", markersize=4, gid="longest")
+        ax.plot([mean], [y], linestyle="none", gid="curve", **style)
+    for bound in sorted({value for point in points for value in point.values("fct_ms_bound")}):
+        rows = [groups.index(point.group) for point in points if bound in point.values("fct_ms_bound")]
+        ends = [min(rows) - 0.44, max(rows) + 0.44]
+        ax.plot([bound] * 2, ends, color=marks.NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
+    ax.set_yticks(range(len(groups)), shown_names(groups), fontsize=6.5)
+    ax.set_ylim(len(groups) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(visible=False, axis="y")
+
+
+def _times(point: Point) -> tuple[float, float, float]:
+    """Mean and longest completion time of a point, and that of 99 %."""
+    mean, most = fmean(point.values("fct_ms_mean")), max(point.values("fct_ms_max"))
+    return mean, most, fmean(point.values("fct_ms_p99"))
+
+
 def _names(values: Any) -> list[str]:
     """Each of some values once, in order of appearance."""
     return list(dict.fromkeys(values))
@@ -61,10 +120,8 @@ def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Seq
     for point in points:
         i, middle = series.index(point.series), groups.index(point.group)
         x = middle + (i - (len(series) - 1) / 2) * WIDTH / len(series)
-        style = marks.symbol(i)
-        mean, most = fmean(point.values("fct_ms_mean")), max(point.values("fct_ms_max"))
-        span = [mean, fmean(point.values("fct_ms_p99"))]
-        ax.plot([x, x], span, color=style["color"], linewidth=3, alpha=0.4, solid_capstyle="butt")
+        style, (mean, most, late) = marks.symbol(i), _times(point)
+        ax.plot([x, x], [mean, late], color=style["color"], linewidth=3, alpha=0.4, solid_capstyle="butt")
         ax.plot([x, x], [mean, most], color=style["color"], linewidth=0.6, marker="_", markersize=4, gid="longest")
         ax.plot([x], [mean], linestyle="none", gid="curve", **style)
         for bound in {value for row in point.rows if math.isfinite(value := number(row, "fct_ms_bound"))}:

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Power and energy of runs, against sums done by hand and the power of the equipment at full load."""
+
+import json
+from types import SimpleNamespace
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from flitlab.models.layout.design_prices import ALL_KEYS, design_prices, profiles
+from flitlab.models.layout.energy import EnergyBasis, power
+from flitlab.models.registry import make
+from flitlab.models.topology.flit_times import in_flits_per_tick
+from flitlab.sim.cli import main
+from flitlab.sim.config.reporting import EnergyConfig
+from flitlab.sim.measure.columns.registry import derived_columns
+from flitlab.sim.measure.rows import MeasuredPoint
+
+ROUND = design_prices("800g", {
+    "gbps": 100, "switch_port_watts": 10, "switch_bit_pj": 20, "optic_watts": 5, "optic_bit_pj": 10,
+    "nic_watts": 8, "nic_bit_pj": 30,
+})  # fmt: skip
+"""Of a port of 100 Gbit/s: 8 + 2 W, a transceiver 4 + 1 W, a NIC 5 + 3 W; idle, and at full load."""
+
+
+def pair(capacity=1.0, host_capacity=1.0):
+    """Two switches, a link, and a host at each."""
+    return make("topology", kind="hypercube", dim=1, host_capacity=host_capacity, capacity=capacity).build()
+
+
+def test_a_pair_of_switches_by_hand():
+    # four ports, two transceivers, two NICs; half load one way: a bit is sent by two ports, a transceiver, a NIC
+    found = power(pair(), np.array([0.5, 0.0]), 0.5, ROUND, 100.0)
+    assert found["switches"] == pytest.approx((4 * 8, 2 * 0.5 * 2))
+    assert found["links"] == pytest.approx((2 * 4, 0.5 * 1))
+    assert found["nics"] == pytest.approx((2 * 5, 0.5 * 3))
+
+
+def test_a_slow_link_is_a_part_of_a_port():
+    slow = power(pair(0.25), np.zeros(2), 0.0, ROUND, 100.0)
+    assert slow["switches"].idle == pytest.approx(8 * (2 + 2 / 4)) and slow["links"].idle == pytest.approx(4 * 2 / 4)
+    assert power(pair(), np.zeros(2), 0.0, ROUND, 25.0)["nics"].idle == pytest.approx(2 * 5 / 4)
+
+
+@pytest.mark.parametrize("profile", profiles())
+def test_full_load_is_the_power_of_the_equipment(profile):
+    network = make("topology", kind="torus", dims=[4, 4], hosts_per_switch=2).build()
+    prices = design_prices(profile)
+    full = power(network, np.ones(network.channels), float(network.hosts), prices, prices.gbps)
+    equipment = make("metric", kind="power", constants=profile).measure(network)["total"]
+    assert full["switches"].total + full["links"].total == pytest.approx(equipment)
+    assert full["nics"].total == pytest.approx(network.hosts * prices.nic_watts)
+
+
+@pytest.mark.parametrize("profile", profiles())
+def test_prices_of_a_generation_are_those_of_designs(profile):
+    # a leaf-spine network with all ports in use: 4 + 4 switches of 8 ports, 16 links, 16 hosts on copper of 1 m
+    network = make("topology", kind="leaf_spine", leaves=4, spines=4, hosts_per_leaf=4).build()
+    prices = design_prices(profile)
+    cost = make("metric", kind="cost", constants={"profile": profile, "floor": {"pitch": [10, 10]}}, hosts=True)
+    found, hosts = cost.measure(network), 16 * prices.copper
+    assert found["switches"] == pytest.approx(4 * prices.of_switch(8) + 4 * prices.of_switch(4))
+    if profile != "slimfly2014":  # whose cables have a price for each metre
+        assert found["cables"] == pytest.approx(16 * (2 * prices.optic + prices.fibre) + hosts)
+
+
+def of(counted, row, use, topology=None, gbps=100.0, flit_ns=None):
+    topology = topology or pair()
+    scenario = SimpleNamespace(counted=counted, topology=topology, timeline=None, switching=None, traffic=None)
+    detail = {"channel_use": use}
+    found = derived_columns(MeasuredPoint(scenario, row, detail, {}, flit_ns=flit_ns, energy=EnergyBasis(ROUND, gbps)))
+    return {name: value for name, value in found.items() if name.endswith(("_w", "_bit", "_j"))}
+
+
+WATTS = {
+    "power_w": 50 + 4, "idle_w": 50, "switches_w": 34, "switches_idle_w": 32, "links_w": 8.5, "links_idle_w": 8,
+    "nics_w": 11.5, "nics_idle_w": 10, "pj_per_bit": 54 / 50e9 * 1e12,
+}  # fmt: skip
+
+
+def test_columns_of_packets_flows_and_programs_are_alike():
+    # host 0 sends half of the time to host 1: each host receives a quarter, on average
+    packets = {"accepted": 0.25, "ticks": 1000}
+    assert of("packets", packets, [0.5, 0.0]) == pytest.approx(WATTS)
+    assert of("packets", packets, [0.5, 0.0], flit_ns=2.0) == pytest.approx({**WATTS, "energy_j": 54 * 2e-6})
+    flows = {"host_throughput": 0.25, "seconds": 0.01}
+    assert of("flows", flows, [0.5, 0.0]) == pytest.approx({**WATTS, "energy_j": 0.54})
+    programs = {"bytes": 50e9 / 8 * 1e-3, "makespan_ns": 1e6}
+    assert of("programs", programs, [0.5, 0.0]) == pytest.approx({**WATTS, "energy_j": 54e-3})
+
+
+def test_slow_channels_count_in_their_own_capacity():
+    # the link has a quarter of the rate: 0.25 flits/tick of hosts fill it; both forms of the topology are the same
+    slow, packets = pair(0.25), {"accepted": 0.125, "ticks": 100}
+    wanted = power(slow, np.array([0.25, 0.0]), 0.25, ROUND, 100.0)
+    for topology in (slow, in_flits_per_tick(slow)):
+        found = of("packets", packets, [0.25, 0.0], topology)
+        assert found["switches_w"] == pytest.approx(wanted["switches"].total)
+        assert found["nics_w"] == pytest.approx(wanted["nics"].total)
+    # a network of capacities 4 and 1 only, written in flits per tick of the fast ones, is four times as fast
+    fast = of("packets", packets, [0.25, 0.0], in_flits_per_tick(pair(4.0, 4.0)))
+    assert fast["nics_w"] == pytest.approx(4 * power(pair(), np.array([0.25, 0.0]), 0.25, ROUND, 100.0)["nics"].total)
+
+
+def test_nothing_is_derived_where_nothing_is_known():
+    assert of("packets", {"ticks": 5}, [0.5, 0.0]) == {} and of("flows", {"host_throughput": 0.1}, []) == {}
+    assert "pj_per_bit" not in of("packets", {"accepted": 0.0, "ticks": 5}, [0.0, 0.0])
+
+
+def test_a_run_has_its_energy_and_says_what_it_assumes(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.yaml").write_text(
+        "topology: {kind: hypercube, dim: 1}\nrouting: minimal\nengine: reference\n"
+        "switching: {mode: ideal, link_gbps: 400, flit_bytes: 250}\ntraffic: uniform\nloads: [0.5]\nceilings: []\n"
+        "measure: {ticks: 400, ci: null, warmup: 100}\noutputs: {energy: {profile: 400g, nic_watts: 20}, figures: []}\n"
+    )
+    assert main(["run", "e.yaml", "--json", "--out", "r"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    prices = design_prices("400g", {"nic_watts": 20})
+    bits = row["accepted"] * 2 * 400
+    assert row["nics_w"] == pytest.approx(2 * (20 - 4) + bits * 10e-3)
+    assert row["switches_idle_w"] == pytest.approx(4 * (prices.switch_port_watts - 4.3 * 0.4))
+    assert row["pj_per_bit"] == pytest.approx(1e3 * row["power_w"] / bits)
+    assert row["energy_j"] == pytest.approx(row["power_w"] * row["ticks"] * 5e-9)
+    assert main(["run", "e.yaml", "--out", "r"]) == 0
+    said = capsys.readouterr().out
+    assert "nic_watts 20: given" in said and "nic_bit_pj 10: assumed" in said and "IMC 2025" in said
+    assert "Assumptions on power" in (tmp_path / "r" / "report.html").read_text("utf-8")
+
+
+def test_every_value_has_a_source_and_every_key_is_a_key():
+    for profile in profiles():
+        assert all(source for _, _, source in design_prices(profile).assumptions(ALL_KEYS))
+    assert set(get_args(EnergyConfig.model_fields["profile"].annotation)) == set(profiles())
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("1600g", "outputs.energy = 1600g: is not one of the choices"),
+        ("{profile: 400g, nic_wats: 3}", "outputs.energy.nic_wats"),
+        ("{nic_watts: 1}", "nic_watts = 1 is less than the 8 W that its bits take at 800 Gbit/s"),
+        ("{nic_watts: -1}", "outputs.energy.nic_watts = -1"),
+    ],
+)
+def test_bad_values_are_rejected(value, said, tmp_path, capsys):
+    file = tmp_path / "e.yaml"
+    keys = "topology: {kind: mesh, dims: [2]}\nrouting: minimal\ntraffic: uniform\nloads: [0.1]\n"
+    file.write_text(f"{keys}outputs: {{energy: {value}}}\n")
+    assert main(["check", str(file)]) == 2
+    assert said in capsys.readouterr().err
