@@ -60,7 +60,7 @@ ESCAPE_VC = 0
 MASK_PORTS = 64
 """Largest out-degree of a switch where a port set is one 64-bit mask."""
 
-MAX_PORTS = 64
+MAX_PORTS = 128
 """Largest out-degree of a switch where port sets are tables: of one mask, or two in a wide network."""
 
 MAX_PATH_PORTS = 256
