@@ -9,6 +9,7 @@ import pytest
 
 from flitlab.models.registry import FaultyError, SpecError, make
 from flitlab.models.routing.bit_parallel import has_dependency_cycle, longest_paths, shortest_ports
+from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.next_hops import survey_of
 from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import RouteForm, Routes, Selection
@@ -97,6 +98,16 @@ def test_a_ring_by_high_ports_is_a_cycle():
             allow(ports, t, v, last)
     assert has_dependency_cycle(ring, ports, np.arange(3))
     assert not has_dependency_cycle(ring, ports, np.arange(2))
+
+
+def test_dimension_order_corrects_the_first_dimension_first():
+    """HyperX of 2 x 67 switches, each with 67 channels."""
+    topology = make("topology", kind="hyperx", dims=[2, 67], hosts_per_switch=1).build()
+    x, y = np.divmod(np.arange(topology.switches), 67)
+    t, v, w = np.arange(topology.switches)[:, None], topology.src, topology.dst
+    expected = np.where(x[v] != x[t], (x[w] == x[t]) & (y[w] == y[v]), (w == t) & (v != t))
+    ports, longest = dimension_order_ports(topology, line_grid(topology))
+    assert np.array_equal(next_hops(topology, ports), expected) and longest == 2
 
 
 def test_a_set_keeps_at_most_the_ways_of_ecmp():
