@@ -12,6 +12,7 @@ from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Bools, Floats, Integers, Ints, Ints32, sums
 from flitlab.models.jit import njit
+from flitlab.models.rules.port_sets import allows
 
 EPSILON = float(np.finfo(float).eps)
 NEGLIGIBLE, NEGLIGIBLE_WITH_GAP = 1e-12, 1e-9
@@ -338,9 +339,8 @@ def _check_allowed(problem: Problem, row: np.ndarray, channel: Integers) -> None
 def _allowed(problem: Problem, target: Ints, channel: Integers) -> Bools:
     """bool [entries]: whether each channel is a next hop toward its target."""
     graph = problem.graph
-    port = (channel - graph.out_start[graph.src[channel]]).astype(np.uint64)
-    allowed: Bools = (problem.dags.ports[target, graph.src[channel]] >> port & np.uint64(1)).astype(bool)
-    return allowed
+    tail = graph.src[channel]
+    return allows(problem.dags.ports, target, tail, channel - graph.out_start[tail])
 
 
 def _check_via_paths(problem: Problem, paths: Paths) -> None:

@@ -242,7 +242,7 @@ def blocks(demand: Demand | Product) -> Iterator[tuple[int, int]]:
 class Dags(NamedTuple):
     """The next hops that a routing allows, per destination; with empty arrays every channel is allowed.
 
-    ports: uint64 [nodes, nodes], as in :class:`~flitlab.models.routing.routes.Routes`. order: int32 [nodes, nodes], row
+    ports: table of port sets, as in :class:`~flitlab.models.routing.routes.Routes`. order: int32 [nodes, nodes], row
     t: nodes in topological order, each after all its next hops toward t; -1 pads. via: int64 [switches]; if not empty,
     every path leads by next hops to one of these switches, and from there to its destination. Sources and destinations
     of the demand are among them. hops: most channels of a path where every channel is allowed; 0: no limit. threshold:

@@ -13,7 +13,8 @@ from flitlab.models.arrays import Floats
 from flitlab.models.instance import Instance
 from flitlab.models.jit import njit
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
+from flitlab.models.rules.port_sets import ports_at
 from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import Selection
 from flitlab.models.table_cache import cached_while_referenced
@@ -50,12 +51,13 @@ def split_load(graph: Graph, demand: Demand, dags: Dags) -> Floats:
             if v < 0 or carried[v] == 0.0:
                 continue
             here, carried[v] = carried[v], 0.0
-            ports = dags.ports[t, v]
-            while ports != 0:
-                port = lowest(ports)
-                ports &= ports - np.uint64(1)
+            ports = ports_at(dags.ports[t], v)
+            rest = ports
+            while not is_empty(rest):
+                port = lowest(rest)
+                rest = without_lowest(rest)
                 a = graph.out_start[v] + port
-                share = port_part(here, dags.threshold, dags.ports[t, v], t, v, port)
+                share = port_part(here, dags.threshold, ports, t, v, port)
                 load[a] += share
                 carried[graph.dst[a]] += share
         carried[t] = 0.0

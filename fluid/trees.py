@@ -8,6 +8,8 @@ from flitlab.fluid.bidirectional import Search, pop, push, start_search
 from flitlab.fluid.graph import Dags, Graph
 from flitlab.models.arrays import Floats, Ints32
 from flitlab.models.jit import kernel, njit
+from flitlab.models.rules.bits import contains, is_empty, lowest, popcount, without_lowest
+from flitlab.models.rules.port_sets import ports_at
 
 
 @kernel
@@ -71,16 +73,14 @@ def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, o
         order[i] = v
         search.touched[i] = v
         reached += 1
-        ports = dags.ports[t, v]
-        a = graph.out_start[v]
-        while ports != 0:
-            if ports & np.uint64(1):
-                reach = search.distance[graph.dst[a]] + length[a]
-                if reach < search.distance[v]:
-                    search.distance[v] = reach
-                    search.channel[v] = a
-            ports >>= np.uint64(1)
-            a += 1
+        ports = ports_at(dags.ports[t], v)
+        while not is_empty(ports):
+            a = graph.out_start[v] + lowest(ports)
+            ports = without_lowest(ports)
+            reach = search.distance[graph.dst[a]] + length[a]
+            if reach < search.distance[v]:
+                search.distance[v] = reach
+                search.channel[v] = a
     return reached
 
 
@@ -156,14 +156,14 @@ def allows(graph: Graph, dags: Dags, t: int, v: int, a: int) -> bool:
     """
     if len(dags.ports) == 0:
         return True
-    return (dags.ports[t, v] >> np.uint64(a - graph.out_start[v])) & np.uint64(1) != 0
+    return contains(ports_at(dags.ports[t], v), a - graph.out_start[v])
 
 
 @njit
 def dag_order(graph: Graph, ports: npt.NDArray[np.uint64]) -> Ints32:
     """Topological order, int32 [nodes, nodes], of :class:`~flitlab.fluid.graph.Dags`; -1 first: cycle or dead end.
 
-    Nodes without a route to t are not in row t. ports: uint64 [nodes, nodes].
+    Nodes without a route to t are not in row t. ports: table of port sets.
     """
     nodes = len(ports)
     order = np.full((nodes, nodes), -1, np.int32)
@@ -171,12 +171,8 @@ def dag_order(graph: Graph, ports: npt.NDArray[np.uint64]) -> Ints32:
     for t in range(nodes):
         routed = 1
         for v in range(nodes):
-            mask = ports[t, v]
-            routed += mask != 0
-            waiting[v] = 0
-            while mask != 0:
-                waiting[v] += np.int64(mask & np.uint64(1))
-                mask >>= np.uint64(1)
+            waiting[v] = popcount(ports_at(ports[t], v))
+            routed += waiting[v] != 0
         order[t, 0] = t
         done, placed = 0, 1
         while done < placed:
@@ -185,8 +181,7 @@ def dag_order(graph: Graph, ports: npt.NDArray[np.uint64]) -> Ints32:
             for i in range(graph.in_start[v], graph.in_start[v + 1]):
                 a = graph.in_channel[i]
                 u = graph.src[a]
-                port = np.uint64(a - graph.out_start[u])
-                if (ports[t, u] >> port) & np.uint64(1):
+                if contains(ports_at(ports[t], u), a - graph.out_start[u]):
                     waiting[u] -= 1
                     if waiting[u] == 0:
                         order[t, placed] = u

@@ -18,6 +18,7 @@ from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.port_sets import allows
 from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
@@ -267,9 +268,7 @@ def _toward(topology: Topology, routes: Routes | None, t: int) -> Bools:
     if routes is None:
         return np.ones(topology.channels, bool)
     ports = minimal_ports(topology)[0] if routes.form == RouteForm.DIGITS else routes.ports
-    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
-    allowed: np.ndarray = (ports[t, topology.src] >> port) & np.uint64(1) == 1
-    return allowed
+    return allows(ports, t, topology.src, np.arange(topology.channels) - topology.out_start[topology.src])
 
 
 def _via_intermediate(topology: Topology, leg: np.ndarray) -> Floats:
@@ -421,9 +420,7 @@ def _next_hops(topology: Topology, routes: Routes, saved: FlowProof, target: Int
     """bool [entries]: whether every channel with flow is a next hop toward a target [entries]."""
     ports = minimal_ports(topology)[0] if routes.form == RouteForm.DIGITS else routes.ports
     tail = topology.src[saved.channel]
-    port = (saved.channel - topology.out_start[tail]).astype(np.uint64)
-    allowed: Bools = (ports[target, tail] >> port) & np.uint64(1) == 1
-    return allowed
+    return allows(ports, target, tail, saved.channel - topology.out_start[tail])
 
 
 def _check_via_paths(topology: Topology, routes: Routes, saved: FlowProof, target: Ints) -> None:

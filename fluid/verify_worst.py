@@ -17,6 +17,7 @@ from flitlab.models.arrays import Bools, Bytes, Floats, Ints, Masks, sums
 from flitlab.models.instance import Instance
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import PathTable, Routes
+from flitlab.models.rules.port_sets import allows
 from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
@@ -189,8 +190,8 @@ def _via_intermediate(topology: Topology, routes: Routes) -> Floats:
 def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> Floats:
     """float64 [switches, channels]: the share of the traffic from s to t on each channel."""
     n, tail = topology.switches, topology.src
-    port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
-    allowed = (ports[t, tail] >> port & np.uint64(1)).astype(bool)
+    port = np.arange(topology.channels) - topology.out_start[tail]
+    allowed = allows(ports, t, tail, port)
     if routes.port_threshold is None:
         share = allowed / np.maximum(np.bincount(tail[allowed], minlength=n), 1)[tail]
     else:
@@ -208,7 +209,7 @@ def _by_next_hops(topology: Topology, routes: Routes, ports: Masks, t: int) -> F
     return part
 
 
-def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Masks) -> Floats:
+def _weighed(topology: Topology, allowed: Bools, threshold: Bytes, port: Ints) -> Floats:
     """float64 [channels]: the share of a switch's traffic that takes each channel, by thresholds of 8 bits."""
     share = np.zeros(topology.channels)
     for v in range(topology.switches):

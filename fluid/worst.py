@@ -20,6 +20,8 @@ from flitlab.fluid.transport import max_value_shipment
 from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit
 from flitlab.models.routing.routes import Routes
+from flitlab.models.rules.bits import contains
+from flitlab.models.rules.port_sets import allows, ports_at
 from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
@@ -95,8 +97,8 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
 @kernel
 def _port_share(dags: Dags, s: Int, t: Int, port: Int) -> float:
     """The share of the traffic at node s toward t that leaves it by a port."""
-    ports = dags.ports[t, s]
-    return port_part(1.0, dags.threshold, ports, t, s, port) if ports >> np.uint64(port) & np.uint64(1) else 0.0
+    ports = ports_at(dags.ports[t], s)
+    return port_part(1.0, dags.threshold, ports, t, s, port) if contains(ports, port) else 0.0
 
 
 @njit
@@ -278,14 +280,14 @@ def _symmetry(topology: Topology, routes: Routes) -> Translations | None:
     if topology.is_multistage:
         return None
     ports = dags_of(topology, routes).ports
-    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    tail, port = topology.src, np.arange(topology.channels) - topology.out_start[topology.src]
     for group in translations(topology):
         first = np.zeros((topology.switches, group.generators), bool)
-        first[topology.src, group.generator] = ports[0, topology.src] >> port & np.uint64(1)
+        first[tail, group.generator] = allows(ports, 0, tail, port)
         if all(
             np.array_equal(
-                ports[t, topology.src] >> port & np.uint64(1),
-                first[group.step(np.full(topology.channels, t), topology.src), group.generator],
+                allows(ports, t, tail, port),
+                first[group.step(np.full(topology.channels, t), tail), group.generator],
             )
             for t in range(topology.switches)
         ):

@@ -34,6 +34,9 @@ Words: TypeAlias = npt.NDArray[np.uint32]
 Masks: TypeAlias = npt.NDArray[np.uint64]
 """Array of unsigned 64-bit integers, each a set of the numbers 0 to 63: output ports, one bit each."""
 
+PortSet: TypeAlias = np.uint64 | tuple[np.uint64, np.uint64]
+"""A set of output ports, one bit each; two masks, low and high, in a network with over 64 channels out of a switch."""
+
 Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 """Array of integers of any width: what a compiled function takes in several widths."""
 

@@ -82,5 +82,6 @@ class TableCache(Generic[T]):
 
 def _checksum(table: Masks) -> bytes:
     """Return a weighted sum of each row, which any likely change alters. 10,000 x 10,000 entries take about 0.1 s."""
-    weight = np.arange(1, 2 * table.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (table @ weight).tobytes()
+    rows = table.reshape(len(table), -1)
+    weight = np.arange(1, 2 * rows.shape[1], 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (rows @ weight).tobytes()

@@ -12,6 +12,7 @@ from flitlab.fluid.delivered import completed_flow
 from flitlab.fluid.pricing import price
 from flitlab.fluid.problem import FluidError, Problem
 from flitlab.models.arrays import Bools, Floats
+from flitlab.models.rules.port_sets import allows
 
 SIMPLEX_COLUMNS = 4000
 """Columns up to which the simplex method is faster than an interior-point method, and ends at a vertex."""
@@ -38,9 +39,8 @@ def usable(problem: Problem) -> Bools:
     if not problem.restricted:
         elsewhere: Bools = graph.src != target[:, None]
         return elsewhere
-    port = (np.arange(graph.channels) - graph.out_start[graph.src]).astype(np.uint64)
-    allowed: Bools = (problem.dags.ports[target][:, graph.src] >> port & np.uint64(1)).astype(bool)
-    return allowed
+    port = np.arange(graph.channels) - graph.out_start[graph.src]
+    return allows(problem.dags.ports, target[:, None], graph.src, port)
 
 
 def columns(problem: Problem) -> int:

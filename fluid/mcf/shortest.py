@@ -22,8 +22,10 @@ from flitlab.fluid.delivered import SparseFlow, delivering_load_sparse
 from flitlab.fluid.graph import Dags, Demand, Graph, blocks
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.trees import alike, allows, tree
-from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks
+from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, PortSet
 from flitlab.models.jit import njit
+from flitlab.models.rules.bits import empty_set, with_port
+from flitlab.models.rules.port_sets import ports_at, set_ports
 from flitlab.models.threads import parallel_map
 
 STEP = 2.0
@@ -269,8 +271,8 @@ def port_thresholds(split: PathSplit, weight: Floats, entries: int, ports: Masks
         Channel weights.
     entries : int
         Shares are multiples of 1 / entries; at most 256.
-    ports : uint64 [nodes, nodes]
-        Sets of next hops; written.
+    ports : table of port sets
+        Next hops; written.
     threshold : uint8 [nodes, nodes, ports]
         See ``port_threshold`` of :class:`~flitlab.models.routing.routes.Routes`; written.
     """
@@ -297,7 +299,9 @@ def _write_thresholds(
                 value[u] += share[end - begin]
                 end += 1
             share[: end - begin] *= entries / value[u]
-            ports[t, u] = _rounded(dags.channel[begin:end] - graph.out_start[u], share, entries, threshold[t, u])
+            port = dags.channel[begin:end] - graph.out_start[u]
+            none = empty_set(ports_at(ports[t], u))
+            set_ports(ports[t], u, _rounded(port, share, entries, threshold[t, u], none))
             begin = end
 
 
@@ -315,7 +319,7 @@ def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, port
         Flow; switches without flow toward a destination keep their entries.
     entries : int
         Shares are multiples of 1 / entries; at most 256.
-    ports : uint64 [nodes, nodes]
+    ports : table of port sets
         Written.
     threshold : uint8 [nodes, nodes, ports]
         Written.
@@ -331,25 +335,27 @@ def flow_thresholds(graph: Graph, target: Ints, flow: Floats, entries: int, port
                     whole += flow[i, a]
                     count += 1
             if count > 0:
-                ports[t, v] = _rounded(port[:count], share[:count] * (entries / whole), entries, threshold[t, v])
+                none = empty_set(ports_at(ports[t], v))
+                rounded = _rounded(port[:count], share[:count] * (entries / whole), entries, threshold[t, v], none)
+                set_ports(ports[t], v, rounded)
 
 
 @njit
-def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes) -> np.uint64:
+def _rounded(port: Ints, share: Floats, entries: int, threshold: Bytes, none: PortSet) -> PortSet:
     """Thresholds of ports [k], ascending, by largest remainder; returns the set of ports with a share.
 
-    share: float64 [k], sums to ``entries``.
+    share: float64 [k], sums to ``entries``. none: the empty set.
     """
     count = len(port)
     counts = np.floor(share[:count] + 1e-9)
     for _ in range(entries - int(counts.sum())):
         counts[np.argmax(share[:count] - counts)] += 1
-    mask, total, last = np.uint64(0), 0.0, -1
+    ports, total, last = none, 0.0, -1
     for k in range(count):
         if counts[k] > 0:
             total += counts[k]
             last = port[k]
-            mask |= np.uint64(1) << np.uint64(last)
+            ports = with_port(ports, last)
             threshold[last] = min(int(total * 256.0 / entries + 0.5), 255)
     threshold[last] = 255
-    return mask
+    return ports

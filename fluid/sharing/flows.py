@@ -11,6 +11,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
 from flitlab.models.instance import Instance
 from flitlab.models.paths.pathset import starts
+from flitlab.models.rules.port_sets import allows
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import DestinationRule, Traffic
 
@@ -162,7 +163,7 @@ def unrolled(problem: Problem) -> Paths:
         degree = np.diff(graph.out_start)[at]
         parent = np.repeat(np.arange(len(at)), degree)
         port = np.arange(len(parent)) - starts(degree)[parent]
-        allowed = (ports[target[whole[parent]], at[parent]] >> port.astype(np.uint64)) & np.uint64(1) == 1
+        allowed = allows(ports, target[whole[parent]], at[parent], port)
         parent, channel = parent[allowed], (graph.out_start[at[parent]] + port)[allowed]
         trail, whole, at = np.column_stack([trail[parent], channel]), whole[parent], graph.dst[channel]
         arrived = at == target[whole]

@@ -10,6 +10,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Bytes, Ints, Masks
 from flitlab.models.jit import njit
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.table_cache import TableCache
 from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import Topology
@@ -25,13 +26,16 @@ class ChannelIndex(NamedTuple):
     """The channels of a graph by both of their ends.
 
     out_start, dst, in_start: as those of :class:`~flitlab.models.topology.graph.Topology`. in_tail: int64 [channels],
-    the switches with a channel into v are in_tail[in_start[v]:in_start[v + 1]].
+    the switches with a channel into v are in_tail[in_start[v]:in_start[v + 1]]. mask_start: int64 [masks + 1], first
+    channel of each mask in a row of a table of port sets. degree: most channels of a mask.
     """
 
     out_start: Ints
     dst: Ints
     in_start: Ints
     in_tail: Ints
+    mask_start: Ints
+    degree: int
 
 
 def channel_index(topology: Topology) -> ChannelIndex:
@@ -41,7 +45,11 @@ def channel_index(topology: Topology) -> ChannelIndex:
     ----------
     topology: the network.
     """
-    return ChannelIndex(topology.out_start, topology.dst, topology.in_start, topology.src[topology.in_channels])
+    degree, masks = int(topology.out_degree.max(initial=0)), topology.out_start
+    if degree > WORD:  # two for each switch
+        masks = np.append(np.minimum(masks[:-1, None] + [0, WORD], masks[1:, None]).ravel(), masks[-1])
+    in_tail = topology.src[topology.in_channels]
+    return ChannelIndex(topology.out_start, topology.dst, topology.in_start, in_tail, masks, min(degree, WORD))
 
 
 class _Search(NamedTuple):
@@ -173,22 +181,22 @@ def _transpose(word: Masks) -> None:
 
 
 @njit
-def _write(star: ChannelIndex, allowed: Masks, degree: int, ports: Masks) -> None:
-    """Set rows of ``ports`` [destinations, switches] from the sets of destinations of each channel.
+def _write(star: ChannelIndex, allowed: Masks, ports: Masks) -> None:
+    """Set rows of ``ports`` [destinations, masks] from the sets of destinations of each channel.
 
-    degree: the largest. Switches whose ports fit into one word together are handled at once.
+    Masks that fit into one word together are handled at once.
     """
     width = 1
-    while width < degree:
+    while width < star.degree:
         width *= 2
-    n, together, mask = len(star.out_start) - 1, WORD // width, ~np.uint64(0) >> np.uint64(WORD - width)
+    n, together, mask = len(star.mask_start) - 1, WORD // width, ~np.uint64(0) >> np.uint64(WORD - width)
     word = np.empty(WORD, np.uint64)
     for start in range(0, n, together):
         end = min(start + together, n)
         word[:] = np.uint64(0)
         for v in range(start, end):
-            low = star.out_start[v]
-            for c in range(low, star.out_start[v + 1]):
+            low = star.mask_start[v]
+            for c in range(low, star.mask_start[v + 1]):
                 word[(v - start) * width + c - low] = allowed[c]
         _transpose(word)
         for i in range(len(ports)):
@@ -197,12 +205,12 @@ def _write(star: ChannelIndex, allowed: Masks, degree: int, ports: Masks) -> Non
 
 
 @njit
-def _read(star: ChannelIndex, ports: Masks, degree: int, allowed: Masks) -> None:
+def _read(star: ChannelIndex, ports: Masks, allowed: Masks) -> None:
     """Set ``allowed`` [channels], sets of destinations, from rows of sets of ports; the inverse of :func:`_write`."""
     width = 1
-    while width < degree:
+    while width < star.degree:
         width *= 2
-    n, together = len(star.out_start) - 1, WORD // width
+    n, together = len(star.mask_start) - 1, WORD // width
     word = np.empty(WORD, np.uint64)
     for start in range(0, n, together):
         end = min(start + together, n)
@@ -212,24 +220,24 @@ def _read(star: ChannelIndex, ports: Masks, degree: int, allowed: Masks) -> None
                 word[i] |= np.uint64(ports[i, v]) << np.uint64((v - start) * width)
         _transpose(word)
         for v in range(start, end):
-            low = star.out_start[v]
-            for c in range(low, star.out_start[v + 1]):
+            low = star.mask_start[v]
+            for c in range(low, star.mask_start[v + 1]):
                 allowed[c] = word[(v - start) * width + c - low]
 
 
 def shortest_ports(topology: Topology) -> tuple[Masks, int]:
-    """The channels of v on a shortest path to t, uint64 [t, v], a bit each, and the diameter in channels.
+    """The channels of v on a shortest path to t, a table of port sets, and the diameter in channels.
 
-    At most 64 channels per switch. A diameter of -1: some pair of switches has no path. In a multistage network that
+    At most 128 channels per switch. A diameter of -1: some pair of switches has no path. In a multistage network that
     serves its hosts, the channels of the longest path between any switches stand for it.
 
     Parameters
     ----------
     topology: the network.
     """
-    ports = np.zeros((topology.switches, topology.switches), np.uint64)
-    star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
-    farthest = map_row_blocks(lambda first, last: int(_fill_shortest(star, degree, ports, first, last)), len(ports))
+    ports, star = empty_table(topology), channel_index(topology)
+    rows = ports.reshape(len(ports), -1)
+    farthest = map_row_blocks(lambda first, last: int(_fill_shortest(star, rows, first, last)), len(ports))
     if min(farthest, default=0) < 0:
         return ports, most_channels(topology, ports) if serves_hosts(topology) else -1
     return ports, max(farthest, default=0)
@@ -246,7 +254,7 @@ def serves_hosts(topology: Topology) -> bool:
 
 
 @njit
-def _fill_shortest(star: ChannelIndex, degree: int, ports: Masks, begin: int, end: int) -> int:
+def _fill_shortest(star: ChannelIndex, ports: Masks, begin: int, end: int) -> int:
     """Fill rows of the table of :func:`shortest_ports`, all zero before; the largest distance, or -1."""
     n, diameter, reached = len(ports), 0, True
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
@@ -255,7 +263,7 @@ def _fill_shortest(star: ChannelIndex, degree: int, ports: Masks, begin: int, en
         farthest = _shortest(star, search, first, targets, allowed)
         reached &= farthest >= 0
         diameter = max(diameter, farthest)
-        _write(star, allowed, degree, ports[first : first + targets])
+        _write(star, allowed, ports[first : first + targets])
     return diameter if reached else -1
 
 
@@ -265,7 +273,7 @@ def longest_paths(topology: Topology, ports: Masks) -> Bytes:
     Parameters
     ----------
     topology: the network.
-    ports: uint64 [t, v], sets of next hops, none at t, at most 64 channels per switch.
+    ports: table of port sets, next hops, none at t.
 
     Returns
     -------
@@ -275,9 +283,9 @@ def longest_paths(topology: Topology, ports: Masks) -> Bytes:
     known = _longest_paths_of.get(key)
     if known is not None:
         return known[1]
-    longest = np.zeros(ports.shape, np.uint8)
-    star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
-    map_row_blocks(lambda first, last: _fill_longest(star, degree, ports, longest, first, last), len(ports))
+    longest, rows = np.zeros(ports.shape[:2], np.uint8), ports.reshape(len(ports), -1)
+    star = channel_index(topology)
+    map_row_blocks(lambda first, last: _fill_longest(star, rows, longest, first, last), len(ports))
     _longest_paths_of.put(key, ports, longest)
     return longest
 
@@ -292,21 +300,21 @@ def most_channels(topology: Topology, ports: Masks) -> int:
     Parameters
     ----------
     topology: the network.
-    ports: uint64 [t, v], sets of next hops without loops.
+    ports: table of port sets, next hops without loops.
     """
     longest = int(longest_paths(topology, ports).max(initial=0))
     return longest if longest < FARTHEST else topology.switches - 1
 
 
 @njit
-def _fill_longest(star: ChannelIndex, degree: int, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
+def _fill_longest(star: ChannelIndex, ports: Masks, longest: Bytes, begin: int, end: int) -> None:
     """Fill rows of the table of :func:`longest_paths`, all zero before."""
     n = len(ports)
     search, allowed = _new_search(n), np.zeros(len(star.dst), np.uint64)
     digits = np.zeros((8, n), np.uint64)
     for first in range(begin, end, WORD):
         targets = min(WORD, end - first)
-        _read(star, ports[first : first + targets], degree, allowed)
+        _read(star, ports[first : first + targets], allowed)
         used = _longest(star, search, first, targets, allowed, digits)
         for i in range(targets):
             for b in range(used):
@@ -323,34 +331,32 @@ def has_dependency_cycle(topology: Topology, ports: Masks, starts: Ints, ends: I
     Parameters
     ----------
     topology: the network.
-    ports: uint64 [t, v], sets of next hops, none at t.
+    ports: table of port sets, next hops, none at t.
     starts, ends: int64, the switches at which hosts inject, and eject; ends: None where they are the same.
     """
     ends = starts if ends is None else ends
     star, degree = channel_index(topology), int(topology.out_degree.max(initial=0))
-    waits = np.zeros((topology.channels, degree), np.bool_)
+    waits, masks = np.zeros((topology.channels, degree), np.bool_), ports.reshape(len(ports), -1)
     rows = -(-len(ends) // WORD)
     for batch in (range(min(rows, 1)), range(1, rows)):
         for row in batch:
             targets = ends[row * WORD : (row + 1) * WORD]
-            _collect_dependencies(star, degree, ports[targets], targets, starts, waits)
+            _collect_dependencies(star, masks[targets], targets, starts, waits)
         if len(batch) > 0 and _has_cycle(star, waits):
             return True
     return False
 
 
 @njit
-def _collect_dependencies(
-    star: ChannelIndex, degree: int, ports: Masks, targets: Ints, starts: Ints, waits: Bools
-) -> None:
+def _collect_dependencies(star: ChannelIndex, ports: Masks, targets: Ints, starts: Ints, waits: Bools) -> None:
     """Set waits[c, p] where a packet may hold channel c and request port p at its end.
 
-    ports: uint64 [destinations, switches]. starts: where packets start. waits: bool [channels, degree].
+    ports: uint64 [destinations, masks]. starts: where packets start. waits: bool [channels, degree].
     """
     n = len(star.out_start) - 1
     allowed, present, frontier = np.zeros(len(star.dst), np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.int64)
     queued = np.zeros(n, np.bool_)
-    _read(star, ports, degree, allowed)
+    _read(star, ports, allowed)
     for i in range(len(starts)):  # a word per switch: destinations of the packets that may be there
         present[starts[i]] = ~np.uint64(0) >> np.uint64(WORD - len(targets))
         frontier[i] = starts[i]

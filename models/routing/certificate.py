@@ -16,10 +16,12 @@ from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.layers import assign_layers
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.validation import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
-from flitlab.models.rules.port_sets import pack_ports, ports_towards
+from flitlab.models.rules.bits import contains
+from flitlab.models.rules.port_sets import allow, pack_ports, ports_towards
 from flitlab.models.rules.tables import RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, Rings, allowed_vcs, make_rings
 from flitlab.models.topology.graph import Topology
@@ -145,7 +147,7 @@ def _leg_ends(
     for t in ends:
         for s in ends:
             for c in range(out_start[s], out_start[s + 1]):
-                if (ports_towards(r.ports, t, s) >> np.uint64(c - out_start[s])) & np.uint64(1):
+                if contains(ports_towards(r.ports, t, s), c - out_start[s]):
                     first[c] = True
                     last[c] |= dst[c] == t
         for j in range(hop_dependencies(r, out_start, dst, ends, t, seen, stack, edges)):
@@ -212,7 +214,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
     if routes.form == RouteForm.VIA:
         tables = tables._replace(form=RouteForm.TABLE)  # one leg
     if policy == VcPolicy.ESCAPE:
-        tables = tables._replace(ports=pack_ports(_escape_sets(routes)))
+        tables = tables._replace(ports=pack_ports(_escape_sets(topology, routes)))
     per_source = policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING, VcPolicy.LAYERED, VcPolicy.GROUPS)
     classes = policy if per_source else VcPolicy.ANY
     rings: Rings = make_rings(topology)
@@ -240,18 +242,20 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
     return edges
 
 
-def _escape_sets(routes: Routes) -> Masks:
-    """The escape channels as sets of next hops, uint64 [t, v]."""
+def _escape_sets(topology: Topology, routes: Routes) -> Masks:
+    """The escape channels as sets of next hops, a table of port sets."""
     assert routes.escape is not None
-    sets: Masks = np.uint64(1) << routes.escape.astype(np.uint64)
-    np.fill_diagonal(sets, 0)
+    sets, every = empty_table(topology), np.arange(topology.switches)
+    for t in every:
+        others = every[every != t]
+        allow(sets, t, others, routes.escape[t, others])
     return sets
 
 
-def _uniform_next_hops(routes: Routes, policy: int) -> Masks | None:
+def _uniform_next_hops(topology: Topology, routes: Routes, policy: int) -> Masks | None:
     """The next hops, if dependencies are the same for all VCs and all sources; else None."""
     if policy == VcPolicy.ESCAPE:
-        return _escape_sets(routes)
+        return _escape_sets(topology, routes)
     return (
         routes.ports
         if (routes.form, policy) in ((RouteForm.TABLE, VcPolicy.ANY), (RouteForm.VIA, VcPolicy.LEGS))
@@ -336,7 +340,7 @@ def _find_dependency_cycle(
     topology: Topology, routes: Routes, vcs: int, policy: int, targets: Ints | None = None
 ) -> list[int] | None:
     """A cycle of dependencies of packets to some switches, or to all; None if there is none."""
-    ports = _uniform_next_hops(routes, policy) if targets is None else None
+    ports = _uniform_next_hops(topology, routes, policy) if targets is None else None
     if ports is not None and not has_dependency_cycle(topology, ports, topology.src_switches, topology.dst_switches):
         return None
     edges = dependencies(topology, routes, vcs, policy, targets)
@@ -345,7 +349,7 @@ def _find_dependency_cycle(
 
 def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
     """Whether there is no cycle. Most cycles involve only a few destinations, which are checked first."""
-    ends, ports = topology.dst_switches, _uniform_next_hops(routes, policy)
+    ends, ports = topology.dst_switches, _uniform_next_hops(topology, routes, policy)
     if ports is not None:
         return not has_dependency_cycle(topology, ports, topology.src_switches, ends)
     target_sets = [ends[:SAMPLE_TARGETS], ends] if len(ends) > 2 * SAMPLE_TARGETS else [ends]

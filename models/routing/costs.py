@@ -9,7 +9,8 @@ from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.next_hops import Walk, follow, new_walk
 from flitlab.models.routing.route_set import Routes
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
+from flitlab.models.rules.port_sets import ports_at
 from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.topology.graph import Topology
 
@@ -46,7 +47,7 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
         least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, into, out)
     elif routes.form in (RouteForm.TABLE, RouteForm.VIA):
         graph = topology.out_start, topology.dst
-        walk = new_walk(topology.switches)
+        walk = new_walk(routes.ports)
         least, most, first, second = _hop_costs(routes.ports, (src, dst), graph, channel, into, out, walk)
         if routes.form == RouteForm.VIA:
             most = int((first + second)[dst].max())
@@ -98,11 +99,11 @@ def _hop_costs(
         _, done = follow(ports[t], out_start, dst, t, sources, w)
         low_cost[t] = high_cost[t] = 0
         for v in w.order[:done]:  # those farther on come first
-            mask = ports[t, v]
+            here = ports_at(ports[t], v)
             low_cost[v], high_cost[v] = _FAR, 0
-            while mask:
-                c = out_start[v] + lowest(mask)
-                mask &= mask - np.uint64(1)
+            while not is_empty(here):
+                c = out_start[v] + lowest(here)
+                here = without_lowest(here)
                 low_cost[v] = min(low_cost[v], channel[c] + low_cost[dst[c]])
                 high_cost[v] = max(high_cost[v], channel[c] + high_cost[dst[c]])
         for s in sources:

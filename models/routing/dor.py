@@ -7,7 +7,9 @@ import numpy as np
 
 from flitlab.models.arrays import Masks
 from flitlab.models.registry import SpecError, register
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.rules.port_sets import allow
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Grid, Topology
 
@@ -36,16 +38,15 @@ def line_grid(topology: Topology) -> Grid | None:
 
 
 def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
-    """The next hops of dimension order, uint64 [t, v], and the longest route.
+    """The next hops of dimension order, a table of port sets, and the longest route.
 
     A set holds the channels that advance furthest, the shorter direction, in the first dimension in which v and t
     differ: one step where neighbours are linked (two directions on a tie in a ring), all the way where lines are
     complete.
     """
-    n, coordinates = topology.switches, grid.coordinates
-    ports = np.zeros((n, n), np.uint64)
+    ports, coordinates = empty_table(topology), grid.coordinates
     tail = topology.src
-    port = (np.arange(topology.channels) - topology.out_start[tail]).astype(np.uint64)
+    port = np.arange(topology.channels) - topology.out_start[tail]
     complete = topology.grid is None
     for c in range(topology.channels):
         v, w = tail[c], topology.dst[c]
@@ -62,7 +63,7 @@ def dimension_order_ports(topology: Topology, grid: Grid) -> tuple[Masks, int]:
                     np.minimum(next_distance % k, -next_distance % k),
                 )
             closer = same_before & (np.abs(next_distance) < np.abs(distance))
-        ports[closer, v] |= np.uint64(1) << port[c]
+        allow(ports, np.flatnonzero(closer), v, port[c])
     longest = {True: [min(k - 1, 1) for k in grid.dims], False: [k // 2 if grid.wrap else k - 1 for k in grid.dims]}
     return ports, sum(longest[complete])
 

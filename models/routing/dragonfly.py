@@ -8,7 +8,9 @@ from scipy.sparse import csr_array
 
 from flitlab.models.arrays import Bools, Ints32, Masks
 from flitlab.models.registry import SpecError, register, warn
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
+from flitlab.models.rules.port_sets import allow, allows
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 
@@ -35,10 +37,10 @@ def router_groups(topology: Topology) -> Ints32:
 
 
 def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
-    """The next hops of minimal dragonfly routing, uint64 [t, v], and the longest route.
+    """The next hops of minimal dragonfly routing, a table of port sets, and the longest route.
 
     Routes take one global channel, or none within a group. Raises ``SpecError`` as :func:`router_groups`, if two groups
-    are not linked, or above 64 channels per router.
+    are not linked, or above 128 channels per router.
 
     Parameters
     ----------
@@ -64,13 +66,12 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
     if (hops == _FAR).any():
         s, t = group[np.argwhere(hops == _FAR)[0]].tolist()
         raise SpecError(f"groups {s} and {t} of this dragonfly are not linked (minimal, ecmp and ksp serve it)", "kind")
-    ports = np.zeros((n, n), np.uint64)
-    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    ports, port = empty_table(topology), np.arange(topology.channels) - topology.out_start[topology.src]
     for c in range(topology.channels):
         v, w = topology.src[c], topology.dst[c]
         rest = crossing[w].copy() if local[c] else np.where(group == group[w], 1, _FAR).astype(np.uint8)
         rest[w] = 0
-        ports[rest + 1 == hops[v], v] |= np.uint64(1) << port[c]
+        allow(ports, np.flatnonzero(rest + 1 == hops[v]), v, port[c])
     return ports, int(hops.max(initial=0))
 
 
@@ -80,15 +81,15 @@ def two_global_channels(topology: Topology, ports: Masks) -> bool:
     Parameters
     ----------
     topology: the network.
-    ports: uint64 [t, v], channels of v on a shortest path to t.
+    ports: table of port sets, channels of v on a shortest path to t.
     """
     try:
         group = router_groups(topology)
     except SpecError:
         return False
-    port = (np.arange(topology.channels) - topology.out_start[topology.src]).astype(np.uint64)
+    port, every = np.arange(topology.channels) - topology.out_start[topology.src], np.arange(topology.switches)
     for c in np.flatnonzero(group[topology.src] != group[topology.dst]):
-        takes_channel = (ports[:, topology.src[c]] >> port[c]) & np.uint64(1) > 0
+        takes_channel = allows(ports, every, topology.src[c], port[c])
         if (takes_channel & (group != group[topology.dst[c]])).any():  # to another group, by another global channel
             return True
     return False

@@ -3,7 +3,6 @@
 
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Masks
@@ -13,8 +12,9 @@ from flitlab.models.routing.ksp import MOST, SourceRouted
 from flitlab.models.routing.paths import path_table, shortest_sets
 from flitlab.models.routing.routes import PER, Routes
 from flitlab.models.routing.weights import WeightedSpec, path_sets
-from flitlab.models.rules.bits import popcount, select
+from flitlab.models.rules.bits import popcount, select, without_port
 from flitlab.models.rules.draw import Stream, below, draw
+from flitlab.models.rules.port_sets import ports_at, set_ports
 from flitlab.models.topology.graph import Topology
 
 
@@ -24,18 +24,18 @@ def limit_next_hops(ports: Masks, most: int, seed: int) -> None:
 
     Parameters
     ----------
-    ports: uint64 [t, v], sets of channels, changed in place.
+    ports: table of port sets, changed in place.
     most: channels to keep.
     seed: of draws.
     """
-    one = np.uint64(1)
     for t in range(len(ports)):
         for v in range(len(ports)):
-            drawn = 0
-            while popcount(ports[t, v]) > most:
+            drawn, here = 0, ports_at(ports[t], v)
+            while popcount(here) > most:
                 word = draw(seed, Stream.PATH_TIES, v, (t << 7) | drawn)
-                ports[t, v] ^= one << np.uint64(select(ports[t, v], below(word, popcount(ports[t, v]))))
+                here = without_port(here, select(here, below(word, popcount(here))))
                 drawn += 1
+            set_ports(ports[t], v, here)
 
 
 @register("routing", "ecmp")

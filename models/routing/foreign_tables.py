@@ -18,6 +18,7 @@ from flitlab.models.arrays import Ints, Masks
 from flitlab.models.files import read_text
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.weights import weighted_ports
+from flitlab.models.rules.port_sets import allow, allows
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
@@ -179,12 +180,12 @@ def garnet_ports(path: Path, topology: Topology) -> tuple[Masks, int]:
         raise SpecError("a switch cannot reach another one", key="path")
     for v in range(topology.switches):
         first, end = topology.out_start[v : v + 2].tolist()
-        own, row = weight[first:end], ports[:, v].copy()
-        remaining, chosen = row.copy(), np.zeros_like(row)
-        for value in np.unique(own):  # the least weight among the ports of a set
-            of_weight = np.uint64(sum(1 << port for port in np.flatnonzero(own == value).tolist()))
-            chosen |= np.where(chosen == 0, remaining & of_weight, np.uint64(0))
-        ports[:, v] = chosen
+        own, every = weight[first:end], np.arange(end - first)
+        allowed = allows(ports, np.arange(topology.switches)[:, None], v, every)
+        least = np.where(allowed, own, own.max(initial=0) + 1).min(axis=1, initial=own.max(initial=0) + 1)
+        target, port = np.nonzero(allowed & (own == least[:, None]))  # the least weight among the ports of a set
+        ports[:, v] = 0
+        allow(ports, target, v, port)
     return ports, most
 
 

@@ -10,8 +10,9 @@ from flitlab.models.jit import njit
 from flitlab.models.routing.layers import MOST_LAYERS
 from flitlab.models.routing.paths import MAX_PATHS
 from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
-from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import MAX_PATH_PORTS, MAX_PORTS, RouteForm, Selection, VcPolicy
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
+from flitlab.models.rules.port_sets import ports_at, table_shape
+from flitlab.models.rules.tables import MASK_PORTS, MAX_PATH_PORTS, MAX_PORTS, RouteForm, Selection, VcPolicy
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, array_errors, first_error, is_whole, notes_errors
 
@@ -35,13 +36,13 @@ def form_errors(topology: Topology, routes: Routes) -> Errors:
     degree = int(topology.out_degree.max(initial=0))
     yield from _select_errors(routes)
     yield from notes_errors(routes.notes)
-    if form != RouteForm.PATHS and degree > MAX_PORTS:
-        yield "degree", f"a set holds {MAX_PORTS} ports, and a switch has {degree}; use PATHS, or raise SpecError"
+    has_tables = form in (RouteForm.TABLE, RouteForm.VIA)
+    most = MAX_PORTS if has_tables and not routes.deflection else MASK_PORTS
+    if form != RouteForm.PATHS and degree > most:
+        yield "degree", f"a set holds {most} ports, and a switch has {degree}; use PATHS, or raise SpecError"
     if form == RouteForm.DIGITS and routes.digits is None:
         yield "digits", "form DIGITS needs digits: (degree, shift)"
-    yield from array_errors(
-        "ports", routes.ports, np.uint64, *_size_of(routes.ports, form in (RouteForm.TABLE, RouteForm.VIA), n)
-    )
+    yield from array_errors("ports", routes.ports, np.uint64, *_size_of(routes.ports, has_tables, n, degree))
     for name, needed in (("leg", form in (RouteForm.VIA, RouteForm.POLARIZED)), ("escape", policy == VcPolicy.ESCAPE)):
         array = getattr(routes, name)
         if needed or array is not None:
@@ -67,9 +68,9 @@ def form_errors(topology: Topology, routes: Routes) -> Errors:
         yield from _layer_errors(routes, n)
 
 
-def _size_of(array: Any, needed: bool, n: int) -> tuple[int, ...]:
-    """The required shape of a table; if it is not needed, any two-dimensional one."""
-    return (n, n) if needed or np.ndim(array) != 2 else np.shape(array)
+def _size_of(array: Any, needed: bool, n: int, degree: int) -> tuple[int, ...]:
+    """The required shape of a table of port sets; if it is not needed, any two-dimensional one."""
+    return table_shape(n, degree) if needed or np.ndim(array) != 2 else np.shape(array)
 
 
 def _number_errors(routes: Routes) -> Errors:
@@ -174,7 +175,7 @@ def _port_threshold_errors(topology: Topology, routes: Routes, degree: int) -> E
         return
     form = list(array_errors("port_threshold", table, np.uint8, n, n, degree))
     yield from form
-    if form or table is None or list(array_errors("ports", routes.ports, np.uint64, n, n)):
+    if form or table is None or list(array_errors("ports", routes.ports, np.uint64, *table_shape(n, degree))):
         return
     pair = _first_invalid_thresholds(routes.ports, table)
     if pair >= 0:
@@ -191,12 +192,12 @@ def _first_invalid_thresholds(ports: Masks, threshold: Bytes) -> int:
     """
     for t in range(len(ports)):
         for v in range(len(ports)):
-            end, unchecked = 0, ports[t, v]
-            while unchecked != 0:
+            end, unchecked = 0, ports_at(ports[t], v)
+            while not is_empty(unchecked):
                 p = lowest(unchecked)
-                unchecked &= unchecked - np.uint64(1)
+                unchecked = without_lowest(unchecked)
                 begin, end = end, int(threshold[t, v, p])
-                if end <= begin if unchecked != 0 else end != 255:
+                if end != 255 if is_empty(unchecked) else end <= begin:
                     return t * len(ports) + v
     return -1
 

@@ -19,7 +19,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import MAX_PORTS, RouteForm, Tables
+from flitlab.models.rules.tables import MASK_PORTS, RouteForm, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -155,7 +155,7 @@ def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Grap
     follows, rank = _with_empty_layer(np.zeros((0, channels), np.uint64), np.zeros((0, channels), np.int64))
     is_reached, seen = np.zeros(channels, np.bool_), np.zeros(switches, np.bool_)
     scratch, stack = np.empty((3, channels), np.int64), np.empty(switches, np.int64)
-    edges = np.empty((MAX_PORTS * channels if not is_path else switches, 2), np.int64)
+    edges = np.empty((MASK_PORTS * channels if not is_path else switches, 2), np.int64)
     new, source = np.empty(len(edges), np.int64), np.empty(1, np.int64)
     for unit in units:
         if is_path:
@@ -209,8 +209,8 @@ def assign_layers(
 
     Source: Skeie, Lysne, Theiss, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580.
     """
-    if topology.out_degree.max(initial=0) > MAX_PORTS:
-        raise SpecError(f"layered serves at most {MAX_PORTS} channels out of a switch", key="vc_policy")
+    if topology.out_degree.max(initial=0) > MASK_PORTS:
+        raise SpecError(f"layered serves at most {MASK_PORTS} channels out of a switch", key="vc_policy")
     n = topology.switches
     units_of_pairs, pairs = unit_pairs(topology, routes)
     if routes.paths:

@@ -17,26 +17,28 @@ from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes
 from flitlab.models.routing.updown import updown_ports
 from flitlab.models.routing.weights import Hops, WeightedSpec
 from flitlab.models.rules.bits import popcount, select
-from flitlab.models.rules.tables import MAX_PORTS, RouteForm, VcPolicy
+from flitlab.models.rules.port_sets import ports_at
+from flitlab.models.rules.tables import MASK_PORTS, MAX_PORTS, RouteForm, VcPolicy
 from flitlab.models.table_cache import TableCache
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 
-def minimal_ports(topology: Topology) -> tuple[Masks, int]:
-    """The next hops on shortest paths, uint64 [t, v], and the diameter in channels.
+def minimal_ports(topology: Topology, most: int = MAX_PORTS) -> tuple[Masks, int]:
+    """The next hops on shortest paths, a table of port sets, and the diameter in channels.
 
-    8 bytes per pair of switches: 128 MiB at 4,096. Raises ``SpecError`` above 64 channels per switch, or if the graph
-    is not strongly connected.
+    8 bytes per pair of switches: 128 MiB at 4,096; twice that above 64 channels out of a switch. Raises ``SpecError``
+    above ``most`` channels, or if the graph is not strongly connected.
 
     Parameters
     ----------
     topology: the network.
+    most: channels out of a switch, at most 128.
     """
     degree = int(topology.out_degree.max(initial=0))
-    if degree > MAX_PORTS:
-        raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
+    if degree > most:
+        raise SpecError(f"serves at most {most} channels out of a switch; the topology has {degree}")
     ports, farthest = shortest_ports(topology)
     if farthest < 0:
         raise SpecError("the topology is not strongly connected")
@@ -96,7 +98,7 @@ class Minimal(WeightedSpec):
         by_hops = self.ties == "all" and self.weights(topology) is None
         large = topology.switches > MOST_IN_TABLE and by_hops and not escapes
         digits = digits_of(topology) if large else None
-        if digits is not None and digits[0] <= MAX_PORTS:
+        if digits is not None and digits[0] <= MASK_PORTS:
             return Routes(
                 self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=RouteForm.DIGITS, digits=digits
             )
@@ -142,10 +144,11 @@ def escape_ports(topology: Topology) -> tuple[Bytes, str, int]:
 @njit
 def _one_each(ports: Masks) -> Bytes:
     """One port of each set, uint8, chosen by destination and switch to share the load; 0 of empty sets."""
-    port = np.zeros(ports.shape, np.uint8)
+    port = np.zeros(ports.shape[:2], np.uint8)
     for t in range(len(ports)):
         for v in range(len(ports)):
-            count = popcount(ports[t, v])
+            here = ports_at(ports[t], v)
+            count = popcount(here)
             if count > 0:
-                port[t, v] = select(ports[t, v], (t + v) % count)
+                port[t, v] = select(here, (t + v) % count)
     return port

@@ -9,7 +9,8 @@ from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.bit_parallel import FARTHEST, longest_paths
 from flitlab.models.routing.route_set import Routes
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import WORD, empty_set, is_empty, lowest, port_list, with_port, without_lowest
+from flitlab.models.rules.port_sets import ports_at, set_ports
 from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.distances import reachable
 from flitlab.models.topology.graph import Topology
@@ -34,13 +35,14 @@ def port_errors(topology: Topology, routes: Routes) -> Errors:
     routes: routes on it.
     """
     degree, ports, escape = topology.out_degree, routes.ports, routes.escape
-    count, t, v = _ports_beyond(ports, degree)
+    own = np.arange(topology.switches)
+    count, t, v = _ports_beyond(ports.reshape(*ports.shape[:2], -1), degree)
     if count:
-        last = int(ports[t, v]).bit_length() - 1
+        last = port_list(ports_at(ports[t], v))[-1]
         text = f"next hop of switch {v} to switch {t} is port {last}, and it has {degree[v]} of them"
         yield "next hop beyond", with_count(text, count)
     yield from first_error(
-        "next hop at target", np.flatnonzero(np.diagonal(ports)),
+        "next hop at target", np.flatnonzero(ports[own, own].reshape(len(own), -1).any(axis=1)),
         lambda v: f"ports[{v}, {v}] must be 0: a packet for switch {v} leaves the network there",
     )  # fmt: skip
     if routes.deflection and (topology.in_degree != degree).any():
@@ -57,14 +59,20 @@ def port_errors(topology: Topology, routes: Routes) -> Errors:
 
 @njit
 def _ports_beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
-    """Sets with a port that their switch lacks: their number, and destination and switch of the first."""
+    """Sets with a port that their switch lacks: their number, and destination and switch of the first.
+
+    ports: uint64 [switches, switches, masks].
+    """
     count, target, switch = 0, -1, -1
     for t in range(len(ports)):
         for v in range(len(ports)):
-            if degree[v] < 64 and ports[t, v] >> np.uint64(degree[v]):
-                if count == 0:
-                    target, switch = t, v
-                count += 1
+            for word in range(ports.shape[2]):
+                left = max(degree[v] - WORD * word, 0)
+                if left < WORD and ports[t, v, word] >> np.uint64(left):
+                    if count == 0:
+                        target, switch = t, v
+                    count += 1
+                    break
     return count, target, switch
 
 
@@ -110,7 +118,7 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     reach = np.zeros((0, 0), np.bool_) if connected else reachable(topology)
     _survey(
         routes.ports, escape, leg, starts, topology.src_switches, ends, reach, (topology.out_start, topology.dst),
-        new_walk(n), new_walk(n), survey,
+        new_walk(routes.ports), new_walk(routes.ports), survey,
     )  # fmt: skip
     return survey
 
@@ -134,8 +142,8 @@ def _all_paths_end(topology: Topology, routes: Routes, starts: Ints, ends: Ints,
 class Walk(NamedTuple):
     """A depth-first search along next hops; all arrays are [switches].
 
-    state: _NEW, _OPEN (on the present path) or _DONE. untried: ports that have not been tried. stack: the present path.
-    order: finished switches, farthest first. most, least: channels to the destination.
+    state: _NEW, _OPEN (on the present path) or _DONE. untried: ports that have not been tried, a row of a table of port
+    sets. stack: the present path. order: finished switches, farthest first. most, least: channels to the destination.
     """
 
     state: Integers
@@ -146,9 +154,11 @@ class Walk(NamedTuple):
     least: Ints
 
 
-def new_walk(n: int) -> Walk:
-    state, untried, stack = np.zeros(n, np.int8), np.zeros(n, np.uint64), np.zeros(n + 1, np.int64)
-    return Walk(state, untried, stack, *(np.zeros(n, np.int64) for _ in range(3)))
+def new_walk(ports: Masks) -> Walk:
+    """Scratch for :func:`follow`. ports: table of port sets."""
+    n = len(ports)
+    state, stack = np.zeros(n, np.int8), np.zeros(n + 1, np.int64)
+    return Walk(state, np.zeros(ports.shape[1:], np.uint64), stack, *(np.zeros(n, np.int64) for _ in range(3)))
 
 
 @njit
@@ -156,7 +166,7 @@ def _enter(row: Masks, w: Walk, top: int, v: Int) -> None:
     """Extend the path to switch v."""
     w.stack[top] = v
     w.state[v] = _OPEN
-    w.untried[v] = row[v]
+    set_ports(w.untried, v, ports_at(row, v))
     w.most[v], w.least[v] = 0, _FAR
 
 
@@ -166,7 +176,7 @@ def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints,
 
     Parameters
     ----------
-    row: uint64 [switches], next hops towards t.
+    row: of a table of port sets, next hops towards t.
     out_start: int64 [switches + 1], first channel of each switch.
     dst: int64 [channels], end of each channel.
     t: the destination.
@@ -186,10 +196,10 @@ def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints,
         _enter(row, w, top, s)
         while top >= 0:
             v = w.stack[top]
-            ports = w.untried[v]
-            if row[v] == 0:
+            ports = ports_at(w.untried, v)
+            if is_empty(ports_at(row, v)):
                 return _DEAD_END, top + 1
-            if ports == 0:
+            if is_empty(ports):
                 w.state[v] = _DONE
                 w.order[done] = v
                 done += 1
@@ -203,7 +213,7 @@ def follow(row: Masks, out_start: Integers, dst: Integers, t: Int, starts: Ints,
                 w.stack[top + 1] = x
                 return _LOOP, top + 2
             else:  # it has been followed to its end
-                w.untried[v] = ports & (ports - np.uint64(1))
+                set_ports(w.untried, v, without_lowest(ports))
                 w.most[v] = max(w.most[v], 1 if x == t else w.most[x] + 1)
                 w.least[v] = min(w.least[v], 1 if x == t else w.least[x] + 1)
     return -1, done
@@ -223,10 +233,10 @@ def _record_error(survey: Survey, kind: int, t: Int, stack: Ints, size: int) -> 
 def _add_escape(row: Masks, out_start: Integers, dst: Integers, t: Int, w: Walk, done: int, e: Walk) -> None:
     """Extend w.most by escape channels, which may be taken anywhere and are followed to the end (e.most)."""
     for v in w.order[:done]:
-        most, ports = e.most[v], row[v]
-        while ports:
+        most, ports = e.most[v], ports_at(row, v)
+        while not is_empty(ports):
             x = dst[out_start[v] + lowest(ports)]
-            ports &= ports - np.uint64(1)
+            ports = without_lowest(ports)
             if x != t:
                 most = max(most, w.most[x] + 1)
         w.most[v] = most
@@ -265,7 +275,7 @@ def _survey(
     they are ejected. reach: bool [switches, switches], whether a path leads from s to t; empty if all do. graph:
     (out_start, dst). w, e: scratch, for next hops and for escape channels.
     """
-    (out_start, dst), chain = graph, np.empty(len(ports), np.uint64)
+    (out_start, dst), chain = graph, np.empty_like(ports[0])
     for t in ends:
         row = ports[t]
         reaching = starts if len(reach) == 0 else starts[reach[starts, t]]
@@ -275,7 +285,7 @@ def _survey(
             continue
         if len(escape) > 0:
             for v in range(len(chain)):
-                chain[v] = np.uint64(1) << np.uint64(escape[t, v])
+                set_ports(chain, v, with_port(empty_set(ports_at(row, v)), escape[t, v]))
             error, length = follow(chain, out_start, dst, t, w.order[:size], e)
             if error >= 0:
                 _record_error(survey, _ESCAPE_LOOP, t, e.stack, length)

@@ -18,7 +18,8 @@ from flitlab.models.paths.pathset import PathSet
 from flitlab.models.registry import SpecError, is_third_party
 from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.bits import is_empty, lowest, popcount, without_lowest
+from flitlab.models.rules.port_sets import ports_at
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
 from flitlab.models.traffic.traffic import Traffic
@@ -172,15 +173,16 @@ def equal_thresholds(ports: Masks, degree: int) -> Bytes:
 
     Parameters
     ----------
-    ports: uint64 [t, v], next hops of switch v towards t, a bit each.
+    ports: table of port sets, next hops of switch v towards t.
     degree: the largest number of channels of a switch.
     """
-    threshold = np.zeros((*ports.shape, degree), np.uint8)
+    threshold = np.zeros((len(ports), len(ports), degree), np.uint8)
     for t in range(len(ports)):
         for v in range(len(ports)):
-            unassigned, size, k = ports[t, v], popcount(ports[t, v]), 0
-            while unassigned != 0:
+            unassigned, k = ports_at(ports[t], v), 0
+            size = popcount(unassigned)
+            while not is_empty(unassigned):
                 k += 1
                 threshold[t, v, lowest(unassigned)] = min((256 * k + size // 2) // size, 255)
-                unassigned &= unassigned - np.uint64(1)
+                unassigned = without_lowest(unassigned)
     return threshold

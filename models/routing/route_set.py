@@ -60,12 +60,13 @@ class Routes:
     """The routes of a routing on one topology.
 
     ports: uint64 [switches, switches]; bit p of ports[t, v] allows a packet for a host of switch t to leave switch v by
-    channel ``topology.out_start[v] + p``; 0 where t == v. Empty for PATHS and DIGITS. select: RANDOM (TABLE, DIGITS:
-    drawn once per hop; PATHS, VIA: once per packet), HASH (of the flow, and per hop of the switch), ADAPTIVE (evaluated
-    every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as RANDOM, and compared with the minimal route when the
-    packet is sent (``threshold``), or PROGRESSIVE: once more at the second switch of the same group, or (PATHS)
-    LEAST_QUEUED: the best of several drawn when the packet is sent. deflection: whether packets may be sent to ports
-    outside the set (hot-potato). hops_max: the longest route, in channels between switches (deflection: without
+    channel ``topology.out_start[v] + p``; 0 where t == v. With over 64 channels out of a switch uint64 [switches,
+    switches, 2], bit p of ports[t, v, k] for channel 64 k + p. Empty for PATHS and DIGITS. select: RANDOM (TABLE,
+    DIGITS: drawn once per hop; PATHS, VIA: once per packet), HASH (of the flow, and per hop of the switch), ADAPTIVE
+    (evaluated every tick), or (VIA) UGAL_LOCAL or UGAL_GLOBAL: drawn as RANDOM, and compared with the minimal route
+    when the packet is sent (``threshold``), or PROGRESSIVE: once more at the second switch of the same group, or
+    (PATHS) LEAST_QUEUED: the best of several drawn when the packet is sent. deflection: whether packets may be sent to
+    ports outside the set (hot-potato). hops_max: the longest route, in channels between switches (deflection: without
     deflections). vc_policy: ANY, HOP, ...; None: the default, see :func:`flitlab.models.routing.certificate.certify`.
     form: TABLE, PATHS, VIA (``ports`` are those of each leg), DIGITS or POLARIZED (always ADAPTIVE). paths: of PATHS.
     leg: uint8 [switches, switches], hops from s to t (VIA, POLARIZED). digits: (degree, shift) of DIGITS. layer: uint8,

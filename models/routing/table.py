@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Floats, Ints, Masks
+from flitlab.models.arrays import Bytes, Floats, Ints
 from flitlab.models.delimited import rows_of
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, register
@@ -16,7 +16,9 @@ from flitlab.models.routing.foreign_tables import followed_paths, garnet_ports, 
 from flitlab.models.routing.next_hops import survey_of
 from flitlab.models.routing.paths import longest, missing_pair, path_notes, path_table
 from flitlab.models.routing.planned import thresholds
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import MAX_PORTS, NO_PORTS, PER, RouteForm, Routes, RoutingSpec
+from flitlab.models.rules.port_sets import allow
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import split_path, switch_names
 
@@ -107,7 +109,7 @@ class Table(RoutingSpec):
         n, degree, names = topology.switches, topology.out_degree, switch_names(topology)
         if degree.max(initial=0) > MAX_PORTS:
             raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree.max()}")
-        ports, line_of = np.zeros((n, n), np.uint64), {}
+        ports, line_of = empty_table(topology), {}
         weights: defaultdict[tuple[int, int], dict[int, float]] = defaultdict(dict)
         channels = _channels_between(topology)
         for line in lines:
@@ -126,8 +128,8 @@ class Table(RoutingSpec):
                 if port in weights[target, switch]:
                     raise SpecError(f"{line.where}: a second line for this next hop", key="path")
                 weights[target, switch][port] = weight
-                ports[target, switch] |= np.uint64(1 << port)
-        threshold, notes = _port_thresholds(weights, ports, int(degree.max(initial=0)))
+                allow(ports, target, switch, port)
+        threshold, notes = _port_thresholds(weights, n, int(degree.max(initial=0)))
         routes = Routes(self.kind, ports, PER[self.per], 0, notes=notes, port_threshold=threshold)
         survey = survey_of(topology, routes)
         for error in np.flatnonzero(survey.errors)[:1].tolist():
@@ -245,12 +247,12 @@ def _ports(
 
 
 def _port_thresholds(
-    weights: Mapping[tuple[int, int], dict[int, float]], ports: Masks, degree: int
+    weights: Mapping[tuple[int, int], dict[int, float]], switches: int, degree: int
 ) -> tuple[Bytes | None, dict[str, float]]:
     """Draw thresholds of next hops, None if all are equally likely; notes: the largest error of rounding a share."""
     if all(max(one.values()) <= min(one.values()) * (1 + 1e-9) for one in weights.values() if one):
         return None, {}
-    threshold, worst = np.zeros((*ports.shape, degree), np.uint8), 0.0
+    threshold, worst = np.zeros((switches, switches, degree), np.uint8), 0.0
     for (target, switch), shares in weights.items():
         chosen = sorted(shares)
         below: Floats = np.cumsum([shares[port] for port in chosen])

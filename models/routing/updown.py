@@ -11,8 +11,11 @@ from flitlab.models.jit import njit
 from flitlab.models.paths.dijkstra import UNREACHED
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.bit_parallel import most_channels
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import SELECT, Routes
 from flitlab.models.routing.weights import ChannelWeightSpec, distances_from
+from flitlab.models.rules.bits import empty_set, with_port
+from flitlab.models.rules.port_sets import ports_at, set_ports
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, switch_names
@@ -22,18 +25,17 @@ _FAR = 1 << 62
 
 @njit
 def _updown_ports(
-    order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers, weight: Ints
-) -> tuple[Masks, int, Int]:
-    """Next hops uint64 [t, v], the longest distance, and the first target that some switch cannot reach, or -1.
+    order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers, weight: Ints, ports: Masks
+) -> tuple[int, Int]:
+    """Fill a table of port sets; returns the longest distance, and the first target that some switch cannot reach, or
+    -1.
 
     order: switches from the top down; rank: their indices in it. A channel to a higher rank leads down. weight: length
     of channels.
     """
     n = len(order)
-    ports = np.zeros((n, n), np.uint64)
     down, hops = np.empty(n, np.int64), np.empty(n, np.int64)
     longest = 0
-    one = np.uint64(1)
     for t in targets:
         down[:] = _FAR
         down[t] = 0
@@ -53,17 +55,17 @@ def _updown_ports(
                 continue
             longest = max(longest, hops[v])
             goes_down = down[v] < _FAR
-            mask = np.uint64(0)
+            here = empty_set(ports_at(ports[t], v))
             for c in range(out_start[v], out_start[v + 1]):
                 w = dst[c]
                 further = down[w] if goes_down else hops[w]
                 if (rank[w] > i) == goes_down and further + weight[c] == hops[v]:
-                    mask |= one << np.uint64(c - out_start[v])
-            ports[t, v] = mask
+                    here = with_port(here, c - out_start[v])
+            set_ports(ports[t], v, here)
         for s in targets:
             if hops[s] >= _FAR:
-                return ports, longest, t
-    return ports, longest, -1
+                return longest, t
+    return longest, -1
 
 
 def levels(topology: Topology, roots: list[int], weight: Ints | None = None) -> Ints:
@@ -113,11 +115,11 @@ def top_tier(topology: Topology) -> list[int]:
 def updown_ports(
     topology: Topology, roots: list[int] | None = None, weight: Ints | None = None
 ) -> tuple[Masks, int, list[int]]:
-    """Next hops uint64 [t, v] as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
+    """Next hops as in :class:`~flitlab.models.routing.routes.Routes`, the longest route and the roots.
 
     ``weight``: int64 [channels], length of channels for levels and routes; None: 1 each. Raises ``SpecError`` if some
-    channel has no reverse, the topology is disconnected, a switch has over 64 channels, or the roots leave two switches
-    with hosts without a common ancestor.
+    channel has no reverse, the topology is disconnected, a switch has over 128 channels, or the roots leave two
+    switches with hosts without a common ancestor.
     """
     if topology.directed:
         raise SpecError(
@@ -135,8 +137,9 @@ def updown_ports(
         order = np.lexsort((np.arange(topology.switches), levels(topology, chosen, weight)))
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        ports, longest, unreachable = _updown_ports(
-            order, rank, topology.dst_switches, topology.out_start, topology.dst, each
+        ports = empty_table(topology)
+        longest, unreachable = _updown_ports(
+            order, rank, topology.dst_switches, topology.out_start, topology.dst, each, ports
         )
         if unreachable < 0:
             return ports, int(longest) if weight is None else most_channels(topology, ports), chosen

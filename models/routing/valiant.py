@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Masks
 from flitlab.models.registry import SpecError, make, register
+from flitlab.models.routing.bit_parallel import longest_paths
 from flitlab.models.routing.dor import dimension_order_ports, line_grid
 from flitlab.models.routing.dragonfly import dragonfly_ports, router_groups, warn_of_two_global_channels
 from flitlab.models.routing.minimal import minimal_ports
@@ -29,20 +30,9 @@ def route_hops(topology: Topology, ports: Masks) -> Bytes:
     Parameters
     ----------
     topology: the network.
-    ports: uint64 [t, v], next hops of equal length.
+    ports: table of port sets, next hops of equal length.
     """
-    n = topology.switches
-    hops = np.zeros((n, n), np.uint8)
-    low = ports & (~ports + np.uint64(1))
-    port = np.log2(np.maximum(low, np.uint64(1)).astype(float)).astype(np.int64)
-    switch = np.arange(n)
-    for t in range(n):
-        switches, moving = switch.copy(), ports[t] > 0
-        while moving.any():
-            hops[moving, t] += 1
-            switches[moving] = topology.dst[topology.out_start[switches[moving]] + port[t, switches[moving]]]
-            moving &= switches != t
-    return hops
+    return np.ascontiguousarray(longest_paths(topology, ports).T)
 
 
 class ViaSpec(RoutingSpec):
@@ -66,7 +56,7 @@ class ViaSpec(RoutingSpec):
         return self.by_legs(topology, *self.leg_ports(topology), select, threshold)
 
     def leg_ports(self, topology: Topology) -> tuple[Masks, int]:
-        """The next hops of legs, uint64 [t, v], and the channels of the longest leg. Raises ``SpecError``.
+        """The next hops of legs, a table of port sets, and the channels of the longest leg. Raises ``SpecError``.
 
         Parameters
         ----------
@@ -83,7 +73,7 @@ class ViaSpec(RoutingSpec):
         Parameters
         ----------
         topology: the network.
-        ports: uint64 [t, v], next hops of switch v towards t, a bit each.
+        ports: table of port sets, next hops of switch v towards t.
         longest: channels of the longest leg.
         select: RANDOM, HASH, ...
         threshold: of UGAL and PROGRESSIVE.

@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Int, Integers, Ints
 from flitlab.models.jit import njit
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.tables import Tables
 
@@ -52,7 +52,7 @@ def hop_dependencies(
     stack: int64 [switches], scratch.
     edges: int64 [channels * largest degree, 2], filled.
     """
-    one, unused = np.uint64(1), np.int64(0)
+    unused = np.int64(0)
     top, done, count = 0, 0, 0
     for s in starts:
         if s != t:
@@ -63,9 +63,9 @@ def hop_dependencies(
         v = stack[done]
         done += 1
         ports = next_hops(r, unused, unused, v, t)
-        while ports:
+        while not is_empty(ports):
             c = out_start[v] + lowest(ports)
-            ports &= ports - one
+            ports = without_lowest(ports)
             w = dst[c]
             if w == t:
                 continue
@@ -74,9 +74,9 @@ def hop_dependencies(
                 stack[top] = w
                 top += 1
             onward = next_hops(r, unused, unused, w, t)
-            while onward:
+            while not is_empty(onward):
                 edges[count, 0], edges[count, 1] = c, out_start[w] + lowest(onward)
-                onward &= onward - one
+                onward = without_lowest(onward)
                 count += 1
     for i in range(top):
         seen[stack[i]] = False

@@ -13,9 +13,11 @@ from flitlab.models.paths.dijkstra import UNREACHED, settle
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import most_channels, serves_hosts, shortest_ports
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import RoutingSpec
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import empty_set, is_empty, lowest, with_port, without_lowest
 from flitlab.models.rules.draw import Stream, below, draw, paired
+from flitlab.models.rules.port_sets import ports_at, set_ports
 from flitlab.models.rules.tables import MAX_PORTS
 from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import DELAY, HOPS, Topology
@@ -33,7 +35,7 @@ _MANY = np.int64(1) << np.int64(30)
 class Hops(NamedTuple):
     """Next hops of shortest paths.
 
-    ports: uint64 [t, v], as :class:`~flitlab.models.routing.route_set.Routes` has them. longest: channels of the
+    ports: table of port sets, as :class:`~flitlab.models.routing.route_set.Routes` has it. longest: channels of the
     longest path that they allow. notes: weight and ties, where they are not hops and all.
     """
 
@@ -158,9 +160,9 @@ def distances_from(topology: Topology, switch: int, weight: Ints) -> Ints:
 
 
 def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tuple[Masks, int]:
-    """The channels on shortest paths, uint64 [t, v], a bit each, and the channels of the longest such path.
+    """The channels on shortest paths, a table of port sets, and the channels of the longest such path.
 
-    Serves at most 64 channels per switch (not checked).
+    Serves at most 128 channels per switch (not checked).
 
     Parameters
     ----------
@@ -180,7 +182,7 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     """
     n = topology.switches
     weight = np.ones(topology.channels, np.int64) if weight is None else weight
-    ports = np.zeros((n, n), np.uint64)
+    ports = empty_table(topology)
     out = topology.out_start, topology.dst, weight
     back = topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels]
     fill = _fill_first if first else _fill_all
@@ -207,7 +209,7 @@ def _fill_all(
     Masks, begin: int, end: int,
 ) -> bool:  # fmt: skip
     """Fill the rows ``begin`` to ``end`` - 1 of ports [t, v] with all shortest next hops; whether all are reached."""
-    n, one, reached = len(ports), np.uint64(1), True
+    n, reached = len(ports), True
     far, before, by_channel, order = (
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
@@ -218,11 +220,11 @@ def _fill_all(
     for t in range(begin, end):
         reached &= settle(t, in_start, in_tail, in_weight, far, before, by_channel, heap, order) == n
         for v in range(n):
-            mask = np.uint64(0)
+            here = empty_set(ports_at(ports[t], v))
             for c in range(out_start[v], out_start[v + 1]):
                 if v != t and weight[c] + far[dst[c]] == far[v]:
-                    mask |= one << np.uint64(c - out_start[v])
-            ports[t, v] = mask
+                    here = with_port(here, c - out_start[v])
+            set_ports(ports[t], v, here)
     return reached
 
 
@@ -239,14 +241,14 @@ def _fill_first(
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
     )
-    heap, port = np.zeros(len(dst) + 2, np.int64), np.zeros(n, np.uint64)
+    heap, port = np.zeros(len(dst) + 2, np.int64), np.zeros(n, np.int64)
     for v in range(begin, end):
         done = settle(v, out_start, dst, weight, far, before, by_channel, heap, order)
         reached &= done == n
         for i in range(1, done):
             t = order[i]
-            port[t] = np.uint64(by_channel[t] - out_start[v]) if before[t] == v else port[before[t]]
-            ports[t, v] = np.uint64(1) << port[t]
+            port[t] = by_channel[t] - out_start[v] if before[t] == v else port[before[t]]
+            set_ports(ports[t], v, with_port(empty_set(ports_at(ports[t], v)), port[t]))
     return reached
 
 
@@ -289,10 +291,10 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_swi
         if count[u] >= 0:
             top -= 1
             continue
-        mask, total, known = row[u], np.int64(0), True
-        while mask:
-            w = dst[out_start[u] + lowest(mask)]
-            mask &= mask - np.uint64(1)
+        here, total, known = ports_at(row, u), np.int64(0), True
+        while not is_empty(here):
+            w = dst[out_start[u] + lowest(here)]
+            here = without_lowest(here)
             if w == dst_switch:
                 total += 1
             elif count[w] >= 0:
@@ -326,12 +328,12 @@ def _paths_to(
         for j in range(counts[k]):
             v, rank, first = s, chosen[j], filled
             while v != dst_switch:
-                mask = row[v]
+                here = ports_at(row, v)
                 while True:
-                    c = out_start[v] + lowest(mask)
-                    mask &= mask - np.uint64(1)
+                    c = out_start[v] + lowest(here)
+                    here = without_lowest(here)
                     paths_after = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
-                    if rank < paths_after or mask == 0:
+                    if rank < paths_after or is_empty(here):
                         break
                     rank -= paths_after
                 if filled == len(flat):

@@ -13,7 +13,7 @@ known remedies (Kim, Dally, Abts, Adaptive routing in high-radix Clos network, S
 
 import numpy as np
 
-from flitlab.models.arrays import Int
+from flitlab.models.arrays import Int, PortSet
 from flitlab.models.jit import kernel
 from flitlab.models.rules.route import pick
 
@@ -34,8 +34,8 @@ def channel_cost(committed: Int, reserved: bool) -> int:
 
 
 @kernel
-def drawn_channel(ports: np.uint64, word: Int) -> int:
-    """The port that a packet draws at a hop from all that it may take: uint64, a bit each, at least one.
+def drawn_channel(ports: PortSet, word: Int) -> int:
+    """The port that a packet draws at a hop from the set of all that it may take, at least one.
 
     word: the :func:`~flitlab.models.rules.route.route_word` of the packet and the hop. Nothing else enters, so the
     packet keeps its drawn channel while it waits.
@@ -44,7 +44,7 @@ def drawn_channel(ports: np.uint64, word: Int) -> int:
 
 
 @kernel
-def drawn_tie(ports: np.uint64, word: Int) -> int:
+def drawn_tie(ports: PortSet, word: Int) -> int:
     """One of the ports of least cost, uniformly; independent of :func:`drawn_channel` with the same word."""
     return pick(ports, (word & _LOW_BITS) << 32)
 

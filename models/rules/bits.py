@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of output ports as 64-bit masks."""
+"""Sets of output ports: a 64-bit mask, or in a wide network a tuple of two, low and high.
 
-from collections.abc import Iterable
+A network is wide if a switch has more than 64 channels to other switches. Operations are compiled for either type:
+the code for one mask has no trace of the other.
+"""
+
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -9,47 +13,176 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from flitlab.models.arrays import Int
+from flitlab.models.arrays import Int, PortSet
 from flitlab.models.jit import kernel
 
+WORD = 64
+"""Ports of a mask."""
+
+_WORD, _WIDE = ir.IntType(WORD), ir.IntType(2 * WORD)
+
+
+def integer_of(builder: Any, ports: Any) -> Any:
+    """A set of ports in compiled code as one LLVM integer, of 64 or 128 bits."""
+    if ports.type == _WORD:
+        return ports
+    low, high = (builder.zext(builder.extract_value(ports, k), _WIDE) for k in range(2))
+    return builder.or_(builder.shl(high, _WIDE(WORD)), low)
+
+
+def ports_of(builder: Any, integer: Any) -> Any:
+    """A set of ports in compiled code from one LLVM integer, of 64 or 128 bits."""
+    if integer.type == _WORD:
+        return integer
+    pair = ir.Constant(ir.ArrayType(_WORD, 2), ir.Undefined)
+    for k in range(2):
+        word = builder.trunc(builder.lshr(integer, _WIDE(WORD * k)), _WORD)
+        pair = builder.insert_value(pair, word, k)
+    return pair
+
+
+def _operation(ports: Any, operate: Callable[..., Any], counts: bool = False, with_port: bool = False) -> Any:
+    """An operation on a set of ports as Numba takes it: its signature and its code.
+
+    ports: the type of the set. operate: writes the code for an LLVM integer, and a port of the same width if
+    ``with_port``. counts: whether the result is a number, and not another set.
+    """
+    own = types.UniTuple(types.uint64, 2) if isinstance(ports, types.BaseTuple) else types.uint64
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        integer = integer_of(builder, args[0])
+        port = [args[1] if integer.type == _WORD else builder.zext(args[1], _WIDE)] if with_port else []
+        result = operate(builder, integer, *port)
+        if not counts:
+            return ports_of(builder, result)
+        return result if result.type == _WORD else builder.trunc(result, _WORD)
+
+    return (types.int64 if counts else own)(own, *[types.uint64] * with_port), codegen
+
 
 @intrinsic
-def _population(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), codegen
+def _population(typingctx: Any, ports: Any) -> Any:
+    return _operation(ports, lambda builder, word: builder.ctpop(word), counts=True)
 
 
 @intrinsic
-def _trailing_zeros(typingctx: Any, word: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+def _trailing_zeros(typingctx: Any, ports: Any) -> Any:
+    return _operation(ports, lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 0)), counts=True)
 
-    return types.int64(types.uint64), codegen
+
+@intrinsic
+def _without_lowest(typingctx: Any, ports: Any) -> Any:
+    return _operation(ports, lambda builder, word: builder.and_(word, builder.sub(word, word.type(1))))
+
+
+@intrinsic
+def _has(typingctx: Any, ports: Any, port: Any) -> Any:
+    def bit(builder: Any, word: Any, port: Any) -> Any:
+        return builder.and_(builder.lshr(word, port), word.type(1))
+
+    return _operation(ports, bit, counts=True, with_port=True)
+
+
+@intrinsic
+def _with_port(typingctx: Any, ports: Any, port: Any) -> Any:
+    def joined(builder: Any, word: Any, port: Any) -> Any:
+        return builder.or_(word, builder.shl(word.type(1), port))
+
+    return _operation(ports, joined, with_port=True)
+
+
+@intrinsic
+def _without_port(typingctx: Any, ports: Any, port: Any) -> Any:
+    def rest(builder: Any, word: Any, port: Any) -> Any:
+        return builder.and_(word, builder.not_(builder.shl(word.type(1), port)))
+
+    return _operation(ports, rest, with_port=True)
+
+
+@intrinsic
+def _same(typingctx: Any, ports: Any) -> Any:
+    return _operation(ports, lambda builder, word: word)
+
+
+@intrinsic
+def _empty(typingctx: Any, ports: Any) -> Any:
+    return _operation(ports, lambda builder, word: word.type(0))
+
+
+@intrinsic
+def _is_empty(typingctx: Any, ports: Any) -> Any:
+    def compare(builder: Any, word: Any) -> Any:
+        return builder.zext(builder.icmp_unsigned("==", word, word.type(0)), _WORD)
+
+    return _operation(ports, compare, counts=True)
 
 
 @kernel
-def popcount(mask: Int) -> int:
-    """Number of set bits of a 64-bit mask."""
-    return _population(np.uint64(mask))
+def popcount(mask: Int | PortSet) -> int:
+    """Number of set bits: of ports in a set."""
+    return _population(mask)
 
 
 @kernel
-def lowest(mask: Int) -> int:
-    """Index of the lowest set bit; 64 for an empty mask."""
-    return _trailing_zeros(np.uint64(mask))
+def lowest(mask: Int | PortSet) -> int:
+    """Index of the lowest set bit; the number of bits for an empty mask."""
+    return _trailing_zeros(mask)
 
 
 @kernel
-def select(mask: Int, index: int) -> int:
+def select(mask: Int | PortSet, index: int) -> int:
     """Position of the set bit with ``index`` set bits below it (index < popcount)."""
-    rest = np.uint64(mask)
+    rest = _same(mask)
     for _ in range(index):
-        rest &= rest - np.uint64(1)
+        rest = _without_lowest(rest)
     return _trailing_zeros(rest)
 
 
-def port_set(ports: Iterable[int]) -> np.uint64:
-    """The 64-bit mask of some ports, which are below 64."""
-    return np.uint64(sum(1 << port for port in ports))
+@kernel
+def without_lowest(ports: PortSet) -> PortSet:
+    """A set of ports without its lowest one; an empty set remains empty."""
+    return _without_lowest(ports)
+
+
+@kernel
+def contains(ports: PortSet, port: Int) -> bool:
+    """Whether a port is in a set."""
+    return _has(ports, port) != 0
+
+
+@kernel
+def with_port(ports: PortSet, port: Int) -> PortSet:
+    """A set of ports with one more, or the same if it has the port."""
+    return _with_port(ports, port)
+
+
+@kernel
+def without_port(ports: PortSet, port: Int) -> PortSet:
+    """A set of ports without one of them, or the same if it lacks the port."""
+    return _without_port(ports, port)
+
+
+@kernel
+def empty_set(ports: PortSet) -> PortSet:
+    """The empty set, of as many bits as ``ports``."""
+    return _empty(ports)
+
+
+@kernel
+def is_empty(ports: PortSet) -> bool:
+    """Whether a set of ports has none."""
+    return _is_empty(ports) != 0
+
+
+def port_set(ports: Iterable[int]) -> PortSet:
+    """The set of some ports: a mask if all are below 64, else two."""
+    bits = sum(1 << port for port in ports)
+    low, high = np.uint64(bits & (1 << WORD) - 1), np.uint64(bits >> WORD)
+    return (low, high) if high else low
+
+
+def port_list(ports: PortSet) -> list[int]:
+    """The ports of a set, ascending."""
+    words = [int(word) for word in (ports if isinstance(ports, tuple) else (ports,))]
+    bits = sum(word << WORD * k for k, word in enumerate(words))
+    return [port for port in range(bits.bit_length()) if bits >> port & 1]

@@ -3,9 +3,9 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Int, Integers
+from flitlab.models.arrays import Int, Integers, PortSet
 from flitlab.models.jit import kernel
-from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.bits import empty_set, is_empty, lowest, popcount, with_port, without_lowest
 from flitlab.models.rules.draw import Stream, draw
 from flitlab.models.rules.route import pick
 
@@ -14,13 +14,13 @@ NO_PORT = np.int64(-1)
 
 @kernel
 def least_bound_port(
-    ports: np.uint64, bound: Integers, first: Int, vcs: Int, seed: Int, packet_id: Int, hops: Int
+    ports: PortSet, bound: Integers, first: Int, vcs: Int, seed: Int, packet_id: Int, hops: Int
 ) -> int:
     """Choose the output to which the fewest packets are bound; ties are drawn.
 
     Parameters
     ----------
-    ports: uint64, candidate ports, a bit each.
+    ports: set of candidate ports.
     bound: integers [outputs], packets bound to each output.
     first: the output of port 0.
     vcs: packets that may be bound to an output.
@@ -32,16 +32,16 @@ def least_bound_port(
     -------
     Port number; -1 if every candidate has ``vcs`` packets bound.
     """
-    least, ties, one = np.int64(vcs), np.uint64(0), np.uint64(1)
-    while ports:
+    least, ties = np.int64(vcs), empty_set(ports)
+    while not is_empty(ports):
         port = lowest(ports)
-        ports &= ports - one
+        ports = without_lowest(ports)
         count = np.int64(bound[first + port])
         if count < least:
-            least, ties = count, one << np.uint64(port)
+            least, ties = count, with_port(empty_set(ports), port)
         elif count == least and least < vcs:
-            ties |= one << np.uint64(port)
-    if ties == 0:
+            ties = with_port(ties, port)
+    if is_empty(ties):
         return NO_PORT
     if popcount(ties) == 1:
         return lowest(ties)

@@ -3,11 +3,10 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Int, Integers
+from flitlab.models.arrays import Bytes, Int, Integers, PortSet
 from flitlab.models.jit import device_function, kernel
+from flitlab.models.rules.bits import empty_set, is_empty, with_port
 from flitlab.models.rules.tables import Tables
-
-_ONE = np.uint64(1)
 
 
 @kernel
@@ -46,27 +45,28 @@ def _ports(
     hop: Int,
     switch: Int,
     dst_switch: Int,
-) -> np.uint64:
-    """The result of :func:`polarized_ports`; longest: channels that a packet may take."""
-    ports, shortest = np.uint64(0), np.uint64(0)
+    mask: PortSet,
+) -> PortSet:
+    """The result of :func:`polarized_ports`, as wide as ``mask``; longest: channels that a packet may take."""
+    ports, shortest = empty_set(mask), empty_set(mask)
     src_hops, dst_hops = np.int64(leg[src_switch, switch]), np.int64(leg[switch, dst_switch])
     for c in range(out_start[switch], out_start[switch + 1]):
-        next_switch, bit = np.int64(dst[c]), _ONE << np.uint64(c - out_start[switch])
+        next_switch, port = np.int64(dst[c]), c - out_start[switch]
         hops_left = np.int64(leg[next_switch, dst_switch])
         if hops_left < dst_hops:
-            shortest |= bit
+            shortest = with_port(shortest, port)
         if hops_left >= longest - hop:
             continue
         gained = gain(leg, src_switch, dst_switch, switch, next_switch)
         direction = 1 if src_hops < dst_hops else -1
         if gained > 0 or (gained == 0 and _outwards(leg, src_switch, dst_switch, switch, next_switch) == direction):
-            ports |= bit
-    return ports if ports else shortest
+            ports = with_port(ports, port)
+    return shortest if is_empty(ports) else ports
 
 
 @kernel
-def polarized_ports(r: Tables, src_switch: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
-    """The ports by which a packet that is not at its destination may continue (POLARIZED): uint64, a bit each.
+def polarized_ports(r: Tables, src_switch: Int, hop: Int, switch: Int, dst_switch: Int) -> PortSet:
+    """The set of ports by which a packet that is not at its destination may continue (POLARIZED).
 
     These are ports with a gain, and ports without one that lead outwards in the first half and inwards in the second.
     None leads to a switch from which the remaining channels would not suffice. If there is no such port, all minimal
@@ -80,7 +80,7 @@ def polarized_ports(r: Tables, src_switch: Int, hop: Int, switch: Int, dst_switc
     switch: its present switch.
     dst_switch: its destination switch.
     """
-    return _ports(r.leg, r.out_start, r.dst, r.classes, src_switch, hop, switch, dst_switch)
+    return _ports(r.leg, r.out_start, r.dst, r.classes, src_switch, hop, switch, dst_switch, r.ports.mask)
 
 
 @kernel

@@ -1,35 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The set of allowed ports for each pair of switches, in as few bytes as the ports need.
+"""The set of allowed ports for each pair of switches: tables, and tables in as few bytes as the ports need.
 
-With tables, each hop reads one set at a random address. The cost of a look-up is a cache miss, so a smaller table is
-faster. Sets of up to 8 ports take 1 byte, of up to 16 two, and so on.
+A table is uint64 [t, v], bit p of entry [t, v] for port p of switch v; uint64 [t, v, 2] in a network with over 64
+channels out of a switch, where a set is two masks. Functions serve both.
+
+With packed tables, each hop reads one set at a random address. The cost of a look-up is a cache miss, so a smaller
+table is faster. Sets of up to 8 ports take 1 byte, of up to 16 two, and so on.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from flitlab.models.arrays import Bytes, Int, Masks
+from flitlab.models.arrays import Bools, Bytes, Int, Integers, Masks, PortSet
 from flitlab.models.jit import kernel
+from flitlab.models.rules.bits import WORD, integer_of, is_empty, ports_of
 from flitlab.models.threads import map_row_blocks
 
-_WORD = 8  # bytes that are read at once
+_BYTES = WORD // 8  # of a mask
+
+
+def table_shape(switches: int, degree: int) -> tuple[int, ...]:
+    """The shape of a table of port sets.
+
+    Parameters
+    ----------
+    switches: their number.
+    degree: most channels out of a switch.
+    """
+    return (switches, switches) if degree <= WORD else (switches, switches, 2)
+
+
+def allows(ports: Masks, t: Integers | Int, v: Integers | Int, port: Integers | Int) -> Bools:
+    """Whether the set of each (t, v) has a port.
+
+    Parameters
+    ----------
+    ports: uint64 [switches, switches] or [switches, switches, 2], a table of port sets.
+    t, v, port: integers, of shapes that are broadcast.
+    """
+    bit = np.asarray(port, np.uint64)
+    if ports.ndim == 2:
+        masks = ports[t, v]
+    else:
+        word, bit = np.divmod(bit, np.uint64(WORD))
+        masks = ports[t, v, word]
+    allowed: Bools = (masks >> bit & np.uint64(1)).astype(bool)
+    return allowed
+
+
+def allow(ports: Masks, t: Integers | Int, v: Integers | Int, port: Integers | Int) -> None:
+    """Add a port to the set of each (t, v).
+
+    Parameters
+    ----------
+    ports: uint64 [switches, switches] or [switches, switches, 2], a table of port sets, changed in place.
+    t, v, port: integers, of shapes that are broadcast.
+    """
+    word, bit = np.divmod(np.asarray(port, np.uint64), np.uint64(WORD))
+    np.bitwise_or.at(ports, tuple(np.broadcast_arrays(t, v, word))[: ports.ndim], np.uint64(1) << bit)
+
+
+@kernel
+def ports_at(row: Masks, switch: Int) -> PortSet:
+    """The set of a switch in a row of a table, uint64 [switches] or [switches, 2]."""
+    if row.ndim == 1:
+        return row[switch]
+    return row[switch, 0], row[switch, 1]
+
+
+@kernel
+def set_ports(row: Masks, switch: Int, ports: PortSet) -> None:
+    """Set the set of a switch in a row of a table, uint64 [switches] or [switches, 2]."""
+    if row.ndim == 1:
+        row[switch] = ports
+    else:
+        row[switch, 0], row[switch, 1] = ports  # type: ignore[misc]  # as the row is wide
 
 
 class PortSets(NamedTuple):
     """Sets of ports for pairs of switches.
 
     bytes: uint8 [switches * switches * width + 7], the sets row by row, low byte first, padded for the last 8-byte
-    read. width: bytes of a set. switches: their number. mask: uint64, the bits of a set.
+    read (15 and 16-byte in a wide network). width: bytes of a set. switches: their number. mask: the bits of a set.
     """
 
     bytes: Bytes
     width: int
     switches: int
-    mask: np.uint64
+    mask: PortSet
 
 
 def pack_ports(ports: Masks) -> PortSets:
@@ -37,42 +98,58 @@ def pack_ports(ports: Masks) -> PortSets:
 
     Parameters
     ----------
-    ports: uint64 [switches, switches], a bit each.
+    ports: uint64 [switches, switches] or [switches, switches, 2], a table of port sets.
 
     Returns
     -------
     The packed sets.
     """
-    width = max(1, -(-int(ports.max(initial=0)).bit_length() // 8))
-    sets = np.zeros(ports.size * width + _WORD - 1, np.uint8)
+    words = 1 if ports.ndim == 2 else ports.shape[2]
+    low, high = int(ports.max(initial=0)), int(ports[..., 1].max(initial=0)) if words > 1 else 0
+    width = _BYTES + -(-high.bit_length() // 8) if high else max(1, -(-low.bit_length() // 8))
+    sets = np.zeros(len(ports) ** 2 * width + words * _BYTES - 1, np.uint8)
     map_row_blocks(lambda first, last: _pack(ports[first:last], sets, first * len(ports) * width, width), len(ports))
-    return PortSets(sets, width, len(ports), np.uint64(2 ** (8 * width) - 1))
+    bits = 2 ** (8 * width) - 1
+    mask = np.uint64(bits & (1 << WORD) - 1)
+    return PortSets(sets, width, len(ports), (mask, np.uint64(bits >> WORD)) if words > 1 else mask)
+
+
+def empty_row(sets: PortSets, switches: int) -> Masks:
+    """A row of empty sets, as wide as packed ones.
+
+    Parameters
+    ----------
+    sets: packed sets.
+    switches: number of sets.
+    """
+    return np.zeros((switches, 2) if isinstance(sets.mask, tuple) else switches, np.uint64)
 
 
 def _pack(ports: Masks, sets: Bytes, offset: int, width: int) -> None:
     """Pack rows of sets of ports into ``sets`` from a place on."""
     for row in ports:
-        words = np.ascontiguousarray(row, "<u8").view(np.uint8).reshape(-1, _WORD)
+        words = np.ascontiguousarray(row, "<u8").view(np.uint8).reshape(len(row), -1)
         for byte in range(width):  # a copy of many short rows takes twice as long
             sets[offset + byte : offset + len(row) * width : width] = words[:, byte]
         offset += len(row) * width
 
 
 @intrinsic
-def _word_at(typingctx: Any, array: Any, offset: Any) -> Any:
-    """The eight bytes of a uint8 array from an offset on, low byte first, as one number."""
+def _set_at(typingctx: Any, array: Any, offset: Any, mask: Any) -> Any:
+    """The set of ports in a uint8 array from an offset on, low byte first, with the bits of a mask of as many words."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         base = context.make_array(array)(context, builder, args[0]).data
-        address = builder.bitcast(builder.gep(base, [args[1]]), ir.IntType(64).as_pointer())
-        return builder.load(address, align=1)
+        bits = integer_of(builder, args[2])
+        address = builder.bitcast(builder.gep(base, [args[1]]), bits.type.as_pointer())
+        return ports_of(builder, builder.and_(builder.load(address, align=1), bits))
 
-    return types.uint64(array, types.int64), codegen
+    return mask(array, types.int64, mask), codegen
 
 
 @kernel
-def ports_towards(sets: PortSets, dst_switch: Int, switch: Int) -> np.uint64:
-    """The ports by which a packet for a switch may leave the present one: uint64, a bit each.
+def ports_towards(sets: PortSets, dst_switch: Int, switch: Int) -> PortSet:
+    """The set of ports by which a packet for a switch may leave the present one.
 
     Parameters
     ----------
@@ -80,7 +157,7 @@ def ports_towards(sets: PortSets, dst_switch: Int, switch: Int) -> np.uint64:
     dst_switch: its destination switch.
     switch: its present switch.
     """
-    return _word_at(sets.bytes, set_offset(sets, dst_switch, switch)) & sets.mask
+    return _set_at(sets.bytes, set_offset(sets, dst_switch, switch), sets.mask)
 
 
 @kernel
@@ -106,4 +183,4 @@ def has_no_port(sets: PortSets, dst_switch: Int, switch: Int) -> bool:
     dst_switch: its destination switch.
     switch: its present switch.
     """
-    return switch != dst_switch and ports_towards(sets, dst_switch, switch) == 0
+    return switch != dst_switch and is_empty(ports_towards(sets, dst_switch, switch))

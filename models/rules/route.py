@@ -3,9 +3,9 @@
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Words
+from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, PortSet, Words
 from flitlab.models.jit import device_function, kernel, njit
-from flitlab.models.rules.bits import lowest, popcount, select
+from flitlab.models.rules.bits import empty_set, is_empty, lowest, popcount, select, with_port, without_lowest
 from flitlab.models.rules.draw import Stream, below, draw, paired
 from flitlab.models.rules.polarized import polarized_ports
 from flitlab.models.rules.port_sets import has_no_port, ports_towards
@@ -27,7 +27,7 @@ def route_word(seed: Int, host: Int, sequence: Int, hop: Int) -> int:
 
 
 @kernel
-def pick(ports: np.uint64, word: Int) -> int:
+def pick(ports: PortSet, word: Int) -> int:
     """One port of a non-empty set, uniformly."""
     count = popcount(ports)
     if count == 1:
@@ -37,7 +37,7 @@ def pick(ports: np.uint64, word: Int) -> int:
 
 @kernel
 def fixed_port(
-    ports: np.uint64,
+    ports: PortSet,
     rule: int,
     seed: Int,
     switch: Int,
@@ -54,7 +54,7 @@ def fixed_port(
 
     Parameters
     ----------
-    ports: uint64, allowed ports, a bit each.
+    ports: set of allowed ports.
     rule: RANDOM or HASH.
     seed: of the run.
     switch: its present switch.
@@ -84,7 +84,6 @@ ON_ESCAPE = np.int64(1)
 _NO_SWITCH = np.int64(0xFFFFFFFF)  # draws of routes differ from those at any hop or switch
 _NO_HOP = np.int64((1 << 20) - 1)
 _VIA_MASK = np.int64((1 << 24) - 1)
-_ONE = np.uint64(1)
 _WORDS = 2.0**32
 _BYTES = 2.0**8
 
@@ -256,24 +255,31 @@ def channels_from(degree: Int, shift: Int, switches: Int, start: Int, dst_switch
 
 @device_function
 def _computed_ports(
-    degree: int, shift: int, switches: int, out_start: Integers, dst: Integers, switch: Int, dst_switch: Int
-) -> np.uint64:
-    """The set of channels on a shortest path, from the numbers of the switches alone (DIGITS)."""
+    degree: int,
+    shift: int,
+    switches: int,
+    out_start: Integers,
+    dst: Integers,
+    switch: Int,
+    dst_switch: Int,
+    mask: PortSet,
+) -> PortSet:
+    """The set of channels on a shortest path, from the numbers of the switches alone (DIGITS); as wide as ``mask``."""
     rest = channels_from(degree, shift, switches, switch, dst_switch) - 1
-    ports = np.uint64(0)
+    ports = empty_set(mask)
     for c in range(out_start[switch], out_start[switch + 1]):
         first, size = np.int64(dst[c]), np.int64(1)
         for _ in range(rest):
             first = (first * degree + shift) % switches
             size *= degree
         if (dst_switch - first) % switches < size:
-            ports |= _ONE << np.uint64(c - out_start[switch])
+            ports = with_port(ports, c - out_start[switch])
     return ports
 
 
 @kernel
-def next_hops(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
-    """The ports that the routes allow a packet that is not at its destination (not for PATHS): uint64, a bit each.
+def next_hops(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> PortSet:
+    """The set of ports that the routes allow a packet that is not at its destination (not for PATHS).
 
     Parameters
     ----------
@@ -286,7 +292,7 @@ def next_hops(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> 
     if r.form == RouteForm.TABLE:
         return ports_towards(r.ports, dst_switch, switch)
     if r.form == RouteForm.DIGITS:
-        return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, switch, dst_switch)
+        return _computed_ports(r.degree, r.shift, r.switches, r.out_start, r.dst, switch, dst_switch, r.ports.mask)
     if r.form == RouteForm.POLARIZED:
         return polarized_ports(r, route, hop, switch, dst_switch)
     return ports_towards(r.ports, leg_target(r, route, hop, dst_switch), switch)
@@ -342,7 +348,7 @@ def are_stranded(r: Tables, switch: Ints, dst_switch: Ints) -> Bools:
 @device_function
 def _weighed_port(
     threshold: Bytes,
-    ports: np.uint64,
+    ports: PortSet,
     rule: int,
     seed: Int,
     switch: Int,
@@ -360,13 +366,13 @@ def _weighed_port(
         word = route_word(seed, src_host, sequence, hop)
     port, drawn = lowest(ports), word >> 55
     while popcount(ports) > 1 and np.int64(threshold[toward, switch, port]) <= drawn:
-        ports &= ports - _ONE
+        ports = without_lowest(ports)
         port = lowest(ports)
     return port
 
 
 @kernel
-def port_part(amount: float, threshold: Bytes, ports: np.uint64, dst_switch: Int, switch: Int, port: Int) -> float:
+def port_part(amount: float, threshold: Bytes, ports: PortSet, dst_switch: Int, switch: Int, port: Int) -> float:
     """The share of an amount of traffic that goes to a port of an allowed set.
 
     Parameters
@@ -374,7 +380,7 @@ def port_part(amount: float, threshold: Bytes, ports: np.uint64, dst_switch: Int
     amount: the traffic.
     threshold: uint8 [switches, switches, ports], as ``port_threshold`` of the tables; empty: all ports are equally
         likely.
-    ports: uint64, allowed ports, a bit each.
+    ports: set of allowed ports.
     dst_switch: its destination switch.
     switch: its present switch.
     port: the port.
@@ -384,10 +390,10 @@ def port_part(amount: float, threshold: Bytes, ports: np.uint64, dst_switch: Int
     begin, end = 0.0, 0.0
     while True:
         p = lowest(ports)
-        ports &= ports - _ONE
+        ports = without_lowest(ports)
         begin = end
-        end = float(threshold[dst_switch, switch, p]) if ports != 0 else _BYTES
-        if p == port or ports == 0:
+        end = _BYTES if is_empty(ports) else float(threshold[dst_switch, switch, p])
+        if p == port or is_empty(ports):
             return amount * ((end - begin) / _BYTES)
 
 
@@ -435,7 +441,7 @@ def next_port(
 
 
 @kernel
-def usable_ports(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> np.uint64:
+def usable_ports(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) -> PortSet:
     """The ports of an adaptive packet: those that its routes allow, and its escape channel.
 
     Parameters
@@ -448,5 +454,5 @@ def usable_ports(r: Tables, route: Int, hop: Int, switch: Int, dst_switch: Int) 
     """
     if len(r.escape) == 0:
         return next_hops(r, route, hop, switch, dst_switch)
-    escape = _ONE << np.uint64(r.escape[dst_switch, switch])
-    return escape if route == ON_ESCAPE else next_hops(r, route, hop, switch, dst_switch) | escape
+    others = empty_set(r.ports.mask) if route == ON_ESCAPE else next_hops(r, route, hop, switch, dst_switch)
+    return with_port(others, r.escape[dst_switch, switch])

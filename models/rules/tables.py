@@ -57,8 +57,11 @@ VcPolicy = _VcPolicy()
 ESCAPE_VC = 0
 """The VC of the escape channels; the others are adaptive."""
 
-MAX_PORTS = 64
-"""Largest out-degree of a switch where port sets are 64-bit masks."""
+MASK_PORTS = 64
+"""Largest out-degree of a switch where a port set is one 64-bit mask."""
+
+MAX_PORTS = 128
+"""Largest out-degree of a switch where port sets are tables: of one mask, or two in a wide network."""
 
 MAX_PATH_PORTS = 256
 """Largest out-degree of a switch where routes are whole paths."""

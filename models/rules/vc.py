@@ -7,6 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Int, Ints
 from flitlab.models.jit import device_function, kernel
+from flitlab.models.rules.bits import contains
 from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.route import LEG_SHIFT, ON_ESCAPE, channels_from, intermediate_of
 from flitlab.models.rules.tables import ESCAPE_VC, RouteForm, Selection, Tables, VcPolicy
@@ -127,7 +128,7 @@ def _escape_vcs(
     """The escape VC on the escape channel, the others on channels that the routes allow."""
     if route == ON_ESCAPE:
         return ESCAPE_VC, ESCAPE_VC + 1
-    adaptive = ports_towards(ports, dst_switch, tail) >> np.uint64(port) & np.uint64(1)
+    adaptive = contains(ports_towards(ports, dst_switch, tail), port)
     return ESCAPE_VC + (port != escape[dst_switch, tail]), vcs if adaptive else ESCAPE_VC + 1
 
 

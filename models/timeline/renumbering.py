@@ -7,7 +7,9 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Masks
 from flitlab.models.registry import SpecError
+from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import RouteForm, Routes
+from flitlab.models.rules.port_sets import allow, allows
 from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.models.topology.graph import Topology
 
@@ -48,16 +50,12 @@ def renumbered_routes(routes: Routes, surviving: SurvivingNetwork, whole: Topolo
 
 
 def _port_sets(ports: Masks, surviving: SurvivingNetwork, whole: Topology, port: Ints) -> Masks:
-    """Translate sets of ports, uint64 [switches, switches]. port: int64 [channels], the port of each in the whole
-    network.
-    """
-    topology, port_sets = surviving.topology, np.zeros((whole.switches, whole.switches), np.uint64)
+    """Translate a table of port sets. port: int64 [channels], the port of each in the whole network."""
+    topology, port_sets = surviving.topology, empty_table(whole)
     for channel, whole_port in enumerate(port.tolist()):
-        tail = int(topology.src[channel])
-        surviving_port = np.uint64(channel - topology.out_start[tail])
-        port_sets[surviving.switch, surviving.switch[tail]] |= (
-            ports[:, tail] >> surviving_port & np.uint64(1)
-        ) << np.uint64(whole_port)
+        tail = topology.src[channel]
+        allowed = allows(ports, np.arange(topology.switches), tail, channel - topology.out_start[tail])
+        allow(port_sets, surviving.switch[allowed], surviving.switch[tail], whole_port)
     return port_sets
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Floats, Int, Ints
 from flitlab.models.jit import device_function, kernel, njit
-from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.bits import is_empty, lowest, popcount, without_lowest
 from flitlab.models.rules.datagram import precedence, service_ticks
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.layout import Credit, Rules
@@ -23,8 +23,6 @@ from flitlab.models.transport.zero_load import (
     crossing_ticks,
     fastest,
 )
-
-_ONE = np.uint64(1)
 
 _FEW = 32
 """Packets of the longest flow that is followed packet by packet."""
@@ -181,9 +179,9 @@ def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channe
     count = np.int64(0)
     if r.form != RouteForm.PATHS:
         ports = next_hops(r, np.int64(0), np.int64(0), src_switch, dst_switch)
-        while ports != 0:
+        while not is_empty(ports):
             channels[count] = n.out_start[src_switch] + lowest(ports)
-            ports &= ports - _ONE
+            ports = without_lowest(ports)
             count += 1
         return count
     pair = src_switch * r.switches + dst_switch

@@ -12,8 +12,9 @@ import numpy as np
 from flitlab.models.arrays import Floats, Int, Ints, Masks
 from flitlab.models.jit import device_function, interpreted, kernel, njit
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import empty_set, is_empty, lowest, with_port, without_lowest
 from flitlab.models.rules.datagram import service_ticks
+from flitlab.models.rules.port_sets import empty_row, ports_at, set_ports
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.topology.distances import distances
@@ -21,8 +22,6 @@ from flitlab.models.topology.graph import Topology
 
 _PAIRS = 4_000_000
 """Pairs of switches whose times are in memory at once."""
-
-_FIRST = np.uint64(1)
 
 
 class Channels(NamedTuple):
@@ -117,7 +116,7 @@ def _over_next_hops(
     """Ticks over next hops from a switch to another, -1: there is no path.
 
     ticks, known: int64 [switches], ticks to the destination, valid where ``known`` is ``stamp``. stack, rest: scratch
-    of the depth-first search, int64 and uint64 [switches].
+    of the depth-first search, int64 [switches] and a row of a table of port sets.
     """
     if known[dst_switch] != stamp:
         known[dst_switch], ticks[dst_switch] = stamp, 0
@@ -129,10 +128,13 @@ def _over_next_hops(
         if known[switch] != stamp:
             known[switch], ticks[switch] = stamp, -1
             ports = next_hops(r, np.int64(0), np.int64(0), switch, dst_switch)
+            if n.alike and not is_empty(ports):
+                ports = with_port(empty_set(ports), lowest(ports))
             depth += 1
-            stack[depth], rest[depth] = switch, ports & (~ports + _FIRST) if n.alike else ports
-        ports = rest[depth]
-        if ports == 0:
+            stack[depth] = switch
+            set_ports(rest, depth, ports)
+        ports = ports_at(rest, depth)
+        if is_empty(ports):
             if depth == 0:
                 return np.int64(ticks[src_switch])
             depth -= 1
@@ -143,7 +145,7 @@ def _over_next_hops(
         if n.rate[channel] >= least_rate and known[after] != stamp:
             switch = after
             continue
-        rest[depth] = ports & (ports - _FIRST)
+        set_ports(rest, depth, without_lowest(ports))
         if n.rate[channel] >= least_rate and ticks[after] >= 0:
             ticks[switch] = _better(ticks[switch], ticks[after] + crossing_ticks(n, channel, size), most)
 
@@ -151,12 +153,13 @@ def _over_next_hops(
 @njit
 def _fill(
     r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints, order: Ints, least_rate: float, most: bool,
-    packet_ticks: Ints,
+    rest: Masks, packet_ticks: Ints,
 ) -> None:  # fmt: skip
-    """Fill ``packet_ticks``, -1 where no path has the rate. order: pairs by destination and size."""
+    """Fill ``packet_ticks``, -1 where no path has the rate. order: pairs by destination and size. rest:
+    scratch, a row of a table of port sets.
+    """
     switches, stamp, before = len(n.out_start) - 1, np.int64(0), np.int64(-1)
     ticks, known, stack = np.zeros(switches, np.int64), np.zeros(switches, np.int64), np.zeros(switches, np.int64)
-    rest = np.zeros(switches, np.uint64)
     for i in order:
         if src_switch[i] == dst_switch[i]:
             packet_ticks[i] = 0
@@ -182,7 +185,8 @@ def fastest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: In
     size: int64 [packets], bytes.
     """
     packet_ticks = np.zeros(len(src_switch), np.int64)
-    _fill(r, n, src_switch, dst_switch, size, np.lexsort((size, dst_switch)), 0.0, False, packet_ticks)
+    order, rest = np.lexsort((size, dst_switch)), empty_row(r.ports, len(n.out_start) - 1)
+    _fill(r, n, src_switch, dst_switch, size, order, 0.0, False, rest, packet_ticks)
     return packet_ticks
 
 
@@ -200,10 +204,10 @@ def slowest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: in
     size: bytes of each packet.
     """
     packet_ticks, unreached = np.full(len(src_switch), -1, np.int64), np.arange(len(src_switch))
-    sizes = np.full(len(src_switch), size)
+    sizes, rest = np.full(len(src_switch), size), empty_row(r.ports, len(n.out_start) - 1)
     for least_rate in np.unique(n.rate)[::-1].tolist() or [0.0]:
         order = unreached[np.argsort(dst_switch[unreached], kind="stable")]
-        _fill(r, n, src_switch, dst_switch, sizes, order, least_rate, True, packet_ticks)
+        _fill(r, n, src_switch, dst_switch, sizes, order, least_rate, True, rest, packet_ticks)
         unreached = unreached[packet_ticks[unreached] < 0]
         if not len(unreached):
             break

@@ -14,6 +14,7 @@ from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.slack import SlackTable, slack_table
+from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import RouteForm, VcPolicy
 from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
@@ -183,14 +184,14 @@ def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
         minimal_ports(topology)[0] if routes.form == RouteForm.DIGITS else routes.ports,
         switch_names(topology),
     )
-    for target, switch in np.argwhere(ports > 0).tolist():
-        mask = int(ports[target, switch])
-        next_ports = [port for port in range(mask.bit_length()) if mask >> port & 1]
+    for target, switch in np.argwhere(ports.reshape(*ports.shape[:2], -1).any(axis=2)).tolist():
+        here = ports[target, switch] if ports.ndim == 2 else tuple(ports[target, switch])
+        next_ports = port_list(here)
         for port in next_ports:
             next_switch = topology.dst[topology.out_start[switch] + port]
             share = 1 / len(next_ports)
             if routes.port_threshold is not None:
-                share = port_part(1.0, routes.port_threshold, ports[target, switch], target, switch, port)
+                share = port_part(1.0, routes.port_threshold, here, target, switch, port)
             yield (names.value(target), names.value(switch), "", names.value(next_switch), share, port)
 
 

@@ -429,12 +429,12 @@ def test_routes_where_paths_lead_one_way_only(kind, keys):
     assert routes.hops_max == 2
 
 
-def test_paths_serve_switches_with_more_than_64_channels():
-    star = Topology.from_links("star", 81, [(0, v) for v in range(1, 81)]).with_hosts([0] + [1] * 80)
-    with pytest.raises(SpecError, match="at most 64"):
+def test_paths_serve_switches_with_more_than_128_channels():
+    star = Topology.from_links("star", 145, [(0, v) for v in range(1, 145)]).with_hosts([0] + [1] * 144)
+    with pytest.raises(SpecError, match="at most 128"):
         routes_of(star, "minimal")
     routes = routes_of(star, "ksp", k=1)
-    assert walk(star, routes, 0, 79, 0)[1] == [80, 79]
+    assert walk(star, routes, 0, 143, 0)[1] == [144, 143]
 
 
 def test_examples_in_docstrings():

@@ -11,9 +11,18 @@ from typing import NamedTuple
 import numpy as np
 from numba import uint64
 
-from flitlab.models.arrays import Int, Ints
+from flitlab.models.arrays import Int, Ints, PortSet
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.bits import lowest, popcount, select
+from flitlab.models.rules.bits import (
+    contains,
+    empty_set,
+    is_empty,
+    lowest,
+    popcount,
+    select,
+    with_port,
+    without_lowest,
+)  # fmt: skip
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.streams import SALT, SWITCH
@@ -36,7 +45,6 @@ _LEAST_IN_TURN, _LEAST_BY_LEVEL = 128, 100
 _GAMMA, _DELTA, _SIGMA = uint64(0x9E3779B97F4A7C15), uint64(0xD1B54A32D192ED03), uint64(0xA0761D6478BD642F)
 _MIX1, _MIX2 = uint64(0xBF58476D1CE4E5B9), uint64(0x94D049BB133111EB)
 _27, _30, _31 = uint64(27), uint64(30), uint64(31)
-_ONE = np.uint64(1)
 
 
 @kernel
@@ -117,14 +125,14 @@ def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int
 
 
 @kernel
-def hashed_port(r: Tables, salts: Ints, ports: np.uint64, switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
+def hashed_port(r: Tables, salts: Ints, ports: PortSet, switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
     """The port that the hash of a packet selects from a set, by the weights of the routes if they have any.
 
     Parameters
     ----------
     r: routes (:class:`~flitlab.models.rules.tables.Tables`).
     salts: int64 [switches + 1], from :func:`make_salts`.
-    ports: uint64, allowed ports, a bit each.
+    ports: set of allowed ports.
     switch: the present switch.
     dst_switch: the destination switch.
     key: from :func:`flow_key`.
@@ -142,7 +150,7 @@ def hashed_port(r: Tables, salts: Ints, ports: np.uint64, switch: Int, dst_switc
         return select(ports, (word >> 31) * count >> 32)
     port, drawn = lowest(ports), word >> 55
     while popcount(ports) > 1 and np.int64(r.port_threshold[dst_switch, switch, port]) <= drawn:
-        ports &= ports - _ONE
+        ports = without_lowest(ports)
         port = lowest(ports)
     return port
 
@@ -175,7 +183,7 @@ def rehashed_port(
     if len(r.port_threshold) > 0:
         return hashed_port(r, salts, ports, switch, dst_switch, key, entropy)
     first = hashed_port(b, salts, next_hops(b, np.int64(0), hop, switch, dst_switch), switch, dst_switch, key, entropy)
-    if ports >> np.uint64(first) & _ONE:
+    if contains(ports, first):
         return first
     return hashed_port(r, salts, ports, switch, dst_switch, mixed(key, switch, first), entropy)
 
@@ -352,7 +360,7 @@ def _word(w: Switches, switch: Int) -> int:
 
 
 @device_function
-def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
+def _in_turn(w: Switches, ports: PortSet, switch: Int) -> int:
     """The next of the allowed ports in a random order of all. A new order follows the last port."""
     order, degree = w.order[switch], np.int64(w.order.shape[1])
     while True:
@@ -363,7 +371,7 @@ def _in_turn(w: Switches, ports: np.uint64, switch: Int) -> int:
             w.place[switch] = 0
         port = order[w.place[switch]]
         w.place[switch] += 1
-        if ports >> np.uint64(port) & _ONE:
+        if contains(ports, port):
             return np.int64(port)
 
 
@@ -380,27 +388,27 @@ def _level(w: Switches, link: Int, now: Int) -> int:
 
 
 @device_function
-def _least(w: Switches, out_start: Ints, ports: np.uint64, switch: Int, now: Int) -> int:
+def _least(w: Switches, out_start: Ints, ports: PortSet, switch: Int, now: Int) -> int:
     """The port of the lowest fill level; ties are drawn."""
     best: Int = np.int64(4)
-    ties, rest = np.uint64(0), ports
-    while rest != 0:
+    ties, rest = empty_set(ports), ports
+    while not is_empty(rest):
         port = lowest(rest)
-        rest &= rest - _ONE
+        rest = without_lowest(rest)
         level = _level(w, out_start[switch] + port, now)
         if level < best:
-            best, ties = level, np.uint64(0)
+            best, ties = level, empty_set(ports)
         if level == best:
-            ties |= _ONE << np.uint64(port)
+            ties = with_port(ties, port)
     count = popcount(ties)
     return lowest(ties) if count == 1 else select(ties, below(_word(w, switch), count))
 
 
 @device_function
-def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, switch: Int, key: Int, now: Int) -> int:
+def _flowlet(w: Switches, out_start: Ints, ports: PortSet, count: Int, switch: Int, key: Int, now: Int) -> int:
     """The flow's port. It changes if it is no longer allowed, or after a gap if another port is strictly better."""
     port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.flowlet_gap
-    if port < 0 or ports >> np.uint64(port) & _ONE == 0:
+    if port < 0 or not contains(ports, port):
         port = _least(w, out_start, ports, switch, now)
     elif idle and _word(w, switch) & 1:
         other = _least(w, out_start, ports, switch, now)
@@ -411,15 +419,15 @@ def _flowlet(w: Switches, out_start: Ints, ports: np.uint64, count: Int, switch:
 
 
 @device_function
-def _unless_worst(w: Switches, out_start: Ints, ports: np.uint64, hashed: Int, switch: Int, now: Int) -> int:
+def _unless_worst(w: Switches, out_start: Ints, ports: PortSet, hashed: Int, switch: Int, now: Int) -> int:
     """The hashed port. If it is at the worst level, and others are not, half of the packets take a best port."""
     if _word(w, switch) & 1:
         return hashed
     worst, best, rest = np.int64(-1), np.int64(4), ports
-    while rest != 0:
+    while not is_empty(rest):
         level = np.int64(_level(w, out_start[switch] + lowest(rest), now))
         worst, best = max(worst, level), min(best, level)
-        rest &= rest - _ONE
+        rest = without_lowest(rest)
     if best == worst or _level(w, out_start[switch] + hashed, now) < worst:
         return hashed
     return _least(w, out_start, ports, switch, now)

@@ -14,7 +14,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
-from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.bits import empty_set, is_empty, lowest, popcount, with_port, without_lowest
 from flitlab.models.rules.classes import ClassTables, goes_before
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
@@ -57,8 +57,6 @@ from flitlab.sim.engines.compiled.timing_wheel import (
     wheel_ticks,
 )
 from flitlab.sim.engines.compiled.ugal import choose_route
-
-_ONE = np.uint64(1)
 
 FRONT, BACK = range(2)
 """Columns of ``IdealState.delivery_queue``: first packet, NONE if the queue is empty, and last packet."""
@@ -216,19 +214,19 @@ def _cost(const, state, packet, switch, dst_switch, port, tick):
 def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
     """Choose one of the ports of a switch for an adaptive packet (see :mod:`flitlab.models.rules.adaptive`).
 
-    A polarized packet takes the port of least cost. ports: uint64, a bit each. dst_switch: as in :func:`_cost`.
+    A polarized packet takes the port of least cost. ports: the set of those allowed. dst_switch: as in :func:`_cost`.
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, np.uint64(0), ports
-    while remaining:
+    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, empty_set(ports), ports
+    while not is_empty(remaining):
         port = lowest(remaining)
-        remaining &= remaining - _ONE
+        remaining = without_lowest(remaining)
         cost = _cost(const, state, packet, switch, dst_switch, port, tick)
         if cost < least_cost:
-            least_cost, ties = cost, np.uint64(0)
+            least_cost, ties = cost, empty_set(ties)
         if cost == least_cost:
-            ties |= _ONE << np.uint64(port)
+            ties = with_port(ties, port)
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     drawn = drawn_channel(ports, draw)
     if const.routes.form != RouteForm.POLARIZED:

@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
+from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.route import at_destination, usable_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import reserved_vcs
@@ -168,6 +169,6 @@ class TimelineRun(CompiledRun, Faults):
             base, end = const.net.ports.out_base[at : at + 2]
             dst_switch = int(const.net.ejection_switch[packet["dst_host"][record]])
             if not at_destination(const.routes, route, hop, at, dst_switch):
-                ports = int(usable_ports(const.routes, route, hop, at, dst_switch))
-                requests[head] = any(ports >> int(port) & 1 for port in np.flatnonzero(failed[base:end]))
+                ports = port_list(usable_ports(const.routes, route, hop, at, dst_switch))
+                requests[head] = failed[base:end][ports].any()
         return requests

@@ -9,7 +9,7 @@ from flitlab.models.application.messages import flits_of, packets_of
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.jit import device_function, inline, kernel
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.route import (
     at_destination,
     choose_route,
@@ -241,10 +241,10 @@ def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target:
                 continue
             ports = next_hops(n.routes, np.int64(0), 0, here, target)
             left = ports
-            while left != 0:
+            while not is_empty(left):
                 port = lowest(left)
                 channel = n.out_start[here] + port
-                left &= left - np.uint64(1)
+                left = without_lowest(left)
                 part = port_part(whole, n.routes.port_threshold, ports, target, here, port)
                 count = _add_share(w, count, n.link[channel], part)
                 there = n.dst[channel]

@@ -16,6 +16,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
 from flitlab.models.rules.arrivals import Arrivals, next_arrival
+from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, make_processes
 from flitlab.models.rules.packets import Packets, destination, length
 from flitlab.models.rules.polarized import detour
@@ -418,8 +419,7 @@ class Network(Generic[D]):
         if self._rules.at_destination(r, route, hop, switch, packet.target):
             return []
         if r.rule == Selection.ADAPTIVE:
-            allowed = int(usable_ports(r, route, hop, switch, packet.target))
-            return [port for port in range(allowed.bit_length()) if allowed >> port & 1]
+            return port_list(usable_ports(r, route, hop, switch, packet.target))
         return [
             self._rules.next_port(
                 r, route, self.seed, switch, packet.target, packet.source, packet.destination, len(self._host_switch),

@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import device_function, inline
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.classes import goes_before
 from flitlab.models.rules.port_sets import set_offset
 from flitlab.models.rules.route import at_destination, leg_target, next_port
@@ -222,9 +222,9 @@ def _prefetch_output_records_of_packet(const, state, packet):
     elif const.rule == Selection.ADAPTIVE:
         switch = _switch_of_arrived_packet(state, packet)
         ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
-        while ports:
+        while not is_empty(ports):
             prefetch(state.output, const.net.ports.out_base[switch] + lowest(ports))
-            ports &= ports - np.uint64(1)
+            ports = without_lowest(ports)
 
 
 @inline

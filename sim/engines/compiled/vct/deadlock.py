@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import njit
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.route import at_destination
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved_for_others
@@ -57,10 +57,10 @@ def _can_head_packet_ever_move(const, state, vc, live, now):
     if const.rule != Selection.ADAPTIVE:
         return _will_output_ever_have_space(const, state, packet, np.int64(state.pool.packet[packet].output), live)
     ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
-    while ports:
+    while not is_empty(ports):
         if _will_output_ever_have_space(const, state, packet, base + lowest(ports), live):
             return True
-        ports &= ports - np.uint64(1)
+        ports = without_lowest(ports)
     return False
 
 

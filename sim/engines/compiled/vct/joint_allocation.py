@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
-from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.bits import contains, empty_set, is_empty, lowest, popcount, with_port, without_lowest
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import RouteForm, Selection
@@ -33,8 +33,6 @@ from flitlab.sim.engines.compiled.vct.requests import (
     unpack_vc_range_of_request,
 )
 from flitlab.sim.engines.compiled.vct.state import COST, OUT_VC
-
-_ONE = np.uint64(1)
 
 
 @inline
@@ -89,18 +87,18 @@ def _choose_least_cost_polarized_output(const, state, packet, switch, tick):
         allowed_ports_of_adaptive_packet(const, state, packet, switch),
         np.int64(const.net.ports.out_base[switch]),
     )
-    least_cost, ties = NEVER, np.uint64(0)
-    while ports:
+    least_cost, ties = NEVER, empty_set(ports)
+    while not is_empty(ports):
         port = lowest(ports)
-        ports &= ports - _ONE
+        ports = without_lowest(ports)
         next_switch = np.int64(const.routes.dst[channel_of_output(state, base + port)])
         cost = _ticks_in_use(const, state, base + port, tick) + detour(
             const.routes, src_switch, dst_switch, switch, next_switch, flits
         )
         if cost < least_cost:
-            least_cost, ties = cost, np.uint64(0)
+            least_cost, ties = cost, empty_set(ties)
         if cost == least_cost:
-            ties |= _ONE << np.uint64(port)
+            ties = with_port(ties, port)
     if popcount(ties) == 1:
         return base + lowest(ties)
     return base + drawn_tie(ties, _draw_random_word_for_routing(const, state, packet))
@@ -120,9 +118,9 @@ def _write_grantable_vc_and_cost_of_output(const, state, index, output, next_vc,
 @inline
 def _schedule_candidate_outputs_for_retry(const, state, outputs, candidates, tick):
     """Schedule the candidate outputs of a head packet for ``tick``, and for when credits return."""
-    while candidates:
+    while not is_empty(candidates):
         output = np.int64(outputs[lowest(candidates)])
-        candidates &= candidates - _ONE
+        candidates = without_lowest(candidates)
         schedule(state.output_wheel, output, tick)
         flag_credits_awaited_by_upstream(const, state, output, np.int64(0), const.vcs)
 
@@ -134,7 +132,7 @@ def _choose_adaptive_output_or_wait(const, state, outputs, candidates, age, sinc
     Parameters
     ----------
     outputs: uint32, outputs of the switch, ascending.
-    candidates: uint64, a bit for each index in ``outputs`` that can grant a VC.
+    candidates: set of the indices in ``outputs`` that can grant a VC.
     age: int64, age key of the head packet.
     since: int64, tick from which on it could have been granted an idle output.
 
@@ -150,15 +148,15 @@ def _choose_adaptive_output_or_wait(const, state, outputs, candidates, age, sinc
     )
     if popcount(ports) == 1:
         return lowest(candidates)
-    least_cost, ties, remaining = NEVER, np.uint64(0), candidates
-    while remaining:
+    least_cost, ties, remaining = NEVER, empty_set(candidates), candidates
+    while not is_empty(remaining):
         k = lowest(remaining)
-        remaining &= remaining - _ONE
+        remaining = without_lowest(remaining)
         cost = state.candidate[k, COST]
         if cost < least_cost:
-            least_cost, ties = cost, np.uint64(0)
+            least_cost, ties = cost, empty_set(ties)
         if cost == least_cost:
-            ties |= _ONE << np.uint64(k)
+            ties = with_port(ties, k)
     draw = _draw_random_word_for_routing(const, state, packet)
     drawn = np.int64(const.net.ports.out_base[switch]) + drawn_channel(ports, draw)
     length = held_ticks(const.output_ticks, drawn, flits)
@@ -168,7 +166,7 @@ def _choose_adaptive_output_or_wait(const, state, outputs, candidates, age, sinc
         for k in range(len(outputs)):
             if (
                 outputs[k] == drawn
-                and candidates >> np.uint64(k) & _ONE
+                and contains(candidates, k)
                 and keeps_drawn(state.candidate[k, COST], least_cost, length)
             ):
                 return k
@@ -211,7 +209,7 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
         vc = oldest & 0xFFFFFFFF
         packet = np.int64(state.vc[vc].head_packet)
         blocked_until = np.int64(state.input_busy[vc // const.vcs])
-        best, best_vc, candidates, required_output = NONE, NONE, np.uint64(0), NONE
+        best, best_vc, candidates, required_output = NONE, NONE, empty_set(const.routes.ports.mask), NONE
         is_adaptive = const.rule == Selection.ADAPTIVE and state.pool.packet[packet].output == NONE
         if const.routes.form == RouteForm.POLARIZED and is_adaptive:
             required_output = _choose_least_cost_polarized_output(
@@ -244,14 +242,14 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
                 if next_vc != NONE:
                     best, best_vc = k, next_vc
                     if is_adaptive and required_output == NONE:
-                        candidates |= _ONE << np.uint64(k)
+                        candidates = with_port(candidates, k)
                         _write_grantable_vc_and_cost_of_output(const, state, k, output, next_vc, score, tick)
                     continue
                 first_vc, end_vc = unpack_vc_range_of_request(
                     read_vc_range_and_flits_of_request(const, state, output, cursor[k] - 1)
                 )
                 flag_credits_awaited_by_upstream(const, state, output, first_vc, end_vc)
-        if candidates:
+        if not is_empty(candidates):
             since = max(eligible_tick_of_request(const, state, oldest), blocked_until)
             best = _choose_adaptive_output_or_wait(const, state, outputs[:count], candidates, oldest, since, tick)
             best_vc = state.candidate[best, OUT_VC] if best != NONE else NONE
@@ -261,9 +259,9 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
         if is_adaptive:
             switch = np.int64(state.vc[vc].switch)
             ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
-            while ports:
+            while not is_empty(ports):
                 remove_request_with_age_key(const, state, const.net.ports.out_base[switch] + lowest(ports), oldest)
-                ports &= ports - np.uint64(1)
+                ports = without_lowest(ports)
             for k in range(count):  # its requests are removed, so later ones have moved up by one
                 if cursor[k] < TICK_LIMIT and cursor[k] > 0:
                     cursor[k] = count_older_requests_of_output(const, state, np.int64(outputs[k]), oldest)

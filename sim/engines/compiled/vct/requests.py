@@ -10,7 +10,7 @@ the output's cache line, the others in ``VctState.requests`` behind all outputs.
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.classes import vcs_of
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
@@ -277,9 +277,9 @@ def _fed_from(input_ticks, const, state, vc, packet):
         return head_packet_feeds_from(input_ticks, const, state, vc, packet, output)
     switch, earliest = np.int64(state.vc[vc].switch), NEVER
     ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
-    while ports:
+    while not is_empty(ports):
         output = np.int64(const.net.ports.out_base[switch]) + lowest(ports)
-        ports &= ports - np.uint64(1)
+        ports = without_lowest(ports)
         earliest = min(earliest, head_packet_feeds_from(input_ticks, const, state, vc, packet, output))
     return earliest
 
@@ -313,9 +313,9 @@ def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
         switch = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[switch]
         ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
-        while ports:
+        while not is_empty(ports):
             output = base + lowest(ports)
-            ports &= ports - np.uint64(1)
+            ports = without_lowest(ports)
             insert_request_and_schedule_output(const, state, packet, output, eligible_at, age)
     else:
         insert_request_and_schedule_output(const, state, packet, np.int64(record.output), eligible_at, age)

@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import device_function, inline
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.stalls import Stall, stall_reasons
 from flitlab.models.rules.tables import Selection
 from flitlab.sim.engines.compiled.records import NONE
@@ -47,9 +47,9 @@ def _reasons(const, state, vc, packet, tick):
         return _reasons_at_output(const, state, packet, output, is_input_busy, tick)[0]
     switch, reasons = np.int64(state.vc[vc].switch), 0
     ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
-    while ports:
+    while not is_empty(ports):
         output = np.int64(const.net.ports.out_base[switch]) + lowest(ports)
-        ports &= ports - np.uint64(1)
+        ports = without_lowest(ports)
         if head_packet_feeds_from(const.input_ticks, const, state, vc, packet, output) > tick:
             continue
         at_output, is_hindered = _reasons_at_output(const, state, packet, output, is_input_busy, tick)

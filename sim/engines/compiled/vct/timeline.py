@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inline, kernel
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.order import age_key
 from flitlab.models.rules.tables import Selection
 from flitlab.models.scenario import Scenario
@@ -39,9 +39,9 @@ def _remove_requests_of_head_packet(const, state, vc, packet):
         np.int64(const.net.ports.out_base[switch]),
         allowed_ports_of_adaptive_packet(const, state, packet, switch),
     )
-    while ports:
+    while not is_empty(ports):
         remove_request_with_age_key(const, state, base + lowest(ports), age)
-        ports &= ports - np.uint64(1)
+        ports = without_lowest(ports)
 
 
 @kernel

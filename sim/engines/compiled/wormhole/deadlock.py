@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import njit
-from flitlab.models.rules.bits import lowest
+from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.tables import Selection
 from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
 from flitlab.sim.engines.compiled.replies import FRONT, reply_source
@@ -95,9 +95,9 @@ def _can_move(const, state, vc, live, now):
         return _will_get_vc(const, state, U(vc_record.output), U(vc_record.allowed_vcs), live)
     packet = front_packet(state, vc)
     base, ports = allowed_outputs(const, state, vc, packet)
-    while ports:
+    while not is_empty(ports):
         output = base + U(lowest(ports))
-        ports &= ports - ONE
+        ports = without_lowest(ports)
         if _will_get_vc(const, state, output, allowed_vcs_at(const, state, vc, packet, output), live):
             return True
     return False

@@ -4,13 +4,14 @@
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.bits import empty_set, with_port
 from flitlab.models.rules.classes import vcs_of
 from flitlab.models.rules.route import at_destination, next_port, usable_ports
 from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 
 
 @inline
@@ -95,11 +96,11 @@ def restricts_vcs(classes, const):
 
 @inline
 def allowed_outputs(const, state, vc, packet):
-    """Return the outputs that an adaptive packet may take: (first, uint64 bits from it on)."""
+    """Return the outputs that an adaptive packet may take: (first, set of their indices from it on)."""
     record = state.pool.packet[packet]
     switch, dst_host = np.int64(state.vc[vc].switch), np.int64(record.dst_host)
     dst_switch = np.int64(const.net.ejection_switch[dst_host])
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
-        return U(const.net.ports.eject[U(dst_host)]), ONE
+        return U(const.net.ports.eject[U(dst_host)]), with_port(empty_set(const.routes.ports.mask), U(0))
     return U(const.net.ports.out_base[U(switch)]), usable_ports(const.routes, route, hop, switch, dst_switch)

@@ -14,6 +14,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.allocate import AllocatorKind
 from flitlab.models.rules.arrivals import Arrivals
+from flitlab.models.rules.bits import WORD
 from flitlab.models.rules.classes import ClassTables
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.ports import Ports, input_delays, make_ports
@@ -395,10 +396,12 @@ def single_ports(routes: Routes) -> np.ndarray:
     """Compute ``single_port`` of :class:`WormholeConstants`; empty if routes are not a table."""
     if routes.form != RouteForm.TABLE:
         return np.zeros(0, np.uint8)
-    ports = np.zeros(routes.ports.shape, np.uint8)
-    for single, port_set in zip(ports, routes.ports, strict=True):
-        single[:] = np.maximum(np.frexp(port_set.astype(np.float64))[1] - 1, 0)  # exact for powers of two
-        single[port_set & (port_set - ONE) != 0] = layout.MULTIPLE_PORTS
+    ports = np.zeros(routes.ports.shape[:2], np.uint8)
+    for single, port_sets in zip(ports, routes.ports, strict=True):
+        for word, mask in enumerate(port_sets.reshape(len(single), -1).T):
+            exponent = np.frexp(mask[mask != 0].astype(np.float64))[1]  # exact for powers of two
+            single[mask != 0] = WORD * word + exponent - 1
+        single[np.bitwise_count(port_sets).reshape(len(single), -1).sum(axis=1) > 1] = layout.MULTIPLE_PORTS
     return ports.T.ravel()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.allocate import first_after
-from flitlab.models.rules.bits import lowest, popcount
+from flitlab.models.rules.bits import empty_set, is_empty, lowest, popcount, with_port, without_lowest
 from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
@@ -369,19 +369,19 @@ def _choose_output(const, state, vc):
     if popcount(ports) == 1:
         output = base + U(lowest(ports))
         return output, _best_vc(const, state, vc, packet, output)[0]
-    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, U(0), ports
-    while remaining:
+    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, empty_set(ports), ports
+    while not is_empty(remaining):
         port = U(lowest(remaining))
-        remaining &= remaining - ONE
+        remaining = without_lowest(remaining)
         _, score = _best_vc(const, state, vc, packet, base + port)
         if score == 0:
             continue
         cost = _channel_cost(const, state, base + port, score)
         if cost < least_cost:
-            least_cost, ties = cost, U(0)
+            least_cost, ties = cost, empty_set(ties)
         if cost == least_cost:
-            ties |= ONE << port
-    if not ties:
+            ties = with_port(ties, port)
+    if is_empty(ties):
         return U(0), _NONE
     draw = route_word(const.net.seed, np.int64(record.src_host), np.int64(record.sequence), np.int64(record.hop))
     output = base + U(drawn_channel(ports, draw))
