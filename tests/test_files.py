@@ -20,8 +20,11 @@ WRITERS = {
     "models/files.py",  # the one
     "sim/simgrid/replay.py",  # runs in a Python that has SimGrid and no flitlab, into a temporary folder
 }
-LOCKS = {("models/jit/cache.py", "open(.., 'a')"), ("sim/experiment/store.py", "open(.., 'a+')")}
-"""Files that are locked and hold nothing."""
+LOCKS = {
+    ("models/jit/cache.py", "open(.., 'a')"), ("models/jit/cache.py", "open(.., 'ab')"),
+    ("sim/experiment/store.py", "open(.., 'a+')"),
+}  # fmt: skip
+"""Files that are locked and hold nothing, or grow by a byte that any process appends."""
 
 METHODS = {"write_text", "write_bytes", "to_csv", "to_parquet", "savefig", "save", "savez", "savez_compressed"}
 """Methods and functions that write a file of the name that they get."""

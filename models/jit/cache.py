@@ -18,6 +18,8 @@ from typing import IO
 import numba
 from numba.core import event
 
+from flitlab.models.files import replace_file
+
 try:
     import fcntl
 except ImportError:  # not a Unix: processes compile side by side
@@ -131,7 +133,7 @@ def needed_compilations(name: str) -> int | None:
 def record_compilations(name: str, count: int) -> None:
     """Record how many functions a set of kernels took, if files can be written there."""
     with suppress(OSError):
-        (Path(numba.config.CACHE_DIR).parent / f"{COUNT}-{name}").write_text(f"{count}", "ascii")
+        replace_file(Path(numba.config.CACHE_DIR).parent / f"{COUNT}-{name}", f"{count}", durable=False)
 
 
 def _writable(folder: Path) -> Path:

@@ -123,15 +123,15 @@ def _rank(urgency, greatest, resource_of, bids, const, state, first, contended, 
     """
     if urgency is None:
         return
-    found = greatest(urgency)
+    most_urgent = greatest(urgency)
     for sets in range(2):
         for i in range(contended):
             request = state.ready[first + i]
             resource = resource_of(const, request)
-            most = found[resource]
+            most = most_urgent[resource]
             if bids(const, state, request, i, time):
                 most = max(most, urgency.of_vc[request & layout.VC_MASK])
-            found[resource] = most if sets else -NEVER
+            most_urgent[resource] = most if sets else -NEVER
 
 
 @inline
