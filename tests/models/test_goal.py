@@ -67,6 +67,7 @@ def test_written_programs_come_back(made, block):
     assert all(getattr(back, name).dtype == DTYPES[name] for name in DTYPES)
 
 
+@pytest.mark.long
 def test_a_capital_b_and_a_byte_order_mark_are_read():
     """As Windows' editors write them; a text in another encoding is refused by name."""
     assert same(read(BROADCAST), read("\ufeff" + BROADCAST.replace("1b", "1B")))

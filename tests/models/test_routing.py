@@ -437,6 +437,7 @@ def test_paths_serve_switches_with_more_than_128_channels():
     assert walk(star, routes, 0, 143, 0)[1] == [144, 143]
 
 
+@pytest.mark.long
 def test_examples_in_docstrings():
     import re
 

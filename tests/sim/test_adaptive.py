@@ -83,7 +83,9 @@ TREES = {  # and the largest load that the narrowest tier carries
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=pytest.mark.long) if mode != "ideal" else mode for mode in MODES]
+)
 @pytest.mark.parametrize("name", TREES)
 def test_adaptive_is_not_slower_than_random_on_trees(name, mode):
     make_topology, scale = TREES[name]

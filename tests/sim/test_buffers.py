@@ -116,7 +116,7 @@ def test_equal_buffers_are_the_same_scenario_however_they_are_written():
 @pytest.mark.parametrize(
     ("buffers", "sets", "problem"),
     [
-        ("{ports: 3}", (), "buffer_flits.ports = 3: unknown key; choices: injection, network, of, rtt"),
+        ("{inputs: 3}", (), "buffer_flits.inputs = 3: unknown key; choices: injection, network, of, rtt"),
         ("{network: 0}", (), "buffer_flits.network = 0: must be greater than or equal to 1"),
         ("{rtt: 0}", (), "buffer_flits.rtt = 0: must be greater than 0"),
         ("{rtt: 1e6}", (), "buffer_flits.rtt = 1000000.0: gives a buffer of 20500000 flits; a buffer has at most"),

@@ -89,6 +89,7 @@ def test_utilisation_is_load_times_load_factor(own):
     assert (abs(flits / ticks - expected) < 4 * np.sqrt(expected / ticks)).all()
 
 
+@pytest.mark.long
 def test_threads_count_the_same(monkeypatch):
     monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     case = scenario(build("imase", hosts=2, n=12, degree=3))
@@ -130,6 +131,7 @@ def rows_of(folder, text, *options):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.long
 def test_the_table_names_every_channel(tmp_path):
     rows = rows_of(tmp_path, CONFIG)
     assert list(rows[0])[:17] == [

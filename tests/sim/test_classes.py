@@ -157,6 +157,7 @@ def test_order_is_immaterial(case, load, shuffle):
     assert_order_is_immaterial(*case.at(load), shuffle)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["vct", pytest.param("wormhole", marks=pytest.mark.long),
                                   pytest.param("ideal", marks=pytest.mark.long)])  # fmt: skip
 def test_one_class_is_the_same_as_none(mode):

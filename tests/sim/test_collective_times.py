@@ -235,6 +235,7 @@ def test_a_ring_of_neighbours_takes_what_hosts_need(mode):
     assert execution.finish.max() / execution.resolution > 1.9 * 79 * (alpha + 1024)
 
 
+@pytest.mark.long
 def test_broadcasts_of_matrices_reach_their_bound():
     """SUMMA: nothing but rounds of broadcasts, so the longest chain of messages is what it takes."""
     text = CONFIG.format(topology="{kind: hyperx, dims: [16]}", mode="flow")

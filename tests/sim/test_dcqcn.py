@@ -153,6 +153,7 @@ def test_marks_of_the_variant_of_ns3_are_in_proportion_to_the_rate():
     assert (keys.stages, keys.alpha_us, make("transport", **keys.model_dump()).stages) == (3, 1.0, 3)
 
 
+@pytest.mark.long
 def test_without_congestion_a_flow_sends_at_line_rate():
     pairs = [(0, 8)]
     plain, _ = completed(session(racks(), pairs), "compiled")
@@ -184,7 +185,7 @@ def test_control_spares_a_victim_most_of_its_pauses():
     assert counters.pause[:, PauseCount.FRAMES].sum() == row["pause_frames"]
 
 
-@pytest.mark.parametrize("number", long_after(3, range(60)))
+@pytest.mark.parametrize("number", long_after(1, range(60)))
 def test_engines_agree_on_dcqcn(number):
     case, _, routes = case_of_number(number)
     rng = Random(number)

@@ -114,6 +114,7 @@ def test_one_flow_saturates_at_the_slowest_channel(engine_name, mode, ticks):
     assert (run.scalars() - before)[Scalar.DELIVERED_FLITS] == 200 * flits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, ["vct", "ideal"]))
 def test_waiting_for_a_slower_channel_is_geo_d_1(mode):
     """Mean wait p S (S - 1) / (2 (1 - p S)) for S = 12 ticks, p = 0.06 packets a tick, from 30 seeds."""
@@ -269,6 +270,7 @@ def config(tmp_path):
     return write
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(2, MODES))
 def test_a_slow_link_limits_the_flow_over_it(config, mode):
     """Hosts of rate 1/2 fill half of a channel; over the link of rate 1/4 goes a quarter, the ceiling of split."""
@@ -303,6 +305,7 @@ def test_what_speeds_do_not_support_is_rejected(config, changes, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.long
 def test_check_prints_the_latency_of_slow_channels(config, tmp_path, capsys):
     config()
     assert main(["check", str(tmp_path / "c.yaml")]) == 0

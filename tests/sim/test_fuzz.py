@@ -13,6 +13,7 @@ from tests.sim.fuzz import BASES, SECONDS, Mutation, fuzz, mutation, run, today,
 COUNT = 40
 
 
+@pytest.mark.long
 def test_mutated_input_ends_as_promised():
     seed = today()
     ends = {number: end for number, end in fuzz(seed, COUNT) if end}

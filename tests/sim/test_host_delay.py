@@ -140,6 +140,7 @@ ceilings:  []
 """
 
 
+@pytest.mark.long
 def test_the_mean_of_a_star_has_the_latency_of_its_nodes(tmp_path, capsys):
     """4 H + 6 with H = 1/2, and 4 cycles more at each end of two of four hosts: 12."""
     (tmp_path / "star.anynet").write_text(STAR)

@@ -103,6 +103,7 @@ FEW = ("flow", "vct")
 LATER = [pytest.param(mode, marks=pytest.mark.long) for mode in MODES if mode not in FEW]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [*FEW, *LATER])
 def test_jobs_in_every_discipline(mode, tmp_path):
     """Both engines agree; jobs on channels of their own are not slowed, those that share one are."""

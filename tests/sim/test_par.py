@@ -41,6 +41,7 @@ def par_scenarios(draw):
     )  # fmt: skip
 
 
+@pytest.mark.long
 @given(par_scenarios(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(0, 2**40))
 @settings(SLOW, max_examples=25)
 def test_engines_agree(case, load, seed):

@@ -69,6 +69,7 @@ def test_zero_load_latency_is_that_of_one_step(engine_name, speedup, flits):
     assert run.snapshot().scalars[Scalar.LATENCY] == (4 * hops + 6 + flits - 1).sum()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_a_step_for_every_input_is_the_ideal_switch(load):
     """Five inputs, single flits, ample buffers and VCs: only earlier flits hold a flit back."""

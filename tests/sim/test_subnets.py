@@ -51,6 +51,7 @@ def with_subnets(draw, cases, replies: bool = True) -> Scenario:
     return in_subnets(replace(case, instance=replace(case.instance, traffic=traffic)), count)
 
 
+@pytest.mark.long
 @given(with_subnets(plain_vct(), replies=False), LOADS, st.integers(0, 2**40))
 @settings(MANY, max_examples=15)
 def test_engines_agree(case, load, seed):

@@ -45,6 +45,7 @@ def folder(tmp_path_factory):
     return path / "run"
 
 
+@pytest.mark.long
 def test_every_epoch_has_its_ceilings(folder):
     """Of four up-links of a pod one is missing, so that each of its four hosts gets three quarters."""
     mcf = [row for row in read_csv(folder / "epochs.csv") if row["ceiling"] == "mcf"]

@@ -101,6 +101,7 @@ def test_a_run_whose_messages_wait_for_ever_ends_and_counts_them(engine):
         measure_program(start(engine, case), case, 1.0, ProgramMeasure())
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 10**6))
 def test_both_engines_do_the_same(number):

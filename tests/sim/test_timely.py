@@ -78,6 +78,7 @@ def test_a_window_of_one_round_trip_does_not_slow_a_flow():
     assert not counters.pause[:, PauseCount.FRAMES].any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", long_after(1, range(60)))
 def test_engines_agree_on_timely_and_windows(number):
     case, _, routes = case_of_number(number)

@@ -56,6 +56,7 @@ def column(rows, name):
     return [int(row[name]) for row in rows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, MODES))
 def test_a_packet_alone_takes_the_zero_load_latency(tmp_path, mode):
     (row,) = packets(tmp_path, mode, [f"17,1,3,{FLITS},,"])
@@ -83,6 +84,7 @@ def test_a_chain_takes_its_latencies_and_a_tick_between_them(tmp_path, mode):
         assert column(rows, "created") == [first + i * (z + 1) for i in range(count)]
 
 
+@pytest.mark.long
 def test_frames_deliver_a_chain(tmp_path):
     rows = packets(tmp_path, "frame", [f"0,{i},{i + 1},4,,{i - 1 if i else ''}" for i in range(4)])
     assert column(rows, "created")[1:] == [delivered + 1 for delivered in column(rows, "delivered")[:-1]]
@@ -149,6 +151,7 @@ def followed(log, until, hosts):
     return Recorded(tuple(map(Fraction, times.tolist())), False, when, *columns, none, (), False, "", none), order
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, ["vct", "wormhole", "ideal", "deflection"]))
 def test_a_recorded_run_is_replayed(mode):
     """All deliveries up to a tick depend on packets created before it, all of which are in the trace."""

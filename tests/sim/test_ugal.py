@@ -35,6 +35,7 @@ def ugal_scenarios(draw):
     return replace(case, instance=replace(case.instance, routes=routes), switching=switching)
 
 
+@pytest.mark.long
 @given(ugal_scenarios(), st.sampled_from([0.3, 0.7, 1.0]), st.integers(0, 2**40))
 @settings(SLOW, max_examples=60)
 def test_engines_agree(case, load, seed):

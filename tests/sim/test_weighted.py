@@ -98,6 +98,7 @@ def test_a_triangle_is_crossed_the_quicker_way(tmp_path, capsys, old, new, laten
     assert row["latency_mean"] == pytest.approx(latency, rel=0.02)
 
 
+@pytest.mark.long
 def test_latency_and_delay_may_choose_differently(tmp_path, capsys):
     """A detour of 2 + 2 cycles is quicker than 6 by the file's latencies, and slower where each hop takes 4 more."""
     (tmp_path / "c.yaml").write_text(
@@ -149,6 +150,7 @@ def test_columns_of_a_file_are_weights(tmp_path, capsys, name, text):
     assert row["hops_mean"] == pytest.approx(4 / 3, rel=0.02)
 
 
+@pytest.mark.long
 def test_ceilings_follow_the_weighted_next_hops(tmp_path, capsys):
     """Four hosts a switch, 16/11 flits a tick for each pair of switches: from 0 to 2 also goes what is for 1."""
     (tmp_path / "triangle.anynet").write_text(TRIANGLE)

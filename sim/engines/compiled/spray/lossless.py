@@ -120,7 +120,7 @@ def make_held(session: SpraySession) -> Held | None:
     links = None if session.program is not None else links_of_flows(session)
     if links is None:
         return None
-    return Held(links, np.zeros_like(links), np.zeros(len(links) + 1, np.int64))
+    return Held(links=links, ticks=np.zeros_like(links), last=np.zeros(len(links) + 1, np.int64))
 
 
 def with_more_events(state: Any) -> Any:

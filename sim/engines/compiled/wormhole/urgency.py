@@ -136,41 +136,49 @@ def _rank(urgency, greatest, resource_of, bids, const, state, first, contended, 
 
 @inline
 def _of_output(urgency):
+    """Return the greatest urgency at every output."""
     return urgency.of_output
 
 
 @inline
 def _of_input(urgency):
+    """Return the greatest urgency at every crossbar input."""
     return urgency.of_input
 
 
 @inline
 def _output(const, request):
+    """Return the output of a request."""
     return request >> layout.OUTPUT_SHIFT
 
 
 @inline
 def _crossbar_input(const, request):
+    """Return the crossbar input of a request."""
     return (request & layout.VC_MASK) * const.crossbar_factor >> layout.CROSSBAR_SHIFT
 
 
 @inline
 def _is_unmatched(const, state, request, i, time):
+    """Tell whether the crossbar input of a request is not matched in this tick."""
     return const.iterations == 1 or state.crossbar_input[_crossbar_input(const, request)].best_bid < time
 
 
 @inline
 def _is_offered(const, state, request, i, time):
+    """Tell whether the output of a request has offered itself; its bid is the ``i``-th."""
     return state.output[_output(const, request)].best_bid == state.bids[i]
 
 
 @inline
 def _is_selected(const, state, request, i, time):
+    """Tell whether its crossbar input has selected a request, whose bid is the ``i``-th."""
     return state.bids[i] == state.crossbar_input[_crossbar_input(const, request)].best_bid
 
 
 @inline
 def _always(const, state, request, i, time):
+    """Tell that every request bids."""
     return True
 
 
