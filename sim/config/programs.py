@@ -322,7 +322,7 @@ def _unplaced_jobs(
         if program is None:
             continue
         free_hosts -= program.ranks
-        validate_calculations(entry, program, messages)
+        validate_calculations(entry, arriving(program, config.start_ns), messages)
         components.order(entry, program, rendezvous_of(draft.messages))
         yield _UnplacedJob(entry, config, spec, program)
 

@@ -215,6 +215,16 @@ def test_refused(jobs, expected):
     assert len(found) == 1 and expected in found[0], found
 
 
+def test_an_arrival_is_a_calculation_that_must_fit_into_ticks():
+    """1,000 ns in units of 10^-16 ns, the denominator of the tick, exceed 64 bits."""
+    switching = "vcs: 8, buffer_flits: 256, flit_ns: 1.6400000000000001"
+    text = BASE.replace("mode: flow, flit_ns: 6.4, switch_ns: 12.8", switching)
+    with pytest.raises(
+        ConfigError, match=r"application\[0\]: a calculation of 1e\+03 ns is too long for ticks of 1.64 ns"
+    ):
+        read("c.yaml", text=text + "application: [{kind: barrier, ranks: 2, start_us: 1}]\n")
+
+
 def test_hosts_of_two_jobs_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"application\[1\].placement: puts a rank of b on host 2, where one of a is"):
         jobs_of(tmp_path, send("a", "02"), send("b", "23"))
