@@ -288,11 +288,14 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         notes += [name.replace("_", " ") for name in NO_DATA_COLUMNS if any(row.get(name) for row in group)]
         return ", ".join(dict.fromkeys([*notes, *bad]))
 
+    def has_numbers(name: str) -> bool:
+        return any(isinstance(row.get(name), int | float) and math.isfinite(row[name]) for row in rows)
+
     of_flows = any("throughput_mean" in row for row in rows)
-    table = columns("flows" if of_flows else "packets").items()
+    table = sorted(columns("flows" if of_flows else "packets").items(), key=lambda item: item[1].derive is not None)
     shown = [
         (one.summary, interval if name == "latency_mean" else mean(name))
-        for name, one in table if one.summary and (not of_flows or any(name in row for row in rows))
+        for name, one in table if one.summary and (one.lead or has_numbers(name))
     ]  # fmt: skip
     print_table(shown_label(label), [("load", lambda group: number(group[0]["load"])), *shown, ("", state)], grouped)
 

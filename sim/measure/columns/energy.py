@@ -111,5 +111,7 @@ def _columns() -> Iterator[tuple[str, str, str, str, Derive, str]]:
 
 for _table in TABLES:
     for _name, _meaning, _unit, _label, _derive, _summary in _columns():
+        if _table == "programs":  # the console shows their shares only
+            _summary = ""
         _one = Column(_table, _name, f"{_meaning} ({KEY}).", _unit, _label, False, f"{_label} ({_unit})", _summary)
         derived(_one)(_derive)
