@@ -84,7 +84,7 @@ def pytest_generate_tests(metafunc):
     if "engine_name" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("engine")
         slow = [mark.args[0] for mark in metafunc.definition.iter_markers("long_on")]
-        if not WITH_KERNELS.intersection(metafunc.definition.path.parts[-2:]):
+        if chosen is None and not WITH_KERNELS.intersection(metafunc.definition.path.parts[-2:]):
             slow.append("compiled")
         engines = [chosen] if chosen else ENGINES
         metafunc.parametrize(
