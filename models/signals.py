@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from flitlab.models.files import remove_unfinished
@@ -24,13 +25,13 @@ GRACE = 2.0
 """Seconds from the first signal until the process is ended by force."""
 
 RAISED_AGAIN = 0.01
-"""Seconds until an interruption that Python dropped is raised again."""
+"""Seconds until an interruption that Python dropped, or that would have crashed compiled code, is raised again."""
 
 
 class _State:
     """Signal handlers are global to the process, so is their state.
 
-    deferred: nested blocks that postpone signals. dropped: whether the interruption was raised where Python drops it.
+    deferred: nested blocks that postpone signals. dropped: whether the interruption is to be raised again.
     """
 
     received: list[int] | None = None
@@ -105,14 +106,35 @@ def starting_processes() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _receive(number: int, _: object) -> None:
+def _receive(number: int, frame: FrameType | None) -> None:
     received = _State.received
     if received is None:
         return
     received.append(number)
     if (len(received) == 1 or _State.dropped) and not _State.deferred:
+        if _converts_results(frame):
+            _raise_again()
+            return
         _State.dropped = False
         raise KeyboardInterrupt
+
+
+def _converts_results(frame: FrameType | None) -> bool:
+    """Whether compiled code calls Python to convert its results: Numba expects no exception there, and crashes."""
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if module == "numba.core.serialize" or module.startswith("namedtuple_"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _raise_again() -> None:
+    """Raise the interruption a little later, after what must not or cannot be interrupted."""
+    _State.dropped = True
+    timer = threading.Timer(RAISED_AGAIN, signal.raise_signal, (_State.received or SIGNALS)[:1])
+    timer.daemon = True
+    timer.start()
 
 
 @contextmanager
@@ -184,10 +206,7 @@ def quiet_interruptions() -> Iterator[None]:
         if dropped.exc_type is not KeyboardInterrupt:
             hook(dropped)
         elif _State.received:
-            _State.dropped = True
-            timer = threading.Timer(RAISED_AGAIN, signal.raise_signal, _State.received[:1])
-            timer.daemon = True
-            timer.start()
+            _raise_again()
 
     sys.unraisablehook = report
     try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flitlab.models.signals import interruptible
 from flitlab.sim.api.inputs import plain
 
 if TYPE_CHECKING:  # these take long to import
@@ -73,6 +74,7 @@ def _frame(rows: Any) -> "pd.DataFrame":
     return pd.DataFrame(list(rows))
 
 
+@interruptible()
 def design(hosts: int, switches: int | Mapping[str, Any] | Sequence[Any], **keys: Any) -> NetworkDesign:
     """Find the networks that no other of the same price beats, with proofs of what is left out.
 

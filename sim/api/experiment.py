@@ -14,6 +14,7 @@ import yaml
 from flitlab.models.files import read_text
 from flitlab.models.html import facts
 from flitlab.models.registry import SpecError
+from flitlab.models.signals import interruptible
 from flitlab.models.validation import is_whole
 from flitlab.sim.api.arrays import dataset_of
 from flitlab.sim.api.frames import columns_of, facts_of, frame_of
@@ -161,6 +162,7 @@ class Experiment:
         """Warnings about the configuration."""
         return self.study.warnings
 
+    @interruptible()
     def check(self) -> "pd.DataFrame":
         """What would run: a row for each scenario, with its size, points, ceilings and certificate against deadlock."""
         import pandas as pd

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.closest_match import closest_match
+from flitlab.models.signals import interruptible
 from flitlab.sim.api.experiment import Experiment
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostic
 
@@ -78,6 +79,7 @@ class Simulation:
         return self.frame[[name for name in SHOWN if name in self.frame.columns]]
 
 
+@interruptible()
 def simulate(
     topology: Any,
     routing: Any = "minimal",
@@ -130,6 +132,7 @@ def simulate(
     return Simulation(experiment.results, experiment)
 
 
+@interruptible()
 def ceiling(
     topology: Any,
     demand: Any = "uniform",

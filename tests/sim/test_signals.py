@@ -106,6 +106,37 @@ def test_an_interruption_that_python_drops_is_raised_again(capfd):
     assert received == [signal.SIGINT] * 2 and not capfd.readouterr().err
 
 
+COMPILED = """\
+import os, signal, threading
+from typing import NamedTuple
+import numpy as np
+from numba import njit
+from flitlab.models.signals import interruptible
+class Pair(NamedTuple):
+    both: object
+    tail: object
+@njit
+def spin(count, x):
+    for i in range(count):
+        x[0] = x[0] * 3 + i ^ (x[0] >> 7)
+    return Pair(x, x[1:]), x.copy()
+spin(1, np.zeros(4, np.int64))
+try:
+    with interruptible():
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        spin(200_000_000, np.zeros(4, np.int64))
+        threading.Event().wait(5)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_while_compiled_code_runs_does_not_crash_the_conversion_of_its_results():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run([sys.executable, "-c", COMPILED], env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, "interrupted\n"), ended.stderr
+
+
 @pytest.mark.parametrize("moment", [0, 0.002, 0.01, 0.03, 0.1, 0.2])
 def test_an_early_ctrl_c_shows_no_traceback(moment, tmp_path):
     """What Python itself does before the first line of flitlab is Python's."""
