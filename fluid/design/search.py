@@ -16,8 +16,8 @@ from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError
 
 Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error", "open"]
-"""Where a candidate was struck. ``one solve``: by a solve that ended early. ``solved``: once its intervals were as narrow
-as those of the front, or not at all. ``open``: not examined.
+"""Where a candidate was struck. ``one solve``: by a solve that ended early. ``solved``: once its intervals were as
+narrow as those of the front, or not at all. ``open``: not examined.
 """
 
 STAGES: tuple[Stage, ...] = ("limit", "floor", "closed form", "built", "one solve", "solved", "error", "open")
