@@ -24,7 +24,7 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
     (
         re.compile(r'\A\s*\{[\s\S]*"intranode_sketch"'), "a communication sketch of TACCL",
-        "simrun schedule reads the schedules that it makes (MSCCL's XML)",
+        "simrun schedule reads the schedules that it makes (JSON, MSCCL's XML)",
     ),
     (
         re.compile(r"\A(#[^\n]*\n|\s*\n)*\s*(topology|experiment|schema|cases|name):(\s|$)"),
