@@ -483,6 +483,9 @@ def test_convert_of_demands(tmp_path, capsys):
     assert (tmp_path / "a.csv").read_text() == "src,dst,demand\n0,1,600\n0,3,200\n3,2,100\n"
     assert main(["convert", str(tmp_path / "a.demands"), "--to", "json"]) == 2
     assert "a table of demands, which --to demands converts" in capsys.readouterr().err
+    (tmp_path / "table.txt").write_text("src;dst;demand\n0;3;0.00001\n1;2;4\n")
+    assert main(["convert", str(tmp_path / "table.txt"), "--to", "demands"]) == 0
+    assert (tmp_path / "table.csv").read_text() == "src,dst,demand\n0,3,1e-05\n1,2,4.0\n"
     assert main(["convert", str(tmp_path / "none"), "--to", "json"]) == 2
     assert main(["convert", str(tmp_path / "a.csv"), "--to", "demands"]) == 2  # its own input
 
