@@ -16,7 +16,9 @@ from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError
 
 Stage = Literal["limit", "floor", "closed form", "built", "one solve", "solved", "error", "open"]
-"""Where a candidate was struck; ``solved``: at the gap of the front, or not at all; ``open``: not examined."""
+"""Where a candidate was struck. ``one solve``: by a solve that ended early. ``solved``: once its intervals were as
+narrow as those of the front, or not at all. ``open``: not examined.
+"""
 
 STAGES: tuple[Stage, ...] = ("limit", "floor", "closed form", "built", "one solve", "solved", "error", "open")
 
@@ -236,7 +238,6 @@ class Search:
 
     def _solve(self, i: int, network: Network) -> None:
         result, demands = self.results[i], self.demands
-        solves = 0
         for gap in sorted({max(COARSE, self.tolerance.gap), self.tolerance.gap}, reverse=True):
             rivals = self._rivals(i)
             reached = np.max([self.results[k].lower for k in rivals], axis=0) if rivals else np.zeros(len(demands))
@@ -245,10 +246,10 @@ class Search:
                     continue
                 floor = np.nextafter(self.floor[d], 0) if self.floor[d] else 0.0
                 ends = demands[d].ends(network, gap, max(self._refuting(i, int(d)), floor), self.memo)
-                solves += 1
                 self._tighten(result, int(d), Upper(ends.upper, ends.proof))
                 result.lower[d] = max(result.lower[d], min(ends.lower, float(result.upper[d])))
-                if self._struck(i, "one solve" if gap > self.tolerance.gap or solves == 1 else "solved"):
+                solved = (result.upper <= result.lower * (1 + self.tolerance.gap)).all()
+                if self._struck(i, "solved" if solved else "one solve"):
                     return
         if note := self.violated(result):
             result.stage, result.note = "limit", note

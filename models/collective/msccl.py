@@ -84,7 +84,10 @@ def parse_msccl(text: bytes) -> Schedule:
         raise ScheduleError(f"<{algo.tag}> where <algo> is expected")
     kind = COLLECTIVES.get(algo.get("coll", ""))
     if kind is None:
-        raise ScheduleError(f"coll {algo.get('coll')!r}: choices are {', '.join(COLLECTIVES)}")
+        problem = (
+            f"coll {algo.get('coll')!r}" if "coll" in algo.attrib else "<algo> needs coll, the name of its collective"
+        )
+        raise ScheduleError(f"{problem}: choices are {', '.join(COLLECTIVES)}")
     return _Run(algo, kind).schedule()
 
 

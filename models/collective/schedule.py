@@ -14,6 +14,9 @@ from flitlab.models.jit import njit
 ALL = -1
 """Stands for all ranks."""
 
+MAX_RANKS = 65_536
+"""Most ranks of a schedule in a file; checking it takes an eighth of the square in bytes."""
+
 
 @dataclass(frozen=True)
 class CollectiveKind:
@@ -139,6 +142,32 @@ def _check_pieces(s: Schedule) -> None:
             raise ScheduleError(f"the chunks of {_describe_piece(piece)} are not all of it")
     if amounts:
         raise ScheduleError(f"{_describe_piece(next(iter(amounts)))} is no piece of a collective {s.kind}")
+
+
+def collective_of(ranks: int, start: Ints, goal: Ints) -> tuple[str, int]:
+    """Return the collective without reduction that consists of these pieces, and its root (0 without one).
+
+    Parameters
+    ----------
+    ranks: number of ranks.
+    start, goal: int64 [chunks], as in :class:`Schedule`.
+
+    Raises
+    ------
+    ScheduleError: there is none.
+    """
+    pieces = set(zip(start.tolist(), goal.tolist(), strict=True))
+    starts, goals = ({piece[end] for piece in pieces} for end in (0, 1))
+    rooted = {"broadcast": (starts, 1), "scatter": (starts, ranks - 1), "gather": (goals, ranks - 1)}
+    candidates = [("all_gather", 0, ranks), ("all_to_all", 0, ranks * (ranks - 1))]
+    candidates += [(kind, min(roots), count) for kind, (roots, count) in rooted.items() if len(roots) == 1]
+    for kind, root, count in candidates:
+        if len(pieces) == count and pieces == set(KINDS[kind].pieces(ranks, root)):
+            return kind, root
+    to_all = [piece for piece in sorted(pieces) if piece[1] == ALL]
+    to_one = [piece for piece in sorted(pieces) if piece[1] != ALL]
+    rarer = min((some for some in (to_all, to_one) if some), key=len)
+    raise ScheduleError(f"{_describe_piece(rarer[0])}, among {len(pieces)} pieces, is of no collective of all ranks")
 
 
 def _describe_piece(piece: tuple[int, int]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import of schedules from JSON and the files of MSCCL and TE-CCL, and export as JSON."""
+"""Import of schedules from JSON and the files of MSCCL, TE-CCL and TACCL, and export as JSON."""
 
 import json
 from pathlib import Path
@@ -9,15 +9,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.collective.msccl import parse_msccl
-from flitlab.models.collective.schedule import CollectiveName, Schedule, ScheduleError, check
+from flitlab.models.collective.schedule import MAX_RANKS, CollectiveName, Schedule, ScheduleError, check
+from flitlab.models.collective.taccl import SIGN, parse_taccl
 from flitlab.models.collective.teccl import FLOWS, parse_teccl
 from flitlab.models.files import replace_file
+from flitlab.models.topology.formats import HEAD
+from flitlab.models.topology.formats.misplaced import misplaced
 
 SUFFIX = ".schedule.json"
 """Suffix of schedule files."""
-
-MAX_RANKS = 65_536
-"""Most ranks of a schedule in a file; checking it takes an eighth of the square in bytes."""
 
 Rank = Annotated[int, Field(ge=-1, lt=2**31)]
 Count = Annotated[int, Field(ge=0, lt=2**62)]
@@ -60,7 +60,7 @@ def _rows(name: str, rows: list[list[int]]) -> str:
 
 
 def read_schedule(path: Path) -> Schedule:
-    """Read and check a schedule: JSON of :func:`write_schedule`, XML of MSCCL, or JSON of TE-CCL.
+    """Read and check a schedule: JSON of :func:`write_schedule`, XML of MSCCL, or JSON of TE-CCL or TACCL.
 
     Raises
     ------
@@ -68,16 +68,24 @@ def read_schedule(path: Path) -> Schedule:
     ScheduleError: it is no schedule, or does not implement its collective.
     """
     text = path.read_bytes()
-    of_others = parse_msccl if text.lstrip().startswith(b"<") else parse_teccl if FLOWS.encode() in text else None
-    if of_others is not None:
-        schedule = of_others(text)
-        check(schedule)
-        return schedule
+    parsers = (
+        {b"<": parse_msccl} if text.lstrip().startswith(b"<") else {FLOWS.encode(): parse_teccl, SIGN: parse_taccl}
+    )
+    for sign, parse in parsers.items():
+        if sign in text:
+            schedule = parse(text)
+            check(schedule)
+            return schedule
     try:
         file = _File.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
+        if key == "format":
+            problem = misplaced(text[:HEAD].decode("utf-8", "replace")) or f"{key}: {first['msg']}"
+            raise ScheduleError(
+                f"is no schedule: {problem}; JSON of flitlab, TE-CCL and TACCL and XML of MSCCL are read"
+            ) from None
         raise ScheduleError(f"{key}: {first['msg']}" if key else first["msg"]) from None
     schedule = _schedule(file)
     check(schedule)

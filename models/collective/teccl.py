@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-gather schedules in the JSON of TE-CCL."""
+"""Schedules in the JSON of TE-CCL."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flitlab.models.collective.schedule import ALL, Schedule, ScheduleError
+from flitlab.models.collective.schedule import ALL, Schedule, ScheduleError, collective_of
 
 FLOWS = "7-Flows"
 """The key of the list of sends."""
@@ -19,7 +19,8 @@ def parse_teccl(text: bytes) -> Schedule:
     """Return the schedule of the flows, ``Chunk 0 from 3 traveled over 3->1 in epoch 2``.
 
     A send of an epoch is a send of a step; epochs without sends are left out. GPUs are ranks in the order of their
-    numbers; switches on the way, whose numbers are between those of GPUs, do not matter.
+    numbers; switches on the way, whose numbers are between those of GPUs, do not matter. The collective follows from
+    the demands: a chunk that all others need is of an all-gather, one that another needs of an all-to-all.
 
     Parameters
     ----------
@@ -27,8 +28,8 @@ def parse_teccl(text: bytes) -> Schedule:
 
     Raises
     ------
-    ScheduleError: it is not such JSON, chunks are split (flows with a volume, of a linear program), or not every GPU
-        needs every chunk.
+    ScheduleError: it is not such JSON, chunks are split (flows with a volume, of a linear program), or the demands are
+        of no collective.
 
     Source: Liu et al. 2024, doi:10.1145/3651890.3672249; github.com/microsoft/TE-CCL.
     """
@@ -39,12 +40,21 @@ def parse_teccl(text: bytes) -> Schedule:
     flows, demands = document.get(FLOWS), document.get("6-Demand_Met")
     if not isinstance(flows, list) or not isinstance(demands, dict):
         raise ScheduleError(f"{FLOWS} must be a list, and 6-Demand_Met a mapping")
-    chunks = sorted(_chunks(demands))
-    gpus = sorted({gpu for gpu, _ in chunks})
+    needs = _needs(demands)
+    chunks = sorted(needs)
+    gpus = sorted({*(gpu for gpu, _ in chunks), *(gpu for some in needs.values() for gpu in some)})
+    if not chunks:
+        raise ScheduleError("6-Demand_Met: no GPU needs a chunk of another")
     rank, number = {gpu: i for i, gpu in enumerate(gpus)}, {chunk: i for i, chunk in enumerate(chunks)}
-    parts = len(chunks) // max(len(gpus), 1)
-    if not chunks or parts * len(gpus) != len(chunks):
-        raise ScheduleError("every GPU must have as many chunks as the others")
+    start = np.array([rank[gpu] for gpu, _ in chunks], np.int64)
+    to_all = any(len(some) == len(gpus) - 1 for some in needs.values())
+    goal = np.array([ALL if to_all else rank[min(needs[chunk])] for chunk in chunks], np.int64)
+    for (origin, chunk), some in sorted(needs.items()):
+        if len(some) != (len(gpus) - 1 if to_all else 1):
+            without = min(set(gpus) - some - {origin})
+            problem = f"GPU {without} does not need chunk {chunk} of GPU {origin}"
+            raise ScheduleError(f"6-Demand_Met: {problem}: all others must need each chunk, or one other each")
+    kind, root = collective_of(len(gpus), start, goal)
     rows = []
     for place, flow in enumerate(flows):
         match = _FLOW.fullmatch(flow) if isinstance(flow, str) else None
@@ -58,27 +68,24 @@ def parse_teccl(text: bytes) -> Schedule:
         rows.append((number[origin, chunk], rank[source], rank[target], epoch))
     sends = np.array(sorted(rows, key=lambda row: row[3]), np.int64).reshape(-1, 4)
     _, step = np.unique(sends[:, 3], return_inverse=True)
-    start = np.array([rank[gpu] for gpu, _ in chunks], np.int64)
     chunk_of, source_of, target_of = (np.ascontiguousarray(column) for column in sends[:, :3].T)
+    parts = len(chunks) // len(set(zip(start.tolist(), goal.tolist(), strict=True)))
     return Schedule(
-        "all_gather", len(gpus), start, np.full(len(start), ALL), np.ones(len(start), np.int64), parts,
-        chunk_of, source_of, target_of, step.astype(np.int64),
+        kind, len(gpus), start, goal, np.ones(len(start), np.int64), parts, chunk_of, source_of, target_of,
+        step.astype(np.int64), root,
     )  # fmt: skip
 
 
-def _chunks(demands: dict[str, Any]) -> set[tuple[int, int]]:
-    """Return the chunks as (GPU that has it, number): the demand of each GPU says from which it needs which."""
-    chunks: set[tuple[int, int]] = set()
-    needed: dict[int, set[tuple[int, int]]] = {}
+def _needs(demands: dict[str, Any]) -> dict[tuple[int, int], set[int]]:
+    """Return the GPUs that need each chunk, (GPU that has it, number), of another."""
+    needs: dict[tuple[int, int], set[int]] = {}
     for name, of_gpu in demands.items():
         gpu = _gpu(name)
-        needed[gpu] = {(_gpu(origin), _gpu(chunk, "Chunk")) for origin, some in of_gpu.items() for chunk in some}
-        chunks |= needed[gpu]
-    for gpu, some in needed.items():
-        if missing := {chunk for chunk in chunks - some if chunk[0] != gpu}:
-            origin, chunk = min(missing)
-            raise ScheduleError(f"GPU {gpu} does not need chunk {chunk} of GPU {origin}: only all-gathers are read")
-    return chunks
+        for origin, chunks in of_gpu.items():
+            if (start := _gpu(origin)) != gpu:
+                for chunk in chunks:
+                    needs.setdefault((start, _gpu(chunk, "Chunk")), set()).add(gpu)
+    return needs
 
 
 def _gpu(name: str, word: str = "GPU") -> int:

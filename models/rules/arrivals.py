@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Integers, Ints
-from flitlab.models.jit import kernel
+from flitlab.models.jit import kernel, njit
 from flitlab.models.rules.draw import Stream, draw_out_of_line, paired, philox, philox_out_of_line, uniform
-from flitlab.models.rules.packets import Packets, length
+from flitlab.models.rules.packets import Packets, destination, length
 from flitlab.models.traffic.source import BurstRates
 
 BERNOULLI, POISSON, ONOFF, MARKOV = 0, 1, 2, 3
@@ -335,3 +335,31 @@ def arrival_by(
             return counter, position
         counter += 1
         block = philox_out_of_line(seed, Stream.ARRIVAL, host, counter)
+
+
+@njit
+def draw_block(
+    arrivals: Arrivals, packets: Packets, seed: int, host: int, sequence: int, counter: int, position: int, block: Ints
+) -> tuple[int, int]:
+    """Draw the next packets of a host.
+
+    Parameters
+    ----------
+    arrivals, packets: when hosts create packets, and which.
+    seed: of all draws.
+    host: that creates them.
+    sequence: number of the first packet.
+    counter, position: of the arrival process, as :func:`next_arrival` takes them.
+    block: int64 [packets, 3], filled with tick, destination and flits of each.
+
+    Returns
+    -------
+    The counter and the position of the arrival process after them.
+    """
+    for i in range(len(block)):
+        counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
+        block[i, 0] = position >> arrivals.shift
+        block[i, 1] = destination(packets, seed, host, sequence + i)
+        block[i, 2] = length(packets, seed, host, counter)
+        counter += 1
+    return counter, position

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 SIMILAR_WORDS = {
     "capacity": ("capacity", "bandwidth", "speed", "throughput", "weight", "bw", "cap", "rate", "gbps", "mbps"),
     "delay": ("delay", "latency", "length", "distance", "lat", "dist", "rtt"),
@@ -108,3 +110,87 @@ def _shared(repeated_labels: Sequence[str], count: Mapping[str, int]) -> str:
         f" and {len(repeated_labels) - 1} more" if len(repeated_labels) > 1 else "",
     )
     return f"label {repeated_labels[0]!r}{more}: not unique, so that these {nodes} nodes go by their ids"
+
+
+def numeric_columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return the attributes that all edges have and that are finite numbers, except those with a field of their own.
+
+    edges: the attributes of each.
+    """
+    names = set(edges[0]).intersection(*edges[1:]) - {"capacity", "delay", "reverse"} if edges else set()
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+    return {
+        name: [float(data[name]) for data in edges]
+        for name in sorted(name for name in names if isinstance(name, str))
+        if all(is_number(data[name]) for data in edges)
+    }
+
+
+def host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> list[int] | None:
+    """Return the delays of all hosts in order, from lists at nodes; None where no node has one.
+
+    nodes: (description for messages, attributes). counts: hosts of each. Raises ``ValueError``.
+    """
+    if not any("host_delay" in data for _, data in nodes):
+        return None
+    delays: list[int] = []
+    for (what, data), count in zip(nodes, counts, strict=True):
+        listed = data.get("host_delay", [0] * count)
+        if not isinstance(listed, list) or len(listed) != count:
+            raise ValueError(f"{what}: host_delay = {listed!r} must list the delays of its {count} hosts")
+        delays += numbers_of([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
+    return delays
+
+
+def ejection_switches(
+    nodes: list[tuple[str, dict[str, Any]]], counts: list[int], index: dict[Any, int]
+) -> list[int] | None:
+    """Return the switches where hosts eject, from lists at nodes; None where no node has one.
+
+    nodes, counts: as for :func:`host_delays`; a node without a list ejects its hosts itself. index: the switch of each
+    node. Raises ``ValueError``.
+    """
+    if not any("ejection" in data for _, data in nodes):
+        return None
+    switches: list[int] = []
+    for v, ((what, data), count) in enumerate(zip(nodes, counts, strict=True)):
+        listed = data.get("ejection")
+        if listed is None:
+            switches += [v] * count
+        elif not isinstance(listed, list) or len(listed) != count or any(node not in index for node in listed):
+            raise ValueError(f"{what}: ejection = {listed!r} must list the nodes where its {count} hosts eject")
+        else:
+            switches += [index[node] for node in listed]
+    return switches
+
+
+def numbers_of(elements: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
+    """Return the numbers of an attribute.
+
+    Parameters
+    ----------
+    elements: (description for messages, attributes) of each node or edge.
+    name: the attribute.
+    default: where it is missing.
+    kind: float, for positive numbers, or int, for whole numbers from 0.
+
+    Raises
+    ------
+    ValueError: it is no such number.
+    """
+    numbers = []
+    for what, data in elements:
+        value = data.get(name, default)
+        try:
+            number = kind(value)
+            wrong = not (0 <= number < float("inf")) or (kind is float and number == 0) or number != float(value)
+        except (TypeError, ValueError, OverflowError):
+            wrong = True
+        if wrong:
+            must = "a positive number" if kind is float else "a whole number from 0"
+            raise ValueError(f"{what}: {name} = {value!r} must be {must}")
+        numbers.append(number)
+    return numbers

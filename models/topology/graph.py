@@ -14,7 +14,15 @@ from flitlab.models.arrays import Bools, Floats, Ints, to_floats, to_integers
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
 from flitlab.models.registry import SpecError, warn
-from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
+from flitlab.models.topology.attributes import (
+    ejection_switches,
+    host_delays,
+    labels_of,
+    numbers_of,
+    numeric_columns,
+    unread_attributes,
+    unread_warning,
+)
 from flitlab.models.topology.limits import MAX_SIZE
 from flitlab.models.topology.pairing import opposite_pairs, pairs_warning, unpaired_warning
 
@@ -470,9 +478,9 @@ class Topology:
         pairs = [(u, v) for u, v, _ in edges]
         of_edges = [(f"edge {u!r}-{v!r}", data) for u, v, data in graph.edges(data=True)]
         of_nodes = [(f"node {node!r}", data) for node, data in graph.nodes(data=True)]
-        capacity = _attribute(of_edges, "capacity", 1.0, float)
-        delay = _attribute(of_edges, "delay", 0, int)
-        columns = _columns([data for _, _, data in edges])
+        capacity = numbers_of(of_edges, "capacity", 1.0, float)
+        delay = numbers_of(of_edges, "delay", 0, int)
+        columns = numeric_columns([data for _, _, data in edges])
         if graph.is_directed():
             topology = cls.from_arcs(kind, len(index), pairs, capacity=capacity, delay=delay, columns=columns)
             if edges and all("reverse" in data for _, _, data in edges):
@@ -491,9 +499,9 @@ class Topology:
         _warn_of_unread(graph, topology, pair_directions)
         if not any("hosts" in data for _, data in of_nodes):
             return topology
-        counts = _attribute(of_nodes, "hosts", 0, int)
-        delays = _host_delays(of_nodes, counts)
-        return topology.with_hosts(counts, host_delay=delays, ejection=_ejection(of_nodes, counts, index))
+        counts = numbers_of(of_nodes, "hosts", 0, int)
+        delays = host_delays(of_nodes, counts)
+        return topology.with_hosts(counts, host_delay=delays, ejection=ejection_switches(of_nodes, counts, index))
 
     def _repr_html_(self) -> str:
         """Return a table of properties, for notebooks."""
@@ -514,73 +522,6 @@ def _pairs(name: str, value: npt.ArrayLike) -> Ints:
     if pairs.size % 2:
         raise SpecError(f"{name} must be pairs of switches, not of shape {pairs.shape}", name)
     return pairs.reshape(-1, 2)
-
-
-def _columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """Return the attributes that all edges have and that are finite numbers, except those with a field of their own."""
-    names = set(edges[0]).intersection(*edges[1:]) - {"capacity", "delay", "reverse"} if edges else set()
-
-    def is_number(value: Any) -> bool:
-        return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-    return {
-        name: [float(data[name]) for data in edges]
-        for name in sorted(name for name in names if isinstance(name, str))
-        if all(is_number(data[name]) for data in edges)
-    }
-
-
-def _host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> list[int] | None:
-    """Return the delays of all hosts in order, from lists at nodes; None where no node has one.
-
-    nodes: (description for messages, attributes). counts: hosts of each. Raises ``ValueError``.
-    """
-    if not any("host_delay" in data for _, data in nodes):
-        return None
-    delays: list[int] = []
-    for (what, data), count in zip(nodes, counts, strict=True):
-        listed = data.get("host_delay", [0] * count)
-        if not isinstance(listed, list) or len(listed) != count:
-            raise ValueError(f"{what}: host_delay = {listed!r} must list the delays of its {count} hosts")
-        delays += _attribute([(what, {"host_delay": delay}) for delay in listed], "host_delay", 0, int)
-    return delays
-
-
-def _ejection(nodes: list[tuple[str, dict[str, Any]]], counts: list[int], index: dict[Any, int]) -> list[int] | None:
-    """Return the switches where hosts eject, from lists at nodes; None where no node has one.
-
-    nodes, counts: as for :func:`_host_delays`; a node without a list ejects its hosts itself. index: the switch of each
-    node. Raises ``ValueError``.
-    """
-    if not any("ejection" in data for _, data in nodes):
-        return None
-    switches: list[int] = []
-    for v, ((what, data), count) in enumerate(zip(nodes, counts, strict=True)):
-        listed = data.get("ejection")
-        if listed is None:
-            switches += [v] * count
-        elif not isinstance(listed, list) or len(listed) != count or any(node not in index for node in listed):
-            raise ValueError(f"{what}: ejection = {listed!r} must list the nodes where its {count} hosts eject")
-        else:
-            switches += [index[node] for node in listed]
-    return switches
-
-
-def _attribute(elements: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
-    """Return the numbers of an attribute, at least 0. elements: (description for messages, attributes)."""
-    numbers = []
-    for what, data in elements:
-        value = data.get(name, default)
-        try:
-            number = kind(value)
-            wrong = not (0 <= number < float("inf")) or (kind is float and number == 0) or number != float(value)
-        except (TypeError, ValueError, OverflowError):
-            wrong = True
-        if wrong:
-            must = "a positive number" if kind is float else "a whole number from 0"
-            raise ValueError(f"{what}: {name} = {value!r} must be {must}")
-        numbers.append(number)
-    return numbers
 
 
 def _names_of(graph: "nx.Graph") -> dict[str, Any]:

@@ -113,9 +113,9 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
 def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layout | None) -> sparse.csr_array:
     """Read a demand matrix from a table, float64 [size, size].
 
-    Files of REPETITA, SNDlib, htsim and Noxim are recognised by their content. Other lines are ``src,dst,demand``,
-    where repeated pairs add up, or the rows of a square matrix, with or without a header row and a header column of
-    names. A header distinguishes the two, and so does any number of columns other than three.
+    Files of REPETITA, SNDlib, htsim, Noxim and RapidChiplet are recognised by their content. Other lines are
+    ``src,dst,demand``, where repeated pairs add up, or the rows of a square matrix, with or without a header row and a
+    header column of names. A header distinguishes the two, and so does any number of columns other than three.
 
     Parameters
     ----------
@@ -217,7 +217,12 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
     values = np.array([_numbers(f"{path}:{number}", fields[shape.column :]) for number, fields in body], float)
     if not (shape.row and shape.column) and values.shape != (len(values),) * 2:
         table_size = f"{len(rows)} lines of {width} fields"
-        raise SpecError(f"{path}: {table_size} are no square matrix, nor are they src,dst,demand", key="path")
+        problem = f"{table_size} are no square matrix, nor are they src,dst,demand"
+        if (side := round(width**0.5)) ** 2 == width > 4:
+            problem += (
+                f"; if each line is a matrix of {side} x {side}, as in a series, write one of them as {side} lines"
+            )
+        raise SpecError(f"{path}: {problem}", key="path")
     if size is None:
         return sparse.csr_array(_columns_in_row_order(path, rows, values) if shape.row and shape.column else values)
     if shape.row or shape.column:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demands in the files of other programs: REPETITA, SNDlib, htsim and Noxim.
+"""Demands in the files of other programs: REPETITA, SNDlib, htsim, Noxim and RapidChiplet.
 
 A format is a sign, which is found near the beginning of its files and of no others, and a reader. Readers yield (place
 for messages, source, target, demand) and raise ``SpecError`` with file and line.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -100,6 +101,8 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
         options = dict(zip(rest[::2], rest[1::2], strict=False))
         if "size" not in options:
             _fail(path, number, "a connection without size has no demand")
+        if options["size"] == "0":
+            _fail(path, number, f"size {options['size']} is a long-lived connection, which has no demand")
         timed += options.get("start", "0") not in ("0", "0.0") or any("trigger" in name for name in options)
         yield f"{path}:{number}", match[1], match[2], options["size"]
     if timed:
@@ -118,10 +121,27 @@ def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
         warn(f"{path}: injection rates are read; por, t_on, t_off and t_period of {more} lines are not", "path")
 
 
+_PAIR = re.compile(r"__tuple__:\[(\d+), ?(\d+)\]")
+
+
+def _rapidchiplet(path: Path | Text, content: str) -> Iterator[Entry]:
+    """A mapping of ``__tuple__:[source, target]`` to the demand between two chiplets."""
+    try:
+        demands = json.loads(content)
+    except json.JSONDecodeError as syntax:
+        _fail(path, syntax.lineno, f"not JSON: {syntax.msg}")
+    for key, value in demands.items():
+        match = _PAIR.fullmatch(key)
+        if match is None:
+            _fail(path, 1, f"{key[:40]!r} where __tuple__:[source, target] is expected")
+        yield f"{path}: {key}", match[1], match[2], str(value)
+
+
 FORMATS: tuple[tuple[re.Pattern[str], Callable[[Path | Text, str], Iterator[Entry]]], ...] = (
     (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), _repetita),
     (sndlib.SIGN, _sndlib),
     (re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
+    (re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), _rapidchiplet),
     (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[\d.]"), _noxim),
 )
 """Signs and readers."""

@@ -17,6 +17,7 @@ from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.folders import altered, read_manifest, run_problem
 from flitlab.sim.experiment.pool import RunOptions
+from flitlab.sim.experiment.progress import stage
 from flitlab.sim.terminal import complain, printable, say, shown_label
 
 __all__ = ["complain", "say", "shown_label"]
@@ -36,7 +37,8 @@ def error_text(error: Exception) -> str:
 def study_of(options: argparse.Namespace, experiment: str | None = None) -> Study | None:
     """The configuration of the options; None, with errors printed, if it is invalid."""
     try:
-        study = read(options.file, options.set, options.quick, getattr(options, "engine", None), experiment)
+        with stage(f"reading {options.file}"):
+            study = read(options.file, options.set, options.quick, getattr(options, "engine", None), experiment)
     except ConfigError as error:
         complain(*map(str, [*error.warnings, *error.errors]))
         return None

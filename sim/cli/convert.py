@@ -86,10 +86,8 @@ def _demands(options: argparse.Namespace, out: Path) -> list[str]:
         if not file.is_file():
             raise SpecError(f"{file}: no such file")
         matrix = read_demand(file, Names("end", 0), None, None).tocoo()
-        lines = [
-            f"{u},{v},{amount!r}"
-            for u, v, amount in zip(*map(list, (matrix.row, matrix.col, matrix.data)), strict=True)
-        ]
+        columns = (column.tolist() for column in (matrix.row, matrix.col, matrix.data))
+        lines = [f"{u},{v},{amount!r}" for u, v, amount in zip(*columns, strict=True)]
     else:
         lines = [f"{source},{target},{amount}" for _, source, target, amount in entries]
     replace_file(out, "\n".join(["src,dst,demand", *lines]) + "\n")

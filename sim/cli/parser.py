@@ -10,8 +10,10 @@ import importlib
 import re
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,15 +122,27 @@ def _parser(known: dict[str, Command], complete: Collection[str]) -> argparse.Ar
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Say on a terminal that modules are loaded: rich, which shows later stages, is one of them."""
-    shows = sys.stderr is not None and sys.stderr.isatty()
-    if shows:
-        print("loading flitlab ...", end="\r", file=sys.stderr, flush=True)
+    """Say on a terminal that modules are loaded, and for how long: rich, which shows later stages, is one of them."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    ended = threading.Event()
+    thread = threading.Thread(target=_show_loading, args=(ended,), daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        if shows:
-            print("\x1b[2K", end="\r", file=sys.stderr, flush=True)
+        ended.set()
+        thread.join()
+        print("\x1b[2K", end="\r", file=sys.stderr, flush=True)
+
+
+def _show_loading(ended: threading.Event) -> None:
+    """Print the seconds so far, each over the one before."""
+    for seconds in count():
+        print(f"loading flitlab, {seconds} s", end="\r", file=sys.stderr, flush=True)
+        if ended.wait(1):
+            return
 
 
 def _listing(known: dict[str, Command]) -> str:

@@ -79,8 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a configuration and print a summary."""
-    with stage(f"reading {options.file}"):
-        study = study_of(options)
+    study = study_of(options)
     if study is None:
         return ExitCode.BAD
     folder = options.out or Path("runs") / study.name
@@ -344,7 +343,7 @@ def explain(report: Report) -> None:
         table = "results.csv" if report.results else "metrics.csv"
         complain(f"... and {len(report.problems) - MAX_LISTED_PROBLEMS} more, see status and message in {table}")
     if report.compiled_s >= 1 and sys.stderr.isatty():
-        complain(f"{report.compiled_s:.0f} s of CPU time for compiling and loading kernels, not included in cpu_s")
+        complain(f"{report.compiled_s:.0f} s of CPU time compiled and loaded kernels; column cpu_s is without it")
     imprecise = [row for row in report.results if row.get("precise") is False]
     if imprecise:
         saturated = sum(bool(row.get("saturated")) for row in imprecise)

@@ -93,8 +93,8 @@ class Design:
         lines = [
             f"{len(self.search.results)} candidates: {counts['limit']} exceed a limit, {counts['floor']} are below a "
             f"floor, {counts['closed form']} are beaten by closed forms, {counts['built']} by bounds of the built "
-            f"network, {counts['one solve']} by one solve; {counts['solved']} were solved, {len(self.front)} are on "
-            "the front.",
+            f"network, {counts['one solve']} by a solve that ended early; {counts['solved']} were solved to the end, "
+            f"{len(self.front)} are on the front.",
             f"Of each of the {struck} that are beaten, a point that costs at most {100 * tolerance.cost:g} % more "
             f"certainly carries {100 - 100 * tolerance.throughput:g} % of the upper ends, in every demand.",
         ]

@@ -72,6 +72,8 @@ class Compiling(NamedTuple):
     def text(self) -> str:
         """The stage, with the number of functions compiled so far, and how many it takes, about."""
         done = compilations() - self.before
+        if not done and self.functions is None:
+            return COMPILING
         if self.functions is None:
             return f"{COMPILING}: {done} functions"
         return f"{COMPILING}: {done} of about {max(self.functions, done)} functions"
@@ -84,8 +86,8 @@ NOTHING = Compiling()
 class Bar:
     """A bar on a terminal, with a line for each of the scenarios with the latest points.
 
-    total: points. compiling: kernels to compile; if there are any, this stage takes the place of the bar until the
-    first point.
+    total: points. compiling: kernels to compile; this stage takes the place of the bar until the first point, and is
+    above it until each set of kernels has had a point.
     """
 
     def __init__(self, total: int, compiling: Compiling = NOTHING):
@@ -101,18 +103,23 @@ class Bar:
         self._compiling = RichProgress(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         self._stage = self._compiling.add_task(COMPILING, total=None)
         self._compiles = compiling
-        self._total, self._ticks = total, 0
-        self._started = time.monotonic()
-        self._times = [self._started]  # of the points that are done
+        self._total = total
+        self._times = [time.monotonic()]  # of the start, and of the points that are done
+        self._ticks: list[int] = []  # of the points that are done
         self._rows: dict[str, list[Row]] = {}
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
         """Count one more point."""
         self._times.append(time.monotonic())
-        self._ticks += ticks
-        rate = f"{self._ticks / max(self._times[-1] - self._started, 1e-9):,.0f} ticks/s" if self._ticks else ""
-        left = seconds_left(self._times, self._total, 1 + self._compiles.kernels)
-        self._bar.update(self._task, advance=1, rate=rate, left="" if left is None else f"{duration(left)} to go")
+        self._ticks.append(ticks)
+        starts = 1 + self._compiles.kernels
+        rate, left = tick_rate(self._times, self._ticks, starts), seconds_left(self._times, self._total, starts)
+        self._bar.update(
+            self._task,
+            advance=1,
+            rate="" if rate is None else f"{rate:,.0f} ticks/s",
+            left="" if left is None else f"{duration(left)} to go",
+        )
         if row is not None:
             self._rows[scenario] = [*self._rows.pop(scenario, []), row]
 
@@ -128,10 +135,10 @@ class Bar:
             for scenario, point in points
             if point
         ]
-        if not self._compiles.kernels or len(self._times) > 1:
+        if len(self._ticks) >= self._compiles.kernels:
             return Group(*lines, self._bar)
         self._compiling.update(self._stage, description=self._compiles.text())
-        return Group(*lines, self._compiling)
+        return Group(*lines, self._compiling, *([self._bar] if self._ticks else []))
 
 
 COMPILING = "compiling kernels, once on this machine"
@@ -155,6 +162,23 @@ def seconds_left(times: Sequence[float], total: int, starts: int) -> float | Non
     intervals = sorted(after - before for before, after in pairwise(times))
     usual, done = intervals[: max(0, len(intervals) - starts)], len(intervals)
     return sum(usual) / len(usual) * (total - done) if usual and done < total else None
+
+
+def tick_rate(times: Sequence[float], ticks: Sequence[int], starts: int) -> float | None:
+    """The ticks that a run simulates per second, without the longest intervals; None while it cannot be known.
+
+    Parameters
+    ----------
+    times, starts: as of :func:`seconds_left`.
+    ticks: of each point that is done.
+
+    >>> tick_rate([0, 50], [9], 1), tick_rate([0, 50, 51, 53], [9, 10, 20], 1), tick_rate([0, 5, 6], [0, 0], 1)
+    (None, 10.0, None)
+    """
+    intervals = [after - before for before, after in pairwise(times)]
+    usual = sorted(zip(intervals, ticks, strict=True))[: max(0, len(ticks) - starts)]
+    seconds, simulated = sum(second for second, _ in usual), sum(count for _, count in usual)
+    return simulated / seconds if seconds > 0 and simulated else None
 
 
 def duration(seconds: float) -> str:
@@ -204,17 +228,13 @@ class Heartbeat:
     def __init__(self, total: int, every: float = MINUTE, compiling: Compiling = NOTHING):
         self._compiles = compiling
         self._total = total
-        self._done = 0
-        self._started = time.monotonic()
-        self._first = 0.0  # seconds until the first point was done
+        self._times = [time.monotonic()]  # of the start, and of the points that are done
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, args=(every,), daemon=True)
 
     def advance(self, ticks: int = 0, scenario: str = "", row: Row | None = None) -> None:
         """Count one more point."""
-        self._done += 1
-        if self._done == 1:
-            self._first = time.monotonic() - self._started
+        self._times.append(time.monotonic())
 
     def __enter__(self) -> "Heartbeat":
         self._thread.start()
@@ -225,29 +245,27 @@ class Heartbeat:
 
     def _beat(self, every: float) -> None:
         while not self._ended.wait(every):
-            text = heartbeat(self._done, self._total, time.monotonic() - self._started, self._first)
-            say(f"{text}: {self._compiles.text()}" if self._compiles.kernels and not self._done else text)
+            times = list(self._times)
+            left = seconds_left(times, self._total, 1 + self._compiles.kernels)
+            text = heartbeat(len(times) - 1, self._total, time.monotonic() - times[0], left)
+            say(f"{text}: {self._compiles.text()}" if len(times) <= self._compiles.kernels else text)
 
 
-def heartbeat(done: int, total: int, seconds: float, first: float = 0.0) -> str:
+def heartbeat(done: int, total: int, seconds: float, left: float | None = None) -> str:
     """The progress of a run as text.
 
     Parameters
     ----------
     done, total: points.
     seconds: since the start.
-    first: seconds until the first point, which may include compilation; the others determine the remaining time.
+    left: seconds to go; None if unknown.
 
-    >>> heartbeat(0, 40, 60), heartbeat(11, 40, 660, 60), heartbeat(43, 40, 7260)
+    >>> heartbeat(0, 40, 60), heartbeat(11, 40, 660, 1740), heartbeat(43, 40, 7260)
     ('0 of 40 points after 1 min', '11 of 40 points after 11 min, about 29 min to go', '43 points after 2 h 1 min')
-    >>> heartbeat(1, 40, 60, 58)
-    '1 of 40 points after 1 min'
     """
     text = f"{done} of {total} points" if done <= total else f"{done} points"
     text += f" after {_minutes(seconds)}"
-    if not 1 < done < total:
-        return text
-    return text + f", about {_minutes((seconds - first) * (total - done) / (done - 1))} to go"
+    return text if left is None else f"{text}, about {_minutes(left)} to go"
 
 
 def _minutes(seconds: float) -> str:

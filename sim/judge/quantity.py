@@ -4,7 +4,7 @@
 import math
 import re
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, InvalidOperation
 from fractions import Fraction
 
 LEAST_DIGITS = 3
@@ -76,7 +76,7 @@ class Unit:
 
     def flow(self, value: float) -> str:
         """A flow of the whole network (flits/tick) with the unit of flows, rounded to the nearest."""
-        return f"{value / self.flow_factor:.4g} {self.of_flow}"
+        return f"{_rounded(value / self.flow_factor, ROUND_HALF_EVEN, SHOWN_DIGITS)} {self.of_flow}"
 
     def flow_at_most(self, value: float) -> str:
         """An upper limit of a flow of the whole network (flits/tick) with the unit of flows, rounded up."""

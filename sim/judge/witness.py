@@ -180,10 +180,14 @@ def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, sender
     z = row.certificate
     assert z is not None and row.load is not None
     worth = z.capacity_worth(instance.topology)
+    nearer = row.upper * hosts - worth
     statement = (
         f"{offered}, {_arriving(unit, row.upper, hosts, senders)}. Certificate (LP duality): at these channel "
-        f"prices the network's capacity is worth {unit.flow(worth)}, and offers at a distance below 1 add the rest."
+        f"prices the network's capacity is worth {unit.flow(worth)}"
     )
+    if nearer > 1e-6 * worth:
+        statement += f", and the offers of pairs at a cost below 1, each times 1 minus its cost, {unit.flow(nearer)}"
+    statement += "."
     order = np.argsort(-z.network, kind="stable")
     facts: dict[str, Any] = {"load": row.load, "capacity_length": worth}
     facts["channels"] = _channels(instance, order[z.network[order] > 0], z.network)

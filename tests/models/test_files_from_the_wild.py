@@ -339,6 +339,7 @@ def test_defaults_of_graphml_are_for_nodes_or_for_edges():
     [
         ("target,source\n0,1\n1,2\n2,0", [(0, 2), (1, 0), (2, 1)]),
         ("from;to\n0;1\n1;2\n2;0", [(0, 1), (1, 2), (2, 0)]),
+        ("to_node from_node capacity\n1 0 5\n2 1 5\n0 2 5", [(0, 1), (1, 2), (2, 0)]),
         ("id,dst,src\nx,1,0\ny,2,1\nz,0,2", [(0, 1), (1, 2), (2, 0)]),
         ('"Source";"Target"\n"0";"1"\n"1";"2"\n"2";"0"', [(0, 1), (1, 2), (2, 0)]),
     ],

@@ -308,6 +308,55 @@ def test_cray_channels_between_two_routers_are_parallel_links():
     assert between(topology, "c0-0c0s0a0", "c0-0c0s1a0") == [1, 1] and not topology.directed
 
 
+def test_one_more_number_in_the_first_line_of_simai():
+    first = read(Text(NS3.replace("7 3 6", "7 1 0 3 6 X000 1", 1)))
+    assert (first.switches, first.hosts, first.channels) == (3, 4, 4)
+
+
+FIRST_ASTRA = """{"topology-name": "Hierarchical", "topologies-per-dim": ["Ring", "AllToAll", "Switch"],
+ "dimensions-count": 3, "units-count": [2, 3, 2], "links-count": [2, 2, 3], "link-latency": [500, 20, 30],
+ "link-bandwidth": [250, 25, 12.5]}
+"""
+
+
+def test_links_of_astra_sim_1_are_counted_by_npu():
+    """NPU a + 2 b + 6 c is (a, b, c): pairs with two links of 250, triangles of 25, three links of 12.5 to a switch."""
+    topology = read(Text(FIRST_ASTRA))
+    assert (topology.switches, topology.hosts, topology.notes["link_gbps"]) == (12 + 6, 12, 8 * 500)
+    rate = {}
+    for u, v, capacity in zip(topology.src.tolist(), topology.dst.tolist(), topology.capacity.tolist(), strict=True):
+        rate.setdefault((u, v), []).append(capacity * 500)
+    npu = [(a, b, c) for c in range(2) for b in range(3) for a in range(2)]
+    for u in range(12):
+        for v in range(12):
+            differs = [x != y for x, y in zip(npu[u], npu[v], strict=True)]
+            expected = {(True, False, False): [500], (False, True, False): [25]}.get(tuple(differs))
+            assert rate.get((u, v)) == (pytest.approx(expected) if expected else None)
+        (switch,) = [v for v in range(12, 18) if (u, v) in rate]
+        assert rate[u, switch] == pytest.approx([37.5])
+        assert sum(w != u and (w, switch) in rate for w in range(12)) == 1
+
+
+CHIPLETS = """[
+ {"ep1": {"type": "chiplet", "outer_id": 0, "inner_id": 2}, "ep2": {"type": "irouter", "outer_id": 0, "inner_id": 0}},
+ {"ep1": {"type": "irouter", "outer_id": 0, "inner_id": 1}, "ep2": {"type": "chiplet", "outer_id": 2, "inner_id": 1}},
+ {"ep1": {"type": "chiplet", "outer_id": 1, "inner_id": 0}, "ep2": {"type": "chiplet", "outer_id": 2, "inner_id": 0}}
+]
+"""
+
+
+def test_routers_of_the_interposer_follow_the_chiplets():
+    topology = read(Text(CHIPLETS))
+    assert topology.host_count.tolist() == [1, 1, 1, 0]
+    pairs = sorted(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))
+    assert pairs == [(0, 3), (1, 2), (2, 1), (2, 3), (3, 0), (3, 2)]
+
+
+def test_ends_of_json_graphs_are_no_columns():
+    text = '{"nodes": [{"id": 0}, {"id": 1}], "links": [{"source": 0, "target": 1, "km": 3}]}'
+    assert list(read(Text(text)).columns) == ["km"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -329,6 +378,11 @@ def test_cray_channels_between_two_routers_are_parallel_links():
         (NS3.replace("7 3 6", "7 2 6"), ":2: 3 switches below 7 are expected to be 2"),
         (NS3.replace("7 3 6", "7 3 8"), ":1: 8 links are announced, 6 follow"),
         (NS3.replace("400Gbps 2us", "400Gbps 2xs"), ":7: '2xs' is no time"),
+        ("2 1 0 0 1 X000 1\n0 1 200Gbps 0.0005ms 0\n", ":2: no switches: links of hosts lead to switches"),
+        (NS3.replace("7 3 6", "7 1 24 0 0 1 1"), ":1: expected: nodes switches links, or nodes gpus_per_server"),
+        (FIRST_ASTRA.replace("[2, 2, 3]", "[2, 2]"), ":2: 2 values of links-count for 3 dimensions"),
+        (FIRST_ASTRA.replace("[2, 3, 2]", "[2, 3, 1]"), ":2: units-count 1 must be 2 or more"),
+        (CHIPLETS.replace('"outer_id": 2', '"outer_id": -2', 1), r":1: \[1\].ep2 needs a type, chiplet or irouter"),
         (LEAF_SPINE.replace("Oversubscribed 0.5", "Oversubscribed 4"), ":10: Oversubscribed, but the radices give 0.5"),
         (LEAF_SPINE.replace("Radix_Down 4\nBun", "Radix_Down 5\nBun"), ":15: radix_down 5, but 4 links lead down"),
         (LEAF_SPINE.replace("Radix_Up", "Radix_Upwards"), ":9: unknown key 'Radix_Upwards' of a tier; choices: "),
@@ -354,6 +408,7 @@ def test_errors_name_the_line(text, said):
         (DEMANDS, {("0", "1"): 600, ("0", "3"): 200, ("3", "2"): 100}, None),
         ("Nodes 4\nConnections 2\n0->1 id 1 start 0 size 500\n0->2 id 2 start 7 size 300 trigger 4\n"
          "trigger id 4 oneshot\n", {("0", "1"): 500, ("0", "2"): 300}, "starts and triggers of 1 connections are not"),
+        ('{"__tuple__:[0, 1]": 0.5, "__tuple__:[3, 2]": 0.25}', {("0", "1"): 0.5, ("3", "2"): 0.25}, None),
         ("% src dst pir por\n0 3 0.02 0.1\n1 2 0.05\n", {("0", "3"): 0.02, ("1", "2"): 0.05}, "of 1 lines are not"),
     ],
 )  # fmt: skip
@@ -377,6 +432,9 @@ def test_demands_of_other_programs(text, pairs, said):
         (DEMANDS.replace("d_1 0 3 200", "d_1 0 3"), ":4: 3 fields where label, source, target and demand are expected"),
         (DEMANDS.replace("DEMANDS 3", "DEMANDS 4"), ":5: 3 demands where 4 are announced"),
         ("Nodes 2\nConnections 1\n0->1 start 0\n", ":3: a connection without size has no demand"),
+        ("Nodes 2\nConnections 1\n0->1 start 0 size 0\n", ":3: size 0 is a long-lived connection, which has no demand"),
+        ('{"__tuple__:[0, 1]": 0.5, "a": 1}', ":1: 'a' where __tuple__"),
+        ("0 1 2 3 4 5 6 7 8\n" * 4, "9 fields are no square matrix.* if each line is a matrix of 3 x 3"),
         ("Nodes 2\nConnections 1\n0=>1 size 4\n", ":3: '0=>1 size 4' where source->target is expected"),
         (DEMANDS.replace("200", "x"), "'x' is no demand"),
         (DEMANDS.replace("0 3 200", "0 9 200"), "9"),
@@ -425,6 +483,9 @@ def test_convert_of_demands(tmp_path, capsys):
     assert (tmp_path / "a.csv").read_text() == "src,dst,demand\n0,1,600\n0,3,200\n3,2,100\n"
     assert main(["convert", str(tmp_path / "a.demands"), "--to", "json"]) == 2
     assert "a table of demands, which --to demands converts" in capsys.readouterr().err
+    (tmp_path / "table.txt").write_text("src;dst;demand\n0;3;0.00001\n1;2;4\n")
+    assert main(["convert", str(tmp_path / "table.txt"), "--to", "demands"]) == 0
+    assert (tmp_path / "table.csv").read_text() == "src,dst,demand\n0,3,1e-05\n1,2,4.0\n"
     assert main(["convert", str(tmp_path / "none"), "--to", "json"]) == 2
     assert main(["convert", str(tmp_path / "a.csv"), "--to", "demands"]) == 2  # its own input
 
@@ -512,6 +573,15 @@ def test_graphs_of_nodes_and_links_are_those_of_networkx(tmp_path):
         ("topology = anynet;\n", "configuration of BookSim 2: its network_file"),
         ('{"logical-dims": ["16"]}', "logical dimensions of ASTRA-sim"),
         ('{"nnodes": 1, "intranode_sketch": {}}', "communication sketch of TACCL"),
+        ('{"name": "n", "alpha": 30, "node_invbws_list": [32.25]}', "costs of links of TACCL, which names no links"),
+        ('{"sccl_type": "algorithm"}', "a schedule of TACCL: simrun schedule"),
+        ('{"1-Epoch_Duration": 1, "6-Demand_Met": {}}', "a schedule of TE-CCL: simrun schedule"),
+        ('{"__tuple__:[0, 1]": 0.5}', "demands of RapidChiplet: traffic: {kind: matrix"),
+        (
+            '{"__tuple__:[\\"__tuple__:[0, 0]\\", \\"__tuple__:[1, 0]\\"]": 0.5}',
+            "units of RapidChiplet: those of chiplets",
+        ),
+        ('{"type": "default", "table": {}}', "a routing table of RapidChiplet: routing: {kind: table"),
     ],
 )
 def test_a_file_that_belongs_elsewhere_says_where(tmp_path, text, reason):

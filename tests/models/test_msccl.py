@@ -112,6 +112,7 @@ def test_scratch_copies_and_dependencies_are_followed():
         (b"<algo", "line 1: not XML"),
         (b"<x/>", "<x> where <algo> is expected"),
         (algo("scan", 2, 2, {}), "coll 'scan': choices are allgather"),
+        (b'<algo ngpus="2" nchunksperloop="2"/>', "needs coll, the name of its collective: choices are allgather"),
         (algo("allgather", 2, 3, {}), "nchunksperloop 3 is no multiple of ngpus 2"),
         (algo("allgather", 10**6, 10**9, {}), "chunks of all ranks; at most"),
         (b'<algo coll="allgather" ngpus="two" nchunksperloop="2"/>', "needs a whole number ngpus, not 'two'"),
@@ -184,7 +185,85 @@ def test_faults_of_te_ccl_are_named(text, said):
         parse_teccl(text)
 
 
+def test_chunks_of_te_ccl_that_one_other_needs_are_an_all_to_all():
+    """Chunk d of GPU s is for GPU d; 1 -> 4 goes over 2."""
+    demands = {f"GPU {d}": {f"GPU {s}": {f"Chunk {d}": 1e-6} for s in (1, 2, 4) if s != d} for d in (1, 2, 4)}
+    flows = [f"Chunk {d} from {s} traveled over {u}->{v} in epoch {e}" for d, s, u, v, e in (
+        (4, 1, 1, 2, 0), (4, 1, 2, 4, 1), (2, 1, 1, 2, 0), (1, 2, 2, 1, 0), (4, 2, 2, 4, 0), (1, 4, 4, 1, 0),
+        (2, 4, 4, 2, 0),
+    )]  # fmt: skip
+    schedule = parse_teccl(json.dumps({"6-Demand_Met": demands, "7-Flows": flows}).encode())
+    check(schedule)
+    assert (schedule.kind, schedule.ranks, schedule.chunks, schedule.sends) == ("all_to_all", 3, 6, 7)
+    assert sorted(zip(schedule.start.tolist(), schedule.goal.tolist(), strict=True)) == [
+        (s, d) for s in range(3) for d in range(3) if s != d
+    ]
+
+
 def test_a_schedule_of_te_ccl_that_leaves_a_send_out_is_no_all_gather(tmp_path):
     (tmp_path / "x.json").write_bytes(teccl(LINE[:-1]))
     with pytest.raises(ScheduleError, match="does not reach rank 2 complete"):
+        read_schedule(tmp_path / "x.json")
+
+
+def taccl(chunks, steps, nodes=3, prefix=""):
+    """The text of an algorithm of TACCL. chunks: (ranks that have it, ranks that need it), with addresses in order."""
+    listed = [
+        {"sccl_type": "chunk", "pre": pre, "post": post, "addr": 10 + address}
+        for address, (pre, post) in enumerate(chunks)
+    ]
+    collective = {"sccl_type": "collective", "name": "A", "nodes": nodes, "chunks": listed, "ranks": [], "triggers": {}}
+    listed_steps = [{"sccl_type": "step", "rounds": 1, "sends": sends} for sends in steps]
+    document = {"sccl_type": "algorithm", "name": "A", "collective": collective, "steps": listed_steps}
+    return json.dumps(document).replace("sccl_type", f"{prefix}sccl_type").encode()
+
+
+GATHER = [([r], [0, 1, 2]) for r in range(3)]
+RING_SENDS = [
+    [[10 + r, r, (r + 1) % 3, 0, 0] for r in range(3)],
+    [[10 + r, (r + 1) % 3, (r + 2) % 3, 7, 0] for r in range(3)],
+]
+PAIRS = [([s], [d]) for s in range(3) for d in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "steps", "kind", "root", "sends"),
+    [
+        (GATHER, RING_SENDS, "all_gather", 0, 6),
+        (PAIRS, [[[10 + i, s, d] for i, ((s,), (d,)) in enumerate(PAIRS) if s != d]], "all_to_all", 0, 6),
+        ([([2], [2, 0, 1])] * 2, [[[10, 2, 0], [11, 2, 1]], [[10, 0, 1], [11, 1, 0]]], "broadcast", 2, 4),
+        ([([1], [0]), ([1], [2]), ([1], [1])], [[[10, 1, 0], [11, 1, 2]]], "scatter", 1, 2),
+        ([([0], [1]), ([2], [1])], [[[10, 0, 2]], [[10, 2, 1], [11, 2, 1]]], "gather", 1, 3),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "m"])
+def test_the_collective_of_taccl_follows_from_its_chunks(tmp_path, chunks, steps, kind, root, sends, prefix):
+    (tmp_path / "x.json").write_bytes(taccl(chunks, steps, prefix=prefix))
+    schedule = read_schedule(tmp_path / "x.json")
+    assert (schedule.kind, schedule.root, schedule.ranks, schedule.sends) == (kind, root, 3, sends)
+    assert schedule.step.max() + 1 == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b'{"sccl_type": ', "EOF while parsing"),
+        (b'{"sccl_type": "topology"}', "collective: Field required"),
+        (taccl([([0, 1], [0, 1, 2])], []), r"collective.chunks.0.pre: \[0, 1\] is not one rank"),
+        (taccl([([0], [1, 2])], []), r"collective.chunks.0.post: \[1, 2\] is not one rank or all 3"),
+        (taccl(GATHER, [[[13, 0, 1]]]), r"steps.0.sends.0: \[13, 0, 1\] is not \[address of a chunk, from, to\]"),
+        (taccl(GATHER, [[], [[10, 0, 3]]]), "steps.1.sends.0: .*: ranks are 0 to 2"),
+        (taccl(GATHER, [[[10, 0.0, 1]]]), "steps.0.sends.0: "),
+        (taccl(PAIRS, [[[10, 0, 1]]]), "what a rank has for itself is not sent"),
+        (taccl(GATHER[:2], []), "what rank 0 has for all ranks, among 2 pieces, is of no collective"),
+        (taccl([*GATHER, ([0], [1])], []), "what rank 0 has for rank 1, among 4 pieces"),
+        (taccl(GATHER, RING_SENDS[:1]), "does not reach rank 2"),
+        (taccl(GATHER, [[]]).replace(b'"addr": 11', b'"addr": 10'), "share an address, as in .* XML of taccl ncclize"),
+        (b'{"nnodes": 2, "intranode_sketch": {}}', "is no schedule: these are a communication sketch of TACCL"),
+        (b'{"collective": "broadcast"}', "is no schedule: format: Field required; JSON of flitlab, TE-CCL and TACCL"),
+    ],
+)
+def test_faults_of_taccl_are_named(tmp_path, text, said):
+    (tmp_path / "x.json").write_bytes(text)
+    with pytest.raises(ScheduleError, match=said):
         read_schedule(tmp_path / "x.json")

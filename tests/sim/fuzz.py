@@ -40,6 +40,8 @@ SECONDS = 60
 """Wall time that a mutation may take."""
 MEMORY = 1 << 30
 """Bytes that a mutation may add to the peak of the process."""
+ENGINE = "FLITLAB_FUZZ_ENGINE"
+"""The environment variable by which processes know the engine."""
 WEIGHTS = {"config": 10, "claim": 3, "file": 5, "api": 2}
 """How often each kind of input is mutated."""
 
@@ -193,7 +195,8 @@ def _ended(tried: Mutation) -> str:
         return first
     if tried.command == "judge" or first != ExitCode.OK:
         return f"check ends with {first}" if first == ExitCode.FAILED and tried.command == "check" else ""
-    second = _code(main, ["quick", "input.yaml", "--jobs", "1"])
+    engine = ["--engine", os.environ[ENGINE]] if ENGINE in os.environ else []
+    second = _code(main, ["quick", "input.yaml", "--jobs", "1", *engine])
     return (
         second
         if isinstance(second, str)
@@ -319,9 +322,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=today())
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
+    parser.add_argument("--engine", help="that runs what check accepts, in place of the input's")
     parser.add_argument("--only", type=int, help="write this mutation to the current directory")
     parser.add_argument("--work", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.engine is not None:
+        os.environ[ENGINE] = options.engine
     if options.work is not None:
         return work(options.seed, options.work, options.count)
     if options.only is not None:

@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import re
 
 import networkx as nx
 import numpy as np
@@ -125,6 +126,16 @@ def graph_of(topology):
     for c, (u, v) in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True)):
         graph.add_edge(u, v, channel=c)
     return graph
+
+
+def test_the_prices_of_a_total_add_up_to_the_limit(judged):
+    fabric = "topology: {kind: leaf_spine, leaves: 8, spines: 4, hosts_per_leaf: 8}\ntraffic: uniform\nlink_gbps: 400\n"
+    statement = judged(fabric, "{throughput: 350, unit: Gbps}").witness.statement
+    within, beyond = 400 * 7 / 63, 400 * 4 / 8  # of a host, to its leaf and over its share of the uplinks
+    numbers = re.findall(r"([\d.]+) Gbps", statement)
+    assert float(numbers[0]) == pytest.approx(64 * (within + beyond), rel=1e-3)
+    assert float(numbers[1]) == pytest.approx(within + beyond, rel=1e-3)
+    assert float(numbers[2]) + float(numbers[3]) == pytest.approx(64 * (within + beyond), rel=1e-3)
 
 
 def test_a_cut_is_one(judged):

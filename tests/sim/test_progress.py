@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from flitlab.models.jit import cache
+from flitlab.sim.cli import parser
 from flitlab.sim.experiment.progress import (
     COMPILING,
     MAX_SHOWN_SCENARIOS,
@@ -17,7 +18,6 @@ from flitlab.sim.experiment.progress import (
     Compiling,
     Heartbeat,
     Quiet,
-    heartbeat,
     progress,
     seconds_left,
     stage,
@@ -80,11 +80,23 @@ def test_the_scenarios_that_are_at_work_are_shown():
 
 
 def test_what_is_to_go_does_not_count_compilation():
-    assert heartbeat(2, 48, 60, first=59) == "2 of 48 points after 1 min, about 1 min to go"
-    assert heartbeat(1, 48, 60, first=59) == "1 of 48 points after 1 min"
     times = [0, 59, 100, *(100 + 0.5 * i for i in range(1, 10))]  # two sets of kernels, then a point each half second
     assert seconds_left(times, 51, 3) == pytest.approx(0.5 * 40)
     assert seconds_left(times[:4], 51, 3) is None
+
+
+def test_a_log_tells_no_time_from_points_that_waited_for_kernels(capsys):
+    with Heartbeat(54, every=0.05, compiling=Compiling.of({"a": 20, "b": 20})) as beats:
+        for wait in (0.2, 0.2, 0.2):  # the start, and two sets of kernels
+            time.sleep(wait)
+            beats.advance()
+        time.sleep(0.2)
+        for _ in range(3):
+            beats.advance()
+        time.sleep(0.2)
+    said = capsys.readouterr().err.splitlines()
+    assert f"1 of 54 points after 1 min: {COMPILING}: 0 of about 40 functions" in said
+    assert "3 of 54 points after 1 min" in said and said[-1] == "6 of 54 points after 1 min, about 1 min to go"
 
 
 def test_compilation_is_a_stage_of_its_own():
@@ -92,9 +104,35 @@ def test_compilation_is_a_stage_of_its_own():
     bar = Bar(54, Compiling(2))
     console.print(bar)
     assert COMPILING in console.file.getvalue() and "0/54" not in console.file.getvalue()
-    bar.advance(10)
+    bar.advance(10)  # of one set of kernels: the other is still compiled
+    console.file = io.StringIO()
     console.print(bar)
-    assert "1/54" in console.file.getvalue()
+    assert COMPILING in console.file.getvalue() and "1/54" in console.file.getvalue()
+    bar.advance(10)
+    console.file = io.StringIO()
+    console.print(bar)
+    assert COMPILING not in console.file.getvalue() and "2/54" in console.file.getvalue()
+
+
+def test_a_rate_does_not_count_compilation(monkeypatch):
+    clock = iter([0, 60, 140, 141, 143])  # two sets of kernels, then 2,000 ticks a second
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    bar = Bar(54, Compiling(1))
+    for ticks in (5000, 5000, 2000, 4000):
+        bar.advance(ticks)
+    monkeypatch.undo()
+    console = Console(file=io.StringIO(), width=100, force_terminal=True)
+    console.print(bar)
+    assert "2,000 ticks/s" in console.file.getvalue()
+
+
+def test_loading_shows_how_long_it_takes(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with parser._loading():
+        time.sleep(1.2)
+    shown = terminal.getvalue()
+    assert shown.startswith("loading flitlab, 0 s\r") and "1 s\r" in shown and shown.endswith("\x1b[2K\r")
 
 
 def test_the_stage_counts_the_functions_that_any_process_compiles(monkeypatch, tmp_path):
@@ -104,7 +142,7 @@ def test_the_stage_counts_the_functions_that_any_process_compiles(monkeypatch, t
     before = Compiling.of({"a": None})
     numba.njit(lambda x: x + 1)(1)
     assert cache.compilations() == 1
-    assert before.text() == f"{COMPILING}: 1 functions"
+    assert before.text() == f"{COMPILING}: 1 functions" and Compiling(1, None, 1).text() == COMPILING
     cache.record_compilations("a", 40)  # by these sources; others have a folder beside it
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "changed"))
     assert cache.needed_compilations("a") == 40 and cache.compilations() == 0

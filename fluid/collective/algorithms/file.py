@@ -15,7 +15,7 @@ from flitlab.models.registry import SpecError, register
 
 @register("algorithm", "file")
 class File(AlgorithmSpec):
-    """The schedule of a file, JSON, MSCCL's XML or TE-CCL's JSON, verified chunk by chunk before it runs.
+    """The schedule of a file, JSON, MSCCL's XML or the JSON of TE-CCL or TACCL, verified chunk by chunk before it runs.
 
     path: of the file, see docs/collectives.md for its formats. window: as for ``trees``.
 

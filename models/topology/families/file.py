@@ -47,7 +47,7 @@ class File(TopologySpec):
     * ns3: topology files of HPCC, ASTRA-sim and SimAI; htsim: ``.topo`` files; astra_sim: network files of the
       analytical backend. Their capacities are relative to the rate of hosts (astra_sim: of the first dimension),
       which is the note ``link_gbps``, and ``delay_ns`` is a column;
-    * interconnect: the links of Cray Gemini and Aries networks.
+    * interconnect: the links of Cray Gemini and Aries networks; rapidchiplet: those between chiplets.
 
     ``pair_directions: true`` pairs opposite channels to links, for files that list both directions of every link; equal
     channels are paired first, and capacities and delays of a pair may differ. Without the key, such a file gives

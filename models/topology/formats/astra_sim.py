@@ -18,6 +18,12 @@ from flitlab.models.topology.limits import MAX_SIZE
 BLOCKS = ("Ring", "FullyConnected", "Switch")
 """Kinds of a dimension."""
 
+FIRST_KEYS = {
+    "topology": "topologies-per-dim", "npus_count": "units-count", "bandwidth": "link-bandwidth",
+    "latency": "link-latency",
+}  # fmt: skip
+"""Keys of today, and those of ASTRA-sim 1.0."""
+
 
 def read_astra_sim(path: Readable) -> Topology:
     """Read lists ``topology``, ``npus_count``, ``bandwidth`` (GB/s) and ``latency`` (ns), one entry per dimension.
@@ -27,6 +33,9 @@ def read_astra_sim(path: Readable) -> Topology:
     NPUs. Links are bi-directional, each of the bandwidth of its dimension. Capacities are relative to the first
     dimension's, which is the note ``link_gbps``; a host sends as much as all links of its NPU take. ``delay_ns`` is a
     column.
+
+    Files of ASTRA-sim 1.0 have :data:`FIRST_KEYS`, and the links of an NPU in a dimension, ``links-count``: where these
+    are more than its neighbours there, a link has the bandwidth of several.
 
     Parameters
     ----------
@@ -41,7 +50,7 @@ def read_astra_sim(path: Readable) -> Topology:
     network = GraphBuilder(path)
     blocks, sizes, bandwidth, latency = _dimensions(network, text_of(path))
     npus, nodes = prod(sizes), prod(sizes)
-    degrees = (size - 1 if block == "FullyConnected" else 2 for block, size in zip(blocks, sizes, strict=True))
+    degrees = (2 if block == "Switch" else _neighbours(block, size) for block, size in zip(blocks, sizes, strict=True))
     channels = npus * sum(degrees)
     if max(npus, channels) > MAX_SIZE:
         network.fail(1, f"{npus} NPUs and {channels} channels; at most {MAX_SIZE} of each are built")
@@ -63,6 +72,11 @@ def read_astra_sim(path: Readable) -> Topology:
         notes={"link_gbps": 8 * bandwidth[0]},
     )  # fmt: skip
     return topology.with_hosts(np.repeat([1, 0], [npus, nodes - npus]), float(of_npu.max()))
+
+
+def _neighbours(block: str, size: int) -> int:
+    """Return the links of an NPU in a dimension."""
+    return {"Ring": min(size - 1, 2), "FullyConnected": size - 1}.get(block, 1)
 
 
 def _links(block: str, line: np.ndarray, nodes: int) -> tuple[np.ndarray, int]:
@@ -87,23 +101,30 @@ def _dimensions(network: GraphBuilder, text: str) -> tuple[list[str], list[int],
         network.fail(mark.line + 1 if mark else 1, "not YAML")
     if not isinstance(data, dict):
         network.fail(1, "expected keys topology, npus_count, bandwidth and latency")
-    blocks = list(_entries(network, data, "topology"))
-    sizes, bandwidth, latency = (list(_entries(network, data, key)) for key in ("npus_count", "bandwidth", "latency"))
+    is_first = FIRST_KEYS["topology"] in data
+    keys = list(FIRST_KEYS.values() if is_first else FIRST_KEYS)
+    names, sizes, bandwidth, latency = (list(_entries(network, data, key)) for key in keys)
+    blocks = ["FullyConnected" if name == "AllToAll" else name for name in names]
     for block in blocks:
         if block not in BLOCKS:
-            network.fail(_line(text, "topology"), f"{block!r}: choices are {', '.join(BLOCKS)}")
-    for key, values in (("npus_count", sizes), ("bandwidth", bandwidth), ("latency", latency)):
+            network.fail(_line(text, keys[0]), f"{block!r}: choices are {', '.join(BLOCKS)}")
+    links = list(_entries(network, data, "links-count")) if is_first else []
+    numbers = [*zip(keys[1:], (sizes, bandwidth, latency), strict=True), *[("links-count", links)] * is_first]
+    for key, values in numbers:
         if len(values) != len(blocks):
             network.fail(_line(text, key), f"{len(values)} values of {key} for {len(blocks)} dimensions")
-        least = {"npus_count": 2, "latency": 0}.get(key, 1e-100)
+        least = 2 if key == keys[1] else 0 if key == keys[3] else 1e-100
         for value in values:
-            whole = key != "npus_count" or isinstance(value, int)
+            whole = key not in (keys[1], "links-count") or isinstance(value, int)
             if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or not whole:
                 network.fail(_line(text, key), f"{key} {value!r} is not a number")
             if value < least:
                 network.fail(_line(text, key), f"{key} {value} must be {least:g} or more")
     if not blocks:
         network.fail(1, "no dimensions")
+    if is_first:
+        degrees = map(_neighbours, blocks, sizes)
+        bandwidth = [one * count / degree for one, count, degree in zip(bandwidth, links, degrees, strict=True)]
     return blocks, sizes, [float(one) for one in bandwidth], [float(one) for one in latency]
 
 
@@ -118,4 +139,10 @@ def _line(text: str, key: str) -> int:
     return 1 if match is None else text.count("\n", 0, match.start()) + 1
 
 
-FORMATS = (FileFormat("astra_sim", sign=re.compile(r"\bnpus_count\"?\s*:"), read=without_attributes(read_astra_sim)),)
+FORMATS = (
+    FileFormat(
+        "astra_sim",
+        sign=re.compile(r"\b(npus_count|topologies-per-dim)\"?\s*:"),
+        read=without_attributes(read_astra_sim),
+    ),
+)

@@ -130,7 +130,9 @@ def _reject_other_formats(network: GraphBuilder, text: str) -> None:
         network.fail(1, "DOT is written, not read; networkx.write_graphml writes a format that is")
 
 
-ENDS = {"source": "target", "src": "dst", "from": "to", "u": "v", "node1": "node2", "tail": "head"}
+ENDS = {
+    "source": "target", "src": "dst", "from": "to", "from_node": "to_node", "u": "v", "node1": "node2", "tail": "head",
+}  # fmt: skip
 """Names of the columns with the two ends of an edge."""
 
 

@@ -24,7 +24,25 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
     (
         re.compile(r'\A\s*\{[\s\S]*"intranode_sketch"'), "a communication sketch of TACCL",
-        "simrun schedule reads the schedules that it makes (MSCCL's XML)",
+        "simrun schedule reads the schedules that it makes (JSON, MSCCL's XML)",
+    ),
+    (re.compile(r'\A\s*\{[\s\S]*"6-Demand_Met"'), "a schedule of TE-CCL", "simrun schedule FILE"),
+    (re.compile(r'\A\s*\{\s*"m?sccl_type"'), "a schedule of TACCL", "simrun schedule FILE"),
+    (
+        re.compile(r'\A\s*\{[\s\S]*"node_invbws_list"'), "costs of links of TACCL, which names no links here",
+        "an edge list has them: topology: {kind: file, path: FILE}",
+    ),
+    (
+        re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), "demands of RapidChiplet",
+        "traffic: {kind: matrix, path: FILE}",
+    ),
+    (
+        re.compile(r'\A\s*\{\s*"__tuple__:\[\\"__tuple__'), "demands of units of RapidChiplet",
+        "those of chiplets are read, of traffic_by_chiplet",
+    ),
+    (
+        re.compile(r'\A\s*\{\s*("type"\s*:\s*"(default|extended)"|"table"\s*:)'), "a routing table of RapidChiplet",
+        "routing: {kind: table, path: FILE}",
     ),
     (
         re.compile(r"\A(#[^\n]*\n|\s*\n)*\s*(topology|experiment|schema|cases|name):(\s|$)"),

@@ -64,7 +64,8 @@ def read_node_link(
         ends = [edge.get(end) for end in ("source", "target")] if isinstance(edge, dict) else []
         if len(ends) != 2 or not all(isinstance(end, str | int) for end in ends):
             network.fail(1, f"{key}[{index}] needs a source and a target, which are ids of nodes")
-        graph.edges.append(Edge(lines.of("source", ends[0]), str(ends[0]), str(ends[1]), _scalars(edge)))
+        data = {name: value for name, value in _scalars(edge).items() if name not in ("source", "target")}
+        graph.edges.append(Edge(lines.of("source", ends[0]), str(ends[0]), str(ends[1]), data))
     return graph.topology("node_link", attributes, directed)
 
 

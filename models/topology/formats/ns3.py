@@ -30,9 +30,9 @@ def read_ns3(
 ) -> Topology:
     """Read links ``node node rate delay error_rate`` between switches, and between a host and its switch.
 
-    The first line is ``nodes switches links`` (SimAI: ``nodes gpus_per_server nvswitches switches links gpu``), the
-    second names the switches; all other nodes are hosts. Capacities are relative to the rate of hosts, which is the
-    note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns.
+    The first line is ``nodes switches links`` (SimAI: ``nodes gpus_per_server nvswitches switches links gpu``, and
+    perhaps one more number), the second names the switches; all other nodes are hosts. Capacities are relative to the
+    rate of hosts, which is the note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns.
 
     Parameters
     ----------
@@ -54,6 +54,8 @@ def read_ns3(
     if nodes > MAX_SIZE:
         network.fail(1, f"{nodes} nodes; at most {MAX_SIZE} are built")
     (number, named), body = lines[1], lines[2:]
+    if not switches:
+        network.fail(number, "no switches: links of hosts lead to switches")
     is_switch = {network.whole(number, "switch", word) for word in named}
     if len(is_switch) != switches or max(is_switch, default=0) >= nodes:
         network.fail(number, f"{len(is_switch)} switches below {nodes} are expected to be {switches}")
@@ -104,7 +106,7 @@ def read_ns3(
 
 def _counts(network: GraphBuilder, number: int, words: list[str]) -> tuple[int, int, int]:
     """Return how many nodes, switches and links the first line announces."""
-    if len(words) not in (3, 6):
+    if len(words) != 3 and (len(words) not in (6, 7) or words[5].isdecimal()):
         network.fail(number, "expected: nodes switches links, or nodes gpus_per_server nvswitches switches links gpu")
     counts = [network.whole(number, "count", word) for word in words[:5]]
     if len(words) == 3:
@@ -152,7 +154,7 @@ def write_ns3(topology: Topology, path: FilePath) -> list[str]:
 FORMATS = (
     FileFormat(
         "ns3",
-        sign=re.compile(rf"\A\s*\d+[^\n]*\n[\d \t\r]*\n\s*\d+\s+\d+\s+{RATE}\s+{TIME}\s"),
+        sign=re.compile(rf"\A\s*\d+[^\n]*\n([\d \t\r]*\n)?\s*\d+\s+\d+\s+{RATE}\s+{TIME}\s"),
         suffixes=(".ns3",),
         read=read_ns3,
         write=write_ns3,

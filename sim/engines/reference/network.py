@@ -4,9 +4,8 @@ protocol.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
@@ -14,25 +13,22 @@ import numpy as np
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
-from flitlab.models.jit import njit
-from flitlab.models.rules.arrivals import Arrivals, next_arrival
+from flitlab.models.rules.arrivals import draw_block
 from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, make_processes
-from flitlab.models.rules.packets import Packets, destination, length
+from flitlab.models.rules.packets import length
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import (
     ON_ESCAPE,
     another_path,
-    at_destination,
     choose_route,
-    next_port,
     route_from,
     route_word,
     usable_ports,
 )
 from flitlab.models.rules.tables import ESCAPE_VC, RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
-from flitlab.models.rules.vc import Rings, allowed_vcs, make_rings, reserved_vcs
+from flitlab.models.rules.vc import make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
 from flitlab.models.topology.flit_times import flit_times
@@ -51,30 +47,13 @@ from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import LATEST, Alarm, Clock, Phase
 from flitlab.sim.engines.reference.ledger import Ledger
-from flitlab.sim.engines.reference.machine_code import machine_code
+from flitlab.sim.engines.reference.machine_code import RouteRules, machine_code
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 D = TypeVar("D", bound=Timed)
 
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
-
-
-@njit
-def _draw_block(
-    arrivals: Arrivals, packets: Packets, seed: int, host: int, sequence: int, counter: int, position: int, block: Ints
-) -> tuple[int, int]:
-    """Fill ``block``, int64 [packets, 3], with the next packets of a host (tick, destination, flits).
-
-    Returns the counter and the position of the arrival process after them.
-    """
-    for i in range(len(block)):
-        counter, position = next_arrival(arrivals, packets, seed, host, counter, position)
-        block[i, 0] = position >> arrivals.shift
-        block[i, 1] = destination(packets, seed, host, sequence + i)
-        block[i, 2] = length(packets, seed, host, counter)
-        counter += 1
-    return counter, position
 
 
 class Host:
@@ -211,26 +190,6 @@ class Output:
             network.move(packet, now + self.delay, receiver)
 
 
-class _RouteRules:
-    """The rules that packets follow at every hop, compiled at first use for the tables of a run."""
-
-    def __init__(self, routes: Tables, rings: Rings):
-        self._routes = routes
-        self._rings = rings
-
-    @cached_property
-    def at_destination(self) -> Callable[..., bool]:
-        return machine_code(at_destination, self._routes, *[0] * 4)
-
-    @cached_property
-    def next_port(self) -> Callable[..., int]:
-        return machine_code(next_port, self._routes, *[0] * 9)
-
-    @cached_property
-    def allowed_vcs(self) -> Callable[..., tuple[int, int]]:
-        return machine_code(allowed_vcs, self._routes, *[0] * 4, self._rings, *[0] * 6)
-
-
 class Network(Generic[D]):
     """A run of the reference engine: hosts, switches and channels of a scenario. A switching mode adds its switches.
 
@@ -277,7 +236,7 @@ class Network(Generic[D]):
         self.routes, self.policy = routes, policy
         self.reserved_vcs = reserved_vcs(routes, policy)
         self._draws_routes = routes.form in (RouteForm.PATHS, RouteForm.VIA, RouteForm.POLARIZED)
-        self._rules = _RouteRules(routes, self._rings)
+        self._rules = RouteRules(routes, self._rings)
 
     def start(self, hosts: Sequence[Host]) -> None:
         """Start the program of the hosts, or the packet creation of hosts with traffic."""
@@ -298,7 +257,7 @@ class Network(Generic[D]):
         block = np.empty((_BLOCK, 3), np.int64)
         sequence, counter, position = 0, 0, -arrivals.base
         while True:
-            counter, position = _draw_block(arrivals, packets, seed, host, sequence, counter, position, block)
+            counter, position = draw_block(arrivals, packets, seed, host, sequence, counter, position, block)
             yield from block.tolist()
             sequence += _BLOCK
 
