@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input that is read from a file or stands in the configuration itself."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from flitlab.models.registry import SpecError
 
@@ -37,3 +38,30 @@ def source_of(path: Place | None, text: str | None) -> Place | Text:
     if text is None:
         raise SpecError("is missing", key="path", choices=("path", "text"))
     return Text(text)
+
+
+class JsonError(ValueError):
+    """A text is no JSON that is read. line: where."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text.
+
+    Raises
+    ------
+    JsonError: it is not JSON, nested too deeply, or has a whole number of thousands of digits.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as syntax:
+        raise JsonError(syntax.lineno, f"not JSON: {syntax.msg}") from None
+    except RecursionError:
+        raise JsonError(1, "is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise JsonError(1, "not UTF-8 text") from None
+    except ValueError:
+        raise JsonError(1, "has a number of too many digits") from None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules in the JSON of TE-CCL."""
 
-import json
 import re
 from typing import Any
 
 import numpy as np
 
 from flitlab.models.collective.schedule import ALL, Schedule, ScheduleError, collective_of
+from flitlab.models.readable import JsonError, parse_json
 
 FLOWS = "7-Flows"
 """The key of the list of sends."""
@@ -34,9 +34,9 @@ def parse_teccl(text: bytes) -> Schedule:
     Source: Liu et al. 2024, doi:10.1145/3651890.3672249; github.com/microsoft/TE-CCL.
     """
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise ScheduleError(f"not JSON: {error}") from None
+        document = parse_json(text)
+    except JsonError as error:
+        raise ScheduleError(f"line {error.line}: {error}") from None
     flows, demands = document.get(FLOWS), document.get("6-Demand_Met")
     if not isinstance(flows, list) or not isinstance(demands, dict):
         raise ScheduleError(f"{FLOWS} must be a list, and 6-Demand_Met a mapping")

@@ -16,6 +16,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints, Masks
 from flitlab.models.files import read_text
+from flitlab.models.readable import JsonError, parse_json
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.weights import weighted_ports
 from flitlab.models.rules.port_sets import allow, allows
@@ -63,9 +64,9 @@ def rapidchiplet_entries(path: Path, topology: Topology) -> list[Entry]:
     """
     text = read_text(path)
     try:
-        document = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SpecError(f"{path}:{error.lineno}: not JSON: {error.msg}", key="path") from None
+        document = parse_json(text)
+    except JsonError as error:
+        raise SpecError(f"{path}:{error.line}: {error}", key="path") from None
     table = document.get("table") if isinstance(document, dict) else None
     if not isinstance(table, dict) or document.get("type") not in ("default", "extended"):
         problem = "no routing table of RapidChiplet: needs table, and a type, default or extended"

@@ -5,13 +5,12 @@ A format is a sign, which is found near the beginning of its files and of no oth
 for messages, source, target, demand) and raise ``SpecError`` with file and line.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from flitlab.models.readable import Text
+from flitlab.models.readable import JsonError, Text, parse_json
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.formats import FormatError, sndlib, topology_sign
 from flitlab.models.topology.formats.misplaced import misplaced
@@ -127,9 +126,9 @@ _PAIR = re.compile(r"__tuple__:\[(\d+), ?(\d+)\]")
 def _rapidchiplet(path: Path | Text, content: str) -> Iterator[Entry]:
     """A mapping of ``__tuple__:[source, target]`` to the demand between two chiplets."""
     try:
-        demands = json.loads(content)
-    except json.JSONDecodeError as syntax:
-        _fail(path, syntax.lineno, f"not JSON: {syntax.msg}")
+        demands = parse_json(content)
+    except JsonError as error:
+        _fail(path, error.line, str(error))
     for key, value in demands.items():
         match = _PAIR.fullmatch(key)
         if match is None:

@@ -597,3 +597,17 @@ def test_a_topology_is_no_demand(tmp_path):
         make("traffic", kind="matrix", path=str(tmp_path / "a.graph")).build(
             Topology.from_links("pair", 2, [(0, 1)]).with_hosts(1)
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"ep1": {"type": "chiplet", "outer_id": 2147483647}, "ep2": {"type": "chiplet", "outer_id": 0}}]', "built"),
+        ('[{"ep1": ' + "[" * 100_000, "nested too deeply"),
+        ('{"links": [], "nodes": [{"id": ' + "9" * 5000 + "}]}", "too many digits"),
+        ('{"links": [], "nodes": [{"id": 1}', "not JSON"),
+    ],
+)
+def test_json_that_is_too_much_is_rejected_at_once(text, said):
+    with pytest.raises(ValueError, match=said):
+        make("topology", kind="file", text=text).build()

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from flitlab.models.files import replace_file
-from flitlab.models.readable import FilePath, Readable, Text
+from flitlab.models.readable import FilePath, JsonError, Readable, Text, parse_json
 from flitlab.models.registry import warn
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.limits import MAX_SIZE
@@ -26,6 +26,14 @@ class FormatError(ValueError):
 
     def __init__(self, path: Readable, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
+
+
+def json_of(path: Readable, text: str) -> Any:
+    """Return the value of a JSON text of a file. Raises :class:`FormatError`."""
+    try:
+        return parse_json(text)
+    except JsonError as error:
+        raise FormatError(path, error.line, str(error)) from None
 
 
 class CannotWriteError(ValueError):

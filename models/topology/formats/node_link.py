@@ -7,7 +7,7 @@ from typing import Any
 
 from flitlab.models.readable import Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
-from flitlab.models.topology.formats.common import FormatError, GraphBuilder, text_of
+from flitlab.models.topology.formats.common import GraphBuilder, json_of, text_of
 from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.graph import Topology
 
@@ -38,12 +38,7 @@ def read_node_link(
     Source: networkx, ``networkx.readwrite.json_graph.node_link_data``.
     """
     text = text_of(path)
-    try:
-        document = json.loads(text)
-    except json.JSONDecodeError as syntax:
-        raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
-    except RecursionError:
-        raise FormatError(path, 1, "is nested too deeply") from None
+    document = json_of(path, text)
     network = GraphBuilder(path)
     key = next((one for one in EDGES if isinstance(document, dict) and isinstance(document.get(one), list)), None)
     if key is None or not isinstance(document.get("nodes"), list):

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.formats.common import FormatError, text_of, write_lines, wrong_reverse
+from flitlab.models.topology.formats.common import FormatError, json_of, text_of, write_lines, wrong_reverse
 from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import HOPS, Grid, Topology
 from flitlab.models.topology.limits import MAX_SIZE
@@ -111,10 +111,7 @@ def read_json(path: Readable) -> Topology:
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            try:
-                json.loads(text)
-            except json.JSONDecodeError as syntax:
-                raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
+            json_of(path, text)
         if "nodes" in (keys := _keys(text)) and {"links", "edges"} & keys:
             raise FormatError(path, 1, "a graph of nodes and links: format: node_link reads it") from None
         fail(first["msg"], *first["loc"])

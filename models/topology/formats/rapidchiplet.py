@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies of RapidChiplet: links between chiplets and routers of the interposer."""
 
-import json
 import re
 from typing import Any
 
 from flitlab.models.readable import Readable
-from flitlab.models.topology.formats.common import FormatError, GraphBuilder, text_of
+from flitlab.models.topology.formats.common import GraphBuilder, json_of, text_of
 from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import Topology
+from flitlab.models.topology.limits import MAX_SIZE
 
 TYPES = "chiplet", "irouter"
 """Kinds of ends."""
@@ -32,12 +32,12 @@ def read_rapidchiplet(path: Readable) -> Topology:
     """
     network = GraphBuilder(path)
     network.parallel = True
-    try:
-        links = json.loads(text_of(path))
-    except json.JSONDecodeError as syntax:
-        raise FormatError(path, syntax.lineno, f"not JSON: {syntax.msg}") from None
+    links = json_of(path, text_of(path))
     ends = [[_end(network, i, link, name) for name in ("ep1", "ep2")] for i, link in enumerate(links)]
     chiplets = 1 + max((number for pair in ends for kind, number in pair if kind == "chiplet"), default=-1)
+    routers = 1 + max((number for pair in ends for kind, number in pair if kind != "chiplet"), default=-1)
+    if chiplets + routers > MAX_SIZE:
+        network.fail(1, f"{chiplets} chiplets and {routers} routers by their numbers; at most {MAX_SIZE} are built")
     for chiplet in range(chiplets):
         network.node(str(chiplet))
     for pair in ends:
@@ -50,7 +50,7 @@ def _end(network: GraphBuilder, index: int, link: Any, name: str) -> tuple[str, 
     """Return kind and number of an end of a link."""
     end = link.get(name) if isinstance(link, dict) else None
     kind, number = (end.get("type"), end.get("outer_id")) if isinstance(end, dict) else (None, None)
-    if kind not in TYPES or type(number) is not int or not 0 <= number < 2**31:
+    if kind not in TYPES or type(number) is not int or number < 0:
         network.fail(1, f"[{index}].{name} needs a type, {' or '.join(TYPES)}, and a number outer_id")
     return kind, number
 
