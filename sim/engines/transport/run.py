@@ -76,6 +76,8 @@ class Lockstep:
         return bool(self._compiled.ended())
 
     def deadlock(self) -> tuple[int, ...]:
+        if not hasattr(self._compiled, "deadlock"):  # nothing pauses in mode datagram
+            return ()
         ours: tuple[int, ...] = self._compiled.deadlock()
         if ours != (theirs := self._reference.deadlock()):
             raise EngineMismatch(f"engines differ in a deadlock: compiled {ours}, reference {theirs}")
