@@ -106,6 +106,10 @@ class CompiledTransport:
         """Return the packets dropped or trimmed so far."""
         raise NotImplementedError
 
+    def deadlock(self) -> tuple[int, ...]:
+        """Return the links of a cycle of paused servers, in order; none here, where nothing pauses."""
+        return ()
+
     def done(self) -> bool:
         return is_done(self._program.ranks)
 

@@ -48,6 +48,10 @@ class ReferenceTransport:
         """Return the packets dropped or trimmed so far."""
         raise NotImplementedError
 
+    def deadlock(self) -> tuple[int, ...]:
+        """Return the links of a cycle of paused servers, in order; none here, where nothing pauses."""
+        return ()
+
     def done(self) -> bool:
         return self.ranks is not None and self.ranks.unfinished == 0
 

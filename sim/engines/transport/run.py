@@ -36,6 +36,9 @@ class TransportRun(ApplicationRun, Protocol):
     def trace(self) -> Trace:
         """The packets received so far. Raises ``ValueError`` unless the run was started with ``trace=True``."""
 
+    def deadlock(self) -> tuple[int, ...]:
+        """The links of a cycle of paused servers if no packet can move any more, in order; else ()."""
+
 
 def check_lossless(dropped: int) -> None:
     """Raise :class:`~flitlab.sim.engines.base.MessageDropped` if a packet of a program without retransmission was
@@ -76,8 +79,6 @@ class Lockstep:
         return bool(self._compiled.ended())
 
     def deadlock(self) -> tuple[int, ...]:
-        if not hasattr(self._compiled, "deadlock"):  # nothing pauses in mode datagram
-            return ()
         ours: tuple[int, ...] = self._compiled.deadlock()
         if ours != (theirs := self._reference.deadlock()):
             raise EngineMismatch(f"engines differ in a deadlock: compiled {ours}, reference {theirs}")

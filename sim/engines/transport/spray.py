@@ -161,9 +161,6 @@ class SprayRun(TransportRun, Protocol):
     def ended(self) -> bool:
         """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""
 
-    def deadlock(self) -> tuple[int, ...]:
-        """The links of a cycle of paused servers if no packet can move any more, in order; else ()."""
-
 
 def finished_at(session: SpraySession, flow: Ints) -> Ints:
     """Return the completion ticks of flows, int64 [flows], -1 before: at the sender or, without ACKs, at the receiver.
