@@ -31,12 +31,12 @@ RAISED_AGAIN = 0.01
 class _State:
     """Signal handlers are global to the process, so is their state.
 
-    deferred: nested blocks that postpone signals. dropped: whether the interruption is to be raised again.
+    deferred: nested blocks that postpone signals. pending: whether the interruption is to be raised again.
     """
 
     received: list[int] | None = None
     deferred: int = 0
-    dropped: bool = False
+    pending: bool = False
 
 
 @contextmanager
@@ -111,11 +111,11 @@ def _receive(number: int, frame: FrameType | None) -> None:
     if received is None:
         return
     received.append(number)
-    if (len(received) == 1 or _State.dropped) and not _State.deferred:
+    if (len(received) == 1 or _State.pending) and not _State.deferred:
         if _converts_results(frame):
             _raise_again()
             return
-        _State.dropped = False
+        _State.pending = False
         raise KeyboardInterrupt
 
 
@@ -131,7 +131,7 @@ def _converts_results(frame: FrameType | None) -> bool:
 
 def _raise_again() -> None:
     """Raise the interruption a little later, after what must not or cannot be interrupted."""
-    _State.dropped = True
+    _State.pending = True
     timer = threading.Timer(RAISED_AGAIN, signal.raise_signal, (_State.received or SIGNALS)[:1])
     timer.daemon = True
     timer.start()
