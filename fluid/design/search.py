@@ -11,7 +11,7 @@ import numpy as np
 from flitlab.fluid.design.bounds import Network, Upper, by_equipment, closed_form
 from flitlab.fluid.design.demands import DesignDemand, Memo
 from flitlab.fluid.design.options import Option, built
-from flitlab.models.arrays import Bools, Floats
+from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.cputime import CpuTime
 from flitlab.models.registry import SpecError
 
@@ -110,18 +110,19 @@ class Search:
         self.demands, self.limits, self.tolerance, self.progress = demands, limits, tolerance, progress
         self.counted = np.array([demand.weight > 0 for demand in demands])
         self.floor = np.array([demand.floor for demand in demands])
-        self.results = [self._start(option) for option in options]
+        self._lower = np.zeros((len(options), len(demands)))  # of all results, which have its rows
+        self.results = [self._start(option, row) for option, row in zip(options, self._lower, strict=True)]
         self.cost = np.array([option.cost for option in options])
         self.budget, self.violated, self.memo = budget, violated, memo
         self.kept: list[int] = []
         self.front: list[int] = []
 
-    def _start(self, option: Option) -> Result:
+    def _start(self, option: Option, lower: Floats) -> Result:
         closed = dict(zip(("uniform", "worst"), closed_form(option.candidate, option.equipment), strict=True))
         unknown = Upper(math.inf, "none")
         uppers = [closed.get(demand.closed, unknown) for demand in self.demands]
         return Result(
-            option, np.array([upper.value for upper in uppers]), np.zeros(len(uppers)), [one.proof for one in uppers],
+            option, np.array([upper.value for upper in uppers]), lower, [one.proof for one in uppers],
         )  # fmt: skip
 
     def run(self) -> None:
@@ -175,14 +176,15 @@ class Search:
             result.note = f"{self.demands[d].name} <= {result.upper[d]:.4g} < {self.floor[d]:g}: {result.proof[d]}"
         return len(low) > 0
 
-    def _rivals(self, i: int) -> list[int]:
-        """Kept points that cost no more."""
-        most = self.cost[i] * (1 + self.tolerance.cost)
-        return [k for k in self.kept if self.cost[k] <= most]
+    def _rivals(self, i: int) -> Ints:
+        """int64 [rivals]: kept points that cost no more."""
+        kept: Ints = np.array(self.kept, np.int64)
+        rivals: Ints = kept[self.cost[kept] <= self.cost[i] * (1 + self.tolerance.cost)]
+        return rivals
 
-    def _beats(self, k: int, i: int) -> Bools:
-        """bool [demands]: whether point k reaches what is possible for i."""
-        reached = self.results[k].lower >= self.results[i].upper * (1 - self.tolerance.throughput)
+    def _beats(self, rivals: Ints, i: int) -> Bools:
+        """bool [rivals, demands]: whether each of some points reaches what is possible for i."""
+        reached = self._lower[rivals] >= self.results[i].upper * (1 - self.tolerance.throughput)
         beaten: Bools = reached | ~self.counted
         return beaten
 
@@ -190,11 +192,11 @@ class Search:
         """Whether i is below a floor or beaten; its stage is then known."""
         if self._below_floor(i):
             return True
-        for k in self._rivals(i):
-            if self._beats(k, i).all():
-                self.results[i].stage, self.results[i].by = stage, k
-                return True
-        return False
+        rivals = self._rivals(i)
+        beating = rivals[self._beats(rivals, i).all(axis=1)]
+        if len(beating):
+            self.results[i].stage, self.results[i].by = stage, int(beating[0])
+        return len(beating) > 0
 
     def _treat(self, i: int) -> None:
         result = self.results[i]
@@ -233,14 +235,17 @@ class Search:
 
     def _refuting(self, i: int, d: int) -> float:
         """An upper end of demand d at which i is struck; 0 if there is none."""
-        below = [float(self.results[k].lower[d]) for k in self._rivals(i) if np.delete(self._beats(k, i), d).all()]
-        return max(max(below, default=0.0) / (1 - self.tolerance.throughput), 0.0) if self.counted[d] else 0.0
+        if not self.counted[d]:
+            return 0.0
+        rivals = self._rivals(i)
+        below = self._lower[rivals[np.delete(self._beats(rivals, i), d, axis=1).all(axis=1)], d]
+        return float(below.max(initial=0.0)) / (1 - self.tolerance.throughput)
 
     def _solve(self, i: int, network: Network) -> None:
         result, demands = self.results[i], self.demands
         for gap in sorted({max(COARSE, self.tolerance.gap), self.tolerance.gap}, reverse=True):
             rivals = self._rivals(i)
-            reached = np.max([self.results[k].lower for k in rivals], axis=0) if rivals else np.zeros(len(demands))
+            reached = self._lower[rivals].max(axis=0, initial=0.0)
             for d in np.argsort(reached / np.minimum(result.upper, 1e9), kind="stable"):
                 if result.upper[d] <= result.lower[d] * (1 + gap):
                     continue

@@ -95,6 +95,11 @@ def is_compiled(name: str) -> bool:
     return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
 
 
+def any_compiled() -> bool:
+    """Whether any name is marked as compiled from these sources."""
+    return any(Path(numba.config.CACHE_DIR).glob("*.ready"))
+
+
 COUNT = "compilations"
 """File in the cache folder with a byte for every function that any process has compiled."""
 

@@ -362,10 +362,10 @@ class Topology:
         """
         if self.is_multistage:
             return self._unreachable_hosts()
-        ones = np.ones(self.channels)
-        shape = (self.switches, self.switches)
-        for tail, head, flip in ((self.src, self.dst, False), (self.dst, self.src, True)):
-            matrix = scipy.sparse.csr_array((ones, (tail, head)), shape=shape)
+        ones, shape = np.ones(self.channels), (self.switches, self.switches)
+        for flip in (False,) if (self.reverse >= 0).all() else (False, True):
+            neighbours = (self.src[self.in_channels], self.in_start) if flip else (self.dst, self.out_start)
+            matrix = scipy.sparse.csr_array((ones, *neighbours), shape=shape)
             reached = scipy.sparse.csgraph.breadth_first_order(matrix, 0, return_predecessors=False)
             if len(reached) < self.switches:
                 other = int(np.setdiff1d(np.arange(self.switches), reached)[0])

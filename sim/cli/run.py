@@ -42,6 +42,7 @@ from flitlab.sim.cli.tables import (
 )
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.cluster import ClusterError, connected
+from flitlab.sim.experiment.early_kernels import compiling_kernels
 from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
 from flitlab.sim.experiment.progress import stage
 from flitlab.sim.experiment.runner import Report
@@ -79,6 +80,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a configuration and print a summary."""
+    with compiling_kernels(options.file, options.jobs):
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     study = study_of(options)
     if study is None:
         return ExitCode.BAD

@@ -189,12 +189,16 @@ def two_classes(**high) -> Scenario:
     )
 
 
+LASTING = {"compiled": Measure(10_000, 1_000_000, None), "reference": Measure(2000, 60_000, None)}
+"""As long as each engine can in a few seconds."""
+
+
 def by_class(case, load, how, seed=1, engine="compiled"):
     """The rows of classes.csv of a point."""
     return measure(engine, case, load, seed, how).detail["classes"]
 
 
-def test_waits_of_two_priorities_at_one_host():
+def test_waits_of_two_priorities_at_one_host(engine_name):
     """Geo/D/1 with two non-preemptive priorities in discrete time: with R = sum p S (S - 1) / 2 and rho = p S the waits
     are R / (1 - rho_1) and (R / (1 - rho_1) + rho_1) / (1 - rho_1 - rho_2).
     """
@@ -202,19 +206,19 @@ def test_waits_of_two_priorities_at_one_host():
     high, low = rest / 0.6, (rest / 0.6 + 0.4) / 0.3
     assert (high, low) == (pytest.approx(3.583, abs=1e-3), pytest.approx(13.28, abs=1e-2))
     case = replace(two_classes(priority=1), switching=replace(two_classes().switching, priority="class"))
-    rows = by_class(case, 1.0, Measure(10_000, 1_000_000, None))
+    rows = by_class(case, 1.0, LASTING[engine_name], engine=engine_name)
     assert rows[0]["latency_mean"] - 9 == pytest.approx(high, rel=0.015)
     assert rows[1]["latency_mean"] - 14 == pytest.approx(low, rel=0.03)
     assert [row["offered"] for row in rows] == [pytest.approx(0.4, rel=0.01), pytest.approx(0.3, rel=0.02)]
 
 
-def test_waits_of_one_priority_are_equal():
+def test_waits_of_one_priority_are_equal(engine_name):
     """Work is conserved: the mean of the waits, by load, is that with priorities (Kleinrock's law), and classes of one
     priority wait nearly as long.
     """
     rest = 0.08 * 5 * 4 / 2 + 0.03 * 10 * 9 / 2
     high, low = rest / 0.6, (rest / 0.6 + 0.4) / 0.3
-    rows = by_class(two_classes(), 1.0, Measure(10_000, 1_000_000, None))
+    rows = by_class(two_classes(), 1.0, LASTING[engine_name], engine=engine_name)
     waits = rows[0]["latency_mean"] - 9, rows[1]["latency_mean"] - 14
     assert (0.4 * waits[0] + 0.3 * waits[1]) == pytest.approx(0.4 * high + 0.3 * low, rel=0.03)
     assert waits[1] < 0.7 * low and waits[0] > 1.5 * high

@@ -120,9 +120,9 @@ BOOKSIM = [
 
 
 @pytest.mark.parametrize(("latency", "vcs", "room", "flits", "accepted"), BOOKSIM)
-def test_long_links_carry_what_booksim2_has_over_them(latency, vcs, room, flits, accepted):
+def test_long_links_carry_what_booksim2_has_over_them(engine_name, latency, vcs, room, flits, accepted):
     found = carried(
-        "compiled", two(*latency), 100, 104, flits, mode="wormhole", vcs=vcs, buffer_flits=room, own_credit_path=True
+        engine_name, two(*latency), 100, 104, flits, mode="wormhole", vcs=vcs, buffer_flits=room, own_credit_path=True
     )
     assert np.mean(found) / 10400 == pytest.approx(accepted, rel=0.01)
 
@@ -133,6 +133,7 @@ def tree7(own):
     return scenario(read_anynet(Text(TREE7)), traffic=traffic, source=source, **keys)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own", [False, True])
 def test_latency_on_a_tree_of_unequal_links_is_that_of_booksim2(own):
     for load, latency in ((0.05, 23.25), (0.1, 23.23), (0.2, 23.47), (0.25, 23.67), (0.35, 25.77)):
@@ -140,6 +141,7 @@ def test_latency_on_a_tree_of_unequal_links_is_that_of_booksim2(own):
         assert row["latency_mean"] == pytest.approx(latency, rel=0.02)
 
 
+@pytest.mark.long
 def test_a_tree_of_unequal_links_saturates_where_booksim2_does():
     row = measure("compiled", tree7(False), 1.0, 1, Measure(5000, 60_000, None)).row
     assert row["accepted"] == pytest.approx(0.3970, rel=0.03)

@@ -11,6 +11,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.runner import run
+from tests import long_after
 
 NS = 6.4
 """Nanoseconds of a flit of 32 bytes."""
@@ -114,18 +115,20 @@ def test_jobs_in_every_discipline(mode, tmp_path):
     assert all(number(row, "bound_ns") <= number(row, "alone_ns") for row in found.values())
 
 
-def test_alone_is_what_the_same_program_takes_by_itself(tmp_path):
+@pytest.mark.parametrize("engine", long_after(1, ["reference", "compiled"]))
+def test_alone_is_what_the_same_program_takes_by_itself(tmp_path, engine):
     jobs = (
         "{name: a, kind: all_to_all, ranks: 4, size_bytes: 4096, placement: random}",
         "{name: b, kind: background, ranks: 4, gbps: 20, for_us: 4, placement: {kind: random, seed: 5}}",
     )  # fmt: skip
-    found = jobs_of(tmp_path, *jobs, base=MODES["vct"])
+    base = MODES["vct"] + f"engine: {engine}\n"
+    found = jobs_of(tmp_path, *jobs, base=base)
     with (tmp_path / "run" / "ranks.csv").open() as lines:
         ranks = list(csv.DictReader(lines))
     assert [row["job"] for row in ranks] == ["a"] * 4 + ["b"] * 4
     assert len({row["host"] for row in ranks}) == 8
     (tmp_path / "a.csv").write_text("".join(f"{row['host']}\n" for row in ranks[:4]))
-    text = MODES["vct"] + "application: {kind: all_to_all, ranks: 4, size_bytes: 4096}\n"
+    text = base + "application: {kind: all_to_all, ranks: 4, size_bytes: 4096}\n"
     (tmp_path / "a.yaml").write_text(text + "placement: {kind: file, path: a.csv}\n")
     (row,) = run(read(tmp_path / "a.yaml"), tmp_path / "a").results
     assert number(found["a"], "alone_ns") == row["makespan_ns"] and number(found["a"], "bound_ns") == row["bound_ns"]

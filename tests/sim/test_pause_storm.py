@@ -9,10 +9,11 @@ from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from flitlab.sim.measure.spray import measure_sprayed
 from flitlab.sim.measure.transport import Window
+from tests import long_after
 from tests.sim.lossless_cases import ENGINES, TAU, TAU_ACK, clockwise, completed, fabric, racks, ring, session
 from tests.sim.test_lossless import TREE
 
-both = pytest.mark.parametrize("engine", ENGINES)
+both = pytest.mark.parametrize("engine", long_after(1, sorted(ENGINES, reverse=True)))
 
 PAIRS = [(0, 8), (1, 9), (2, 3)]
 """Flows of two hosts to the other rack, and one within a rack."""
@@ -54,6 +55,7 @@ def test_a_watchdog_frees_the_others_and_discards_the_queue_again_and_again(engi
     assert not ports.charged.any()
 
 
+@pytest.mark.long
 def test_watchdogs_break_a_deadlock():
     pairs, routes = clockwise(ring(5), 2)
     transport = {"kind": "roce", "timeout_us": 300.0}

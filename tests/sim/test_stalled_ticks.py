@@ -136,6 +136,7 @@ def test_engines_stall_alike(scenarios):
     agree()
 
 
+@pytest.mark.long
 def test_threads_count_the_same_stalls(monkeypatch):
     monkeypatch.setattr(partitions, "MIN_PARALLEL_WORK", 1)
     case, counted = scenario(build("imase", hosts=2, n=12, degree=3)), []

@@ -41,7 +41,7 @@ def run(tmp_path, text, *options):
 def folder(tmp_path_factory):
     """A run of a fat tree whose core switch is away for a third of the time."""
     path = tmp_path_factory.mktemp("timeline")
-    assert run(path, TREE + "engine: both\n") == 0
+    assert run(path, TREE) == 0
     return path / "run"
 
 

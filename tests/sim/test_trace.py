@@ -34,14 +34,19 @@ def latency(hops, flits):
     return 2 + (hops + 1) * (2 + 1) + hops * 3 + 1 + flits - 1
 
 
+on_either = pytest.mark.parametrize("mode", long_after(1, ["vct on reference", "vct"]))
+
+
 def packets(folder, mode, rows, *options, head="tick,source,destination,flits,class,after", code=0):
-    """The rows of packets.csv of a trace on a ring of six switches with a host each."""
+    """The rows of packets.csv of a trace on a ring of six switches with a host each, on both engines or one."""
+    mode, _, engine = mode.partition(" on ")
     (folder / "t.csv").write_text("\n".join([*([head] if head else []), *rows, ""]))
     routing = "deflection" if "deflection" in MODES.get(mode, FRAME) else "minimal"
     (folder / "a.yaml").write_text(
         f"topology: {{kind: torus, dims: [6]}}\nrouting: {{kind: {routing}}}\n"
         f"switching: {MODES.get(mode, FRAME)}\ntraffic: {{kind: trace, path: t.csv}}\n"
-        "outputs: {figures: [], html: false, channels: true}\nceilings: []\nengine: both\n"
+        "outputs: {figures: [], html: false, channels: true}\nceilings: []\n"
+        f"engine: {engine or 'both'}\n"
     )
     assert main(["run", str(folder / "a.yaml"), "--out", str(folder / "out"), *options]) == code
     return table(folder, "packets")
@@ -66,13 +71,13 @@ def test_a_packet_alone_takes_the_zero_load_latency(tmp_path, mode):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", long_after(1, MODES))
+@pytest.mark.parametrize("mode", long_after(1, ["vct on reference", *MODES]))
 def test_the_second_packet_of_a_host_is_delivered_its_length_later(tmp_path, mode):
     rows = packets(tmp_path, mode, [f"0,0,1,{FLITS},,", f"0,0,1,{FLITS},,"])
     assert column(rows, "delivered") == [latency(1, FLITS), latency(1, FLITS) + FLITS]
 
 
-@pytest.mark.parametrize("mode", long_after(1, MODES))
+@pytest.mark.parametrize("mode", long_after(1, ["vct on reference", *MODES]))
 def test_a_chain_takes_its_latencies_and_a_tick_between_them(tmp_path, mode):
     """Row i goes from host i to host i + 1, the next one goes on from there or begins elsewhere."""
     first, count, z = 9, 5, latency(1, FLITS)
@@ -90,7 +95,7 @@ def test_frames_deliver_a_chain(tmp_path):
     assert column(rows, "created")[1:] == [delivered + 1 for delivered in column(rows, "delivered")[:-1]]
 
 
-@pytest.mark.parametrize("mode", long_after(1, ALL))
+@pytest.mark.parametrize("mode", long_after(1, ["vct on reference", *ALL]))
 def test_channels_carry_the_hops_of_all_packets(tmp_path, mode):
     rng = np.random.default_rng(5)
     ticks = np.sort(rng.integers(0, 60, 40))
@@ -107,34 +112,38 @@ def test_channels_carry_the_hops_of_all_packets(tmp_path, mode):
     assert (int(result["packets"]), int(result["ticks"])) == (40, max(column(rows, "delivered")) + 1)
 
 
-def test_rows_of_a_tick_keep_the_order_of_the_file(tmp_path):
+@on_either
+def test_rows_of_a_tick_keep_the_order_of_the_file(tmp_path, mode):
     """Row 2 awaits row 0, which arrives in the tick before its own, and comes before rows 3 and 4 of that tick."""
     tick = latency(1, 1) + 1
     rows = packets(
-        tmp_path, "vct", ["0,3,4,1,,", "0,0,1,1,,", f"{tick},5,0,1,,0", f"{tick},5,1,1,,", f"{tick},5,2,1,,1"]
+        tmp_path, mode, ["0,3,4,1,,", "0,0,1,1,,", f"{tick},5,0,1,,0", f"{tick},5,1,1,,", f"{tick},5,2,1,,1"]
     )
     assert column(rows, "created")[2:] == [tick] * 3
     assert column(rows, "started")[2:] == [tick, tick + 1, tick + 2]
 
 
-def test_classes_and_self_destinations_are_kept(tmp_path):
-    rows = packets(tmp_path, "vct", ["0,2,2,3,bulk,"])
+@on_either
+def test_classes_and_self_destinations_are_kept(tmp_path, mode):
+    rows = packets(tmp_path, mode, ["0,2,2,3,bulk,"])
     assert (rows[0]["class"], rows[0]["hops"], rows[0]["delivered"]) == ("bulk", "0", str(latency(0, 3)))
 
 
-def test_max_ticks_ends_a_trace(tmp_path):
+@on_either
+def test_max_ticks_ends_a_trace(tmp_path, mode):
     z = latency(1, FLITS)
     lines = [f"0,0,1,{FLITS},,", f"0,0,1,{FLITS},,", "900,1,0,4,,"]
-    rows = packets(tmp_path, "vct", lines, "--set", f"measure.max_ticks={z + 1}")
+    rows = packets(tmp_path, mode, lines, "--set", f"measure.max_ticks={z + 1}")
     assert [row["delivered"] for row in rows] == [str(z), "", ""]
     assert [row["created"] for row in rows] == ["0", "0", ""]
     (result,) = table(tmp_path, "results")
     assert (result["status"], result["ticks"], result["packets"]) == ("limit", str(z + 1), "1")
 
 
-def test_a_trace_repeats_up_to_max_ticks(tmp_path):
+@on_either
+def test_a_trace_repeats_up_to_max_ticks(tmp_path, mode):
     options = ["--set", "traffic.repeat=true", "--set", "measure.max_ticks=100"]
-    rows = packets(tmp_path, "vct", ["0,0,1,1,,", "4,1,2,1,,0"], *options)
+    rows = packets(tmp_path, mode, ["0,0,1,1,,", "4,1,2,1,,0"], *options)
     assert column(rows, "row") == list(range(40))
     assert column(rows[::2], "created") == list(range(0, 100, 5))
     delivered = column(rows[:28], "delivered")

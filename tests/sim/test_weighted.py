@@ -11,6 +11,7 @@ from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
+from tests import long_after
 from tests.models.test_weighted_routing import TRIANGLE, WG10
 from tests.scenarios import scenario
 
@@ -36,27 +37,34 @@ router 15 node 15 router 11 23 router 14 10
 """
 
 
-def measured(network, load, ticks=40_000, **routing):
+def measured(engine_name, network, load, ticks=40_000, **routing):
     """The row of a point: 4 VCs of 64 flits, single flits to all nodes, the sender among them."""
     case = scenario(
         read_anynet(Text(network)), routing={"kind": "minimal", **routing}, mode="wormhole", vcs=4, buffer_flits=64,
         traffic={"kind": "uniform", "include_self": True}, source=Source(flits=(1,)), allow_deadlock=True, **ROUTER,
     )  # fmt: skip
-    return measure("compiled", case, load, 1, Measure(3000, ticks, None)).row
+    return measure(engine_name, case, load, 1, Measure(3000, ticks, None)).row
 
 
 # BookSim2: anynet, min, num_vcs = 4, vc_buf_size = 64, packet_size = 1, traffic = uniform
-@pytest.mark.parametrize("ties", ["all", "first"])
+@pytest.mark.parametrize("ties", long_after(1, ["all", "first"]))
 @pytest.mark.parametrize(
     ("network", "load", "latency"),
-    [(WG10, 0.02, 27.69), (WG10, 0.2, 27.99), (WMESH16, 0.02, 39.86), (WMESH16, 0.1, 39.95), (WMESH16, 0.3, 40.54)],
+    [
+        (WG10, 0.02, 27.69),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in ((WG10, 0.2, 27.99), (WMESH16, 0.02, 39.86), (WMESH16, 0.1, 39.95), (WMESH16, 0.3, 40.54))
+        ),
+    ],
 )
-def test_mean_latency_is_that_of_booksim2(network, load, latency, ties):
-    assert measured(network, load, ties=ties)["latency_mean"] == pytest.approx(latency, rel=0.02)
+def test_mean_latency_is_that_of_booksim2(engine_name, network, load, latency, ties):
+    assert measured(engine_name, network, load, ties=ties)["latency_mean"] == pytest.approx(latency, rel=0.02)
 
 
+@pytest.mark.long
 def test_wg10_accepts_what_booksim2_accepts():
-    row = measured(WG10, 1.0)
+    row = measured("compiled", WG10, 1.0)
     assert row["accepted"] == pytest.approx(0.3748, rel=0.03)
 
 
@@ -69,32 +77,32 @@ traffic:   {kind: uniform, packet_flits: 1}
 loads:     [0.02]
 measure:   {warmup: 500, ticks: 30000, ci: null}
 ceilings:  []
-engine:    both
 """
 
 
-def run(tmp_path, capsys, old="", new=""):
+def run(tmp_path, capsys, old="", new="", engine="reference"):
     """What a run of the configuration, with one text in place of another, gives as JSON, and all that it says."""
     (tmp_path / "triangle.anynet").write_text(TRIANGLE)
-    (tmp_path / "c.yaml").write_text(CONFIG.replace(old, new) if old else CONFIG)
+    (tmp_path / "c.yaml").write_text(f"{CONFIG.replace(old, new) if old else CONFIG}engine: {engine}\n")
     code = main(["run", str(tmp_path / "c.yaml"), "--json", "--out", str(tmp_path / "out"), "--jobs", "1"])
     out, err = capsys.readouterr()
     return json.loads(out)["results"] if code == 0 else code, err
 
 
+@pytest.mark.parametrize("engine", long_after(1, ["reference", "both"]))
 @pytest.mark.parametrize(
     ("old", "new", "latency"),
     [
         ("kind: minimal", "kind: minimal, weight: hops", (2 * 29 + 4 * 11) / 6),
         # 0 and 1 are 4 cycles apart over switch 2; with self-traffic, a third of the packets stay at their switch
         ("", "", (2 * 16 + 4 * 11) / 6),
-        ("uniform", "uniform, include_self: true", (3 * 6 + 2 * 16 + 4 * 11) / 9),
-        ("kind: minimal", "kind: ecmp", (2 * 16 + 4 * 11) / 6),
-        ("kind: minimal", "kind: minimal, weight: latency", (2 * 16 + 4 * 11) / 6),
+        pytest.param("uniform", "uniform, include_self: true", (3 * 6 + 2 * 16 + 4 * 11) / 9, marks=pytest.mark.long),
+        pytest.param("kind: minimal", "kind: ecmp", (2 * 16 + 4 * 11) / 6, marks=pytest.mark.long),
+        pytest.param("kind: minimal", "kind: minimal, weight: latency", (2 * 16 + 4 * 11) / 6, marks=pytest.mark.long),
     ],
-)
-def test_a_triangle_is_crossed_the_quicker_way(tmp_path, capsys, old, new, latency):
-    (row,), _ = run(tmp_path, capsys, old, new)
+)  # fmt: skip
+def test_a_triangle_is_crossed_the_quicker_way(tmp_path, capsys, old, new, latency, engine):
+    (row,), _ = run(tmp_path, capsys, old, new, engine)
     assert row["latency_mean"] == pytest.approx(latency, rel=0.02)
 
 
@@ -169,6 +177,6 @@ def test_ceilings_follow_the_weighted_next_hops(tmp_path, capsys):
 
 def test_a_link_that_fails_is_gone_round_by_weight(tmp_path, capsys):
     """0 - 2 fails: from 0 to 1 there is the link of 20 cycles alone, and from 0 to 2 another hop."""
-    event = "timeline: [{at_tick: 100, fail: {links: [[0, 2]]}, reroute_after: 10}]\nengine:"
-    (row,), _ = run(tmp_path, capsys, "engine:", event)
+    event = "timeline: [{at_tick: 100, fail: {links: [[0, 2]]}, reroute_after: 10}]\nceilings:"
+    (row,), _ = run(tmp_path, capsys, "ceilings:", event)
     assert row["latency_mean"] == pytest.approx((2 * 29 + 2 * 34 + 2 * 11) / 6, rel=0.02)

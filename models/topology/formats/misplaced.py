@@ -29,8 +29,8 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r'\A\s*\{[\s\S]*"6-Demand_Met"'), "a schedule of TE-CCL", "simrun schedule FILE"),
     (re.compile(r'\A\s*\{\s*"m?sccl_type"'), "a schedule of TACCL", "simrun schedule FILE"),
     (
-        re.compile(r'\A\s*\{[\s\S]*"node_invbws_list"'), "costs of links of TACCL, which names no links here",
-        "an edge list has them: topology: {kind: file, path: FILE}",
+        re.compile(r'\A\s*\{[\s\S]*"node_invbws_list"'), "costs of TACCL's links without the links",
+        "write the links as an edge list for topology: {kind: file, path: FILE}",
     ),
     (
         re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), "demands of RapidChiplet",
