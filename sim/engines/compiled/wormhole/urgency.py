@@ -109,41 +109,26 @@ def bids_for_vc(urgency, vc, next_vc):
 
 
 @inline
-def _rank(urgency, greatest, resource_of, bids, const, state, first, contended, time):
+def _rank(of_vc, most_urgent, resource_of, bids, const, state, first, contended, time):
     """Find the most urgent of the requests that bid for every resource.
 
     Parameters
     ----------
-    urgency: ``state.urgency``.
-    greatest: function (urgency) of what is found: ``of_output`` or ``of_input``.
+    of_vc: of ``state.urgency``.
+    most_urgent: int64 [resources], what is found: ``of_output`` or ``of_input`` of ``state.urgency``.
     resource_of: function (const, request) of the resource.
     bids: function (const, state, request, i, time) of whether a request bids.
     first, contended: uint64, the requests in ``state.ready``, whose bids are in ``state.bids``, and their number.
     time: of the bids: matched inputs have a higher one.
     """
-    if urgency is None:
-        return
-    most_urgent = greatest(urgency)
     for sets in range(2):
         for i in range(contended):
             request = state.ready[first + i]
             resource = resource_of(const, request)
             most = most_urgent[resource]
             if bids(const, state, request, i, time):
-                most = max(most, urgency.of_vc[request & layout.VC_MASK])
+                most = max(most, of_vc[request & layout.VC_MASK])
             most_urgent[resource] = most if sets else -NEVER
-
-
-@inline
-def _of_output(urgency):
-    """Return the greatest urgency at every output."""
-    return urgency.of_output
-
-
-@inline
-def _of_input(urgency):
-    """Return the greatest urgency at every crossbar input."""
-    return urgency.of_input
 
 
 @inline
@@ -185,25 +170,29 @@ def _always(const, state, request, i, time):
 @inline
 def rank_at_outputs(urgency, const, state, first, contended, time):
     """Find the most urgent request for every output, of crossbar inputs that are not matched."""
-    _rank(urgency, _of_output, _output, _is_unmatched, const, state, first, contended, time)
+    if urgency is not None:
+        _rank(urgency.of_vc, urgency.of_output, _output, _is_unmatched, const, state, first, contended, time)
 
 
 @inline
 def rank_selected_at_outputs(urgency, const, state, first, contended, time):
     """Find the most urgent request for every output among those that their crossbar inputs have selected."""
-    _rank(urgency, _of_output, _output, _is_selected, const, state, first, contended, time)
+    if urgency is not None:
+        _rank(urgency.of_vc, urgency.of_output, _output, _is_selected, const, state, first, contended, time)
 
 
 @inline
 def rank_offered_at_inputs(urgency, const, state, first, contended, time):
     """Find the most urgent request of every crossbar input whose output has offered itself."""
-    _rank(urgency, _of_input, _crossbar_input, _is_offered, const, state, first, contended, time)
+    if urgency is not None:
+        _rank(urgency.of_vc, urgency.of_input, _crossbar_input, _is_offered, const, state, first, contended, time)
 
 
 @inline
 def rank_all_at_inputs(urgency, const, state, first, contended, time):
     """Find the most urgent request of every crossbar input."""
-    _rank(urgency, _of_input, _crossbar_input, _always, const, state, first, contended, time)
+    if urgency is not None:
+        _rank(urgency.of_vc, urgency.of_input, _crossbar_input, _always, const, state, first, contended, time)
 
 
 @inline
