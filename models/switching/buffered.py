@@ -234,6 +234,8 @@ class BufferedSpec(CreditedSpec):
     """
 
     sends_flits: ClassVar[bool] = True
+    any_input_speedup: ClassVar[bool] = False
+    """Whether ``input_speedup`` may be between 1 and vcs."""
 
     vcs: Annotated[int, Field(ge=1, le=64)] = 4
     """Virtual channels of every network and injection channel."""
@@ -243,8 +245,8 @@ class BufferedSpec(CreditedSpec):
         Literal["age", "oldest", "islip", "separable_input_first", "separable_output_first", "wavefront"] | None
     ) = None
     """Allocation. vct: age (null), or oldest, by creation; wormhole: islip (null), or one of the last three."""
-    input_speedup: Literal[1, "vcs"] = 1
-    """Packets (wormhole: flits) that an input sends to the crossbar at once; vcs: one per VC."""
+    input_speedup: Annotated[int, BeforeValidator(whole), Field(ge=1, le=64)] | Literal["vcs"] = 1
+    """Packets (wormhole: flits) that an input port sends to the crossbar at once; vcs: one per VC."""
     allow_deadlock: bool = False
     """Run without a certificate of deadlock freedom."""
     credit_path: Literal["reverse", "own"] = "reverse"
@@ -341,6 +343,10 @@ class BufferedSpec(CreditedSpec):
         choices: tuple[str, ...] = getattr(self.switching_mode, "allocators", ())
         if self.allocator is not None and self.allocator not in choices:
             yield SpecError(f"is not for mode {self.mode}; choices: {', '.join(choices)}", key="switching.allocator")
+        if not self.any_input_speedup and self.input_speedup not in (1, "vcs"):
+            yield SpecError(
+                f"must be 1 or vcs in mode {self.mode}", key="switching.input_speedup", choices=("1", "vcs")
+            )
         why = "; with vc_policy escape a packet enters an adaptive VC only if all of it fits"
         if self.needs_whole_packets(routes):
             yield from self._too_small(longest, why if routes.vc_policy == VcPolicy.ESCAPE else "")

@@ -51,7 +51,8 @@ class Wormhole(Draining):
 
     matching: the allocator of VCs and of the crossbar (:mod:`flitlab.models.rules.allocate`). iterations: of iSLIP, per
     step. speedup: steps of the crossbar per tick, 1 or more. output_flits: flits that an output queue
-    holds, None: any number.
+    holds, None: any number. input_speedup: inputs of the crossbar that read a port, VC v by number v mod input_speedup;
+    0: one, or with ``shared_input`` False one for each VC.
     """
 
     mode: ClassVar[str] = "wormhole"
@@ -64,6 +65,12 @@ class Wormhole(Draining):
     iterations: int = 1
     speedup: Fraction = Fraction(1)
     output_flits: int | None = None
+    input_speedup: int = 0
+
+    @property
+    def inputs_per_port(self) -> int:
+        """Inputs of the crossbar that read an input port."""
+        return self.input_speedup or (1 if self.shared_input else self.vcs)
 
     def first_step(self, tick: int) -> int:
         """The number of the first step of a tick: floor(speedup * tick).
@@ -89,6 +96,8 @@ class Wormhole(Draining):
         own = {"speedup": str(self.speedup), "output_flits": self.output_flits} if self.speedup > 1 else {}
         if self.matching in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):  # output first is iSLIP
             own["matching"] = self.matching
+        if self.input_speedup:
+            own["input_speedup"] = self.input_speedup
         return form | own, hashes
 
     @property
@@ -142,7 +151,8 @@ class Wormhole(Draining):
 
     def _own_keys(self) -> dict[str, Any]:
         speedup = self.speedup.numerator if self.speedup.denominator == 1 else str(self.speedup)
-        return {"iterations": self.iterations, "speedup": speedup, "output_flits": self.output_flits}
+        keys = {"iterations": self.iterations, "speedup": speedup, "output_flits": self.output_flits}
+        return keys | ({"input_speedup": self.input_speedup} if self.input_speedup else {})
 
 
 @register("switching", "wormhole")
@@ -157,11 +167,13 @@ class WormholeSpec(BufferedSpec):
     ``separable_output_first`` (one iteration of it): outputs offer themselves, inputs accept.
     ``separable_input_first``: inputs select an output, outputs one of these inputs. ``wavefront``: diagonal by
     diagonal, no pair that could be matched remains. Under adaptive routing packets choose their VC by age instead.
+    ``input_speedup: k``: k inputs of the crossbar read a port, VC v by number v mod k.
 
     Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
     """
 
     switching_mode: ClassVar[type[Wormhole]] = Wormhole
+    any_input_speedup: ClassVar[bool] = True
 
     mode: Literal["wormhole"]
     speedup: Annotated[int | float | str, AfterValidator(_speedup)] = 1
@@ -199,5 +211,9 @@ class WormholeSpec(BufferedSpec):
             return Deflection.of(self, setting, self.iterations)
         speedup = Fraction(str(self.speedup))
         output_flits = self.output_flits if speedup > 1 else None
-        own: dict[str, Any] = {"iterations": self.iterations, "speedup": speedup, "output_flits": output_flits}
+        several = isinstance(self.input_speedup, int) and 1 < self.input_speedup < self.vcs
+        own: dict[str, Any] = {
+            "iterations": self.iterations, "speedup": speedup, "output_flits": output_flits,
+            "input_speedup": self.input_speedup if several else 0,
+        }  # fmt: skip
         return Wormhole(matching=self.allocator or AllocatorKind.ISLIP, **own, **self.buffers(setting))

@@ -155,7 +155,7 @@ class OutputVC:
 
 
 class CrossbarInput:
-    """An input of the crossbar: a port, or with an ``input_speedup`` of ``vcs`` each VC of a port.
+    """An input of the crossbar. A port has ``inputs_per_port`` of them, and VC v is read by number v mod that.
 
     arbiter: among the outputs that offer themselves. vc_arbiter: among its VCs.
     """
@@ -324,7 +324,7 @@ class WormholeSwitch(Allocator):
     def make_allocators(self) -> None:
         """Make the allocators of the inputs and outputs that it has."""
         times, inputs, outputs = self.network.times, len(self.input_vcs), len(self.outputs)
-        entries = inputs // times.vcs if times.shared_input else inputs
+        entries = inputs // times.vcs * times.inputs_per_port
         self.crossbar = Matcher(times.matching, times.iterations, max(entries, outputs))
         self.vc_allocator = Matcher(times.matching, times.iterations, max(inputs, outputs * times.vcs))
 
@@ -480,12 +480,12 @@ class WormholeNetwork(Network[Wormhole]):
 
     def _input_port(self, switch: WormholeSwitch, port: int, size: int, credit: int) -> list[WormholeInputVC]:
         """The VCs of an input port; size: flits of the buffer of each; credit: credit delay in ticks."""
-        times, crossbar_input, credits = self.times, CrossbarInput(port), CreditPort(credit)
-        vcs = []
-        for index in range(port * times.vcs, (port + 1) * times.vcs):
-            if not times.shared_input:
-                crossbar_input = CrossbarInput(index)
-            vcs.append(WormholeInputVC(switch, index, crossbar_input, size, credits))
+        times, credits, several = self.times, CreditPort(credit), self.times.inputs_per_port
+        readers = [CrossbarInput(port * several + i) for i in range(several)]
+        vcs = [
+            WormholeInputVC(switch, port * times.vcs + vc, readers[vc % several], size, credits)
+            for vc in range(times.vcs)
+        ]
         switch.input_vcs += vcs
         return vcs
 

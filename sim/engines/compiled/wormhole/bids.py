@@ -16,6 +16,15 @@ TIME_SHIFT = U(layout.VC_BITS)
 
 
 @inline
+def crossbar_input_of(inputs_per_port, const, vc):
+    """Return the crossbar input that reads an input VC. inputs_per_port: ``const.inputs_per_port``."""
+    place = vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+    if inputs_per_port is None:
+        return place
+    return place * inputs_per_port + (vc - place * U(const.vcs)) % inputs_per_port
+
+
+@inline
 def time_of(const, crossbar_step, step):
     """Return the time of a step of the allocators in a step of the crossbar, which is a tick without a speed-up."""
     iterations = U(const.iterations)

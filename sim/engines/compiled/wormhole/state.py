@@ -141,7 +141,8 @@ class WormholeConstants(NamedTuple):
     wait_queues: np.uint64  # of packets that wait for a VC: as many as outputs
     ready_capacity: np.uint64  # entries of each part of ``WormholeState.ready``: enough for all input VCs
     input_first: bool | None  # True with allocator separable_input_first; None, not False, omits its code
-    crossbar_factor: np.uint64  # crossbar inputs in 2**CROSSBAR_SHIFT input VCs, rounded up
+    crossbar_factor: np.uint64  # crossbar inputs in 2**CROSSBAR_SHIFT input VCs, rounded up; ports if there are several
+    inputs_per_port: np.uint64 | None  # crossbar inputs of a port; None where it has one, or one for each VC
     output_ticks: Ints | None  # int64 [outputs]: ticks of a flit; None if all are 1
     host_ticks: int  # of a flit on the channel of a host
     exceeds_cache: bool  # VC records exceed a cache near the core, so that prefetching pays
@@ -217,6 +218,7 @@ def _constants(scenario: Scenario[Wormhole], net: Net, ports: Ports, queues: "_Q
     topology, model = scenario.topology, scenario.switching
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
     tables = scenario.routes.tables(topology, model.vc_policy)
+    sharing = 1 if model.inputs_per_port == model.vcs else model.vcs
     return WormholeConstants(
         net=net,
         vcs=model.vcs,
@@ -237,7 +239,8 @@ def _constants(scenario: Scenario[Wormhole], net: Net, ports: Ports, queues: "_Q
         wait_queues=U(outputs),
         ready_capacity=U(inputs) + layout.FAR_PREFETCH_DISTANCE + ONE,
         input_first=True if model.matching == AllocatorKind.INPUT_FIRST else None,
-        crossbar_factor=U(-(-(1 << int(layout.CROSSBAR_SHIFT)) // (model.vcs if model.shared_input else 1))),
+        crossbar_factor=U(-(-(1 << int(layout.CROSSBAR_SHIFT)) // sharing)),
+        inputs_per_port=U(model.inputs_per_port) if model.input_speedup else None,
         output_ticks=port_ticks(topology, ports)[0],
         host_ticks=flit_times(topology).host,
         exceeds_cache=inputs * _VC.itemsize > _NEAR_CACHE_BYTES,
@@ -255,7 +258,6 @@ def _state(
     model, hosts, net = scenario.switching, scenario.topology.hosts, constants.net
     inputs, outputs = int(constants.input_vcs), len(ports.out_input)
     queue, entry_count = _queue_records(scenario.topology, model, ports, queues)
-    width = model.vcs if model.shared_input else 1
     # A packet in the network has its tail in a buffer, in flight to a buffer or a host, or is in injection.
     vc_buffers = _vc_buffers(scenario.topology, model, ports)
     packets_per_vc = (vc_buffers - 1) // int(constants.net.packets.flits.min()) + 1
@@ -271,7 +273,7 @@ def _state(
         output=_output_records(queues.of_output),
         free_at=np.zeros(outputs, np.int64),
         vc_set=_vc_set_records(ports, model.vcs, hosts),
-        crossbar_input=_crossbar_input_records(ports, width, model.vcs),
+        crossbar_input=_crossbar_input_records(ports, model.inputs_per_port, model.vcs),
         flits=np.zeros(inputs * (int(constants.buffer_mask) + 1), np.uint32),
         best_offer=np.zeros(inputs + hosts * model.vcs, np.uint64),
         ready=np.zeros(3 * int(constants.ready_capacity), np.uint64),
@@ -452,11 +454,11 @@ def _vc_set_records(ports: Ports, vcs: int, hosts: int) -> np.ndarray:
     return vc_set
 
 
-def _crossbar_input_records(ports: Ports, width: int, vcs: int) -> np.ndarray:
-    """Make the records of crossbar inputs; width: VCs that share one."""
-    inputs_per_port = vcs // width
+def _crossbar_input_records(ports: Ports, inputs_per_port: int, vcs: int) -> np.ndarray:
+    """Make the records of crossbar inputs, each with the VC before its first as that served last."""
     crossbar_input = aligned_records(len(ports.in_switch) * inputs_per_port, _CROSSBAR_INPUT)
     crossbar_input["best_bid"] = 1
-    crossbar_input["vc"] = np.arange(len(crossbar_input)) * width - 1
+    port, number = np.divmod(np.arange(len(crossbar_input)), inputs_per_port)
+    crossbar_input["vc"] = port * vcs + number - 1
     crossbar_input["output"] = ports.out_base[np.repeat(ports.in_switch, inputs_per_port)] - 1
     return crossbar_input

@@ -12,7 +12,7 @@ from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.bids import add_request, time_of
+from flitlab.sim.engines.compiled.wormhole.bids import add_request, crossbar_input_of, time_of
 from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit, tick_of_step
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit, waits_for_reply
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
@@ -44,7 +44,7 @@ _PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
 def _unpack_request(const, request):
     """Unpack a request: (input VC, crossbar input, output)."""
     vc = request & layout.VC_MASK
-    return vc, vc * const.crossbar_factor >> layout.CROSSBAR_SHIFT, request >> layout.OUTPUT_SHIFT
+    return vc, crossbar_input_of(const.inputs_per_port, const, vc), request >> layout.OUTPUT_SHIFT
 
 
 @inline

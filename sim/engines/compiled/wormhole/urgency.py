@@ -14,6 +14,7 @@ from flitlab.models.rules.ports import Ports
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.compiled.records import NEVER, TICK_LIMIT
 from flitlab.sim.engines.compiled.wormhole import layout
+from flitlab.sim.engines.compiled.wormhole.bids import crossbar_input_of
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
 
@@ -49,7 +50,7 @@ def make_urgency(model: Wormhole, ports: Ports, hosts: int) -> Urgency | None:
         of_vc=np.zeros(inputs, np.int64),
         of_next_vc=np.zeros(inputs + hosts * model.vcs, np.int64),
         of_output=np.zeros(outputs, np.int64),
-        of_input=np.zeros(inputs // (model.vcs if model.shared_input else 1), np.int64),
+        of_input=np.zeros(len(ports.in_switch) * model.inputs_per_port, np.int64),
     )
 
 
@@ -140,7 +141,7 @@ def _output(const, request):
 @inline
 def _crossbar_input(const, request):
     """Return the crossbar input of a request."""
-    return (request & layout.VC_MASK) * const.crossbar_factor >> layout.CROSSBAR_SHIFT
+    return crossbar_input_of(const.inputs_per_port, const, request & layout.VC_MASK)
 
 
 @inline

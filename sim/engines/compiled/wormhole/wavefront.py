@@ -54,14 +54,14 @@ def make_wavefront(model: Wormhole, ports: Ports) -> Wavefront | None:
 
     Parameters
     ----------
-    model: its ``matching``, ``vcs``, ``shared_input`` and ``priority``.
+    model: its ``matching``, ``vcs``, ``inputs_per_port`` and ``priority``.
     ports: the port numbering.
     """
     if model.matching != AllocatorKind.WAVEFRONT:
         return None
     inputs, outputs = ports.in_base.astype(np.int64), ports.out_base.astype(np.int64)
     vc = _diagonals(inputs * model.vcs, outputs * model.vcs)
-    crossbar = _diagonals(inputs * (1 if model.shared_input else model.vcs), outputs)
+    crossbar = _diagonals(inputs * model.inputs_per_port, outputs)
     pairs = len(ports.in_switch) * model.vcs * model.vcs
     return Wavefront(
         vc=vc,
