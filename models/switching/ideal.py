@@ -38,7 +38,7 @@ class Ideal(DynamicTopology, FlitTimed):
         -------
         The mode, and the text.
         """
-        return self, "mode ideal has buffers without limit: no packet waits for room, so none can deadlock"
+        return self, "mode ideal has buffers without limit: no packet waits for a buffer, so none can deadlock"
 
     def tables(self, topology: Topology, routes: Routes) -> Tables:
         """The routes for compiled code, without escape channels, which only serve deadlock freedom.

@@ -145,6 +145,8 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         print_json(rows)
     else:
         print_ceilings(rows)
+    if not count:
+        complain(f"{study.file}: names no ceilings: add some, for instance --set 'ceilings=[mcf]'")
     if options.save:
         _index(study, ceilings, options.save)
     is_drawn = stopped or not options.draw or _draw(study, ceilings, options.draw)

@@ -30,6 +30,15 @@ LISTED = (
 """Categories of ``list`` and ``show``: those of the registry, columns and figures."""
 
 
+def singular(word: str) -> str:
+    """The category that a word is the plural of, or the word itself.
+
+    >>> singular("topologies"), singular("metrics"), singular("switching"), singular("examples")
+    ('topology', 'metric', 'switching', 'examples')
+    """
+    return next((one for one in LISTED if word in (f"{one}s", re.sub("y$", "ies", one))), word)
+
+
 def load(plugins: list[str]) -> None:
     """Load the plugins of the command line. Raises :class:`~flitlab.sim.config.diagnostics.ConfigError`."""
     diagnostics = Diagnostics()

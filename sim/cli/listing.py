@@ -6,7 +6,7 @@ import re
 from operator import attrgetter
 
 from flitlab.sim.cli.common import complain, print_json, print_table
-from flitlab.sim.cli.components import LISTED, Listed, kinds, listed, load
+from flitlab.sim.cli.components import LISTED, Listed, kinds, listed, load, singular
 from flitlab.sim.cli.options import add_json, add_plugin
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.packaged import packaged
@@ -19,8 +19,9 @@ EXAMPLES = "examples"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "category", nargs="?", choices=[*LISTED, EXAMPLES], help="default: all components, columns and figures"
-    )
+        "category", nargs="?", type=singular, choices=[*LISTED, EXAMPLES],
+        help="or its plural; default: all components, columns and figures",
+    )  # fmt: skip
     add_json(parser)
     add_plugin(parser)
 

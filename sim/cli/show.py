@@ -8,7 +8,17 @@ from textwrap import wrap
 from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import CATEGORIES, aliases_of, canonical_kind, kind_key, names, with_aliases
 from flitlab.sim.cli.common import complain, print_table
-from flitlab.sim.cli.components import LISTED, Parameter, documentation, documented, keys_in, kinds, load, parameters
+from flitlab.sim.cli.components import (
+    LISTED,
+    Parameter,
+    documentation,
+    documented,
+    keys_in,
+    kinds,
+    load,
+    parameters,
+    singular,
+)
 from flitlab.sim.cli.options import add_plugin
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.schema import sections
@@ -38,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     except ConfigError as error:
         complain(str(error))
         return ExitCode.BAD
-    category, name = (options.kind, options.name) if options.name else (None, options.kind)
+    category, name = (singular(options.kind), options.name) if options.name else (None, options.kind)
     if category in CATEGORIES:
         name = canonical_kind(category, name)
     elif category is None and name not in LISTED:

@@ -88,8 +88,14 @@ def _print(measured: dict[str, dict[str, Any]]) -> None:
         say(shown_label(label))
         width = max(map(len, metrics))
         for name, value in metrics.items():
-            text = str(value) if isinstance(value, dict | list) else number(value, 7)
-            say(f"  {name:<{width}}  {shorten(text, 150, placeholder=' ...')}")
+            say(f"  {name:<{width}}  {shorten(_text(value), 150, placeholder=' ...')}")
+
+
+def _text(value: Any) -> str:
+    """A metric as the table shows it: of several values each with its name."""
+    if isinstance(value, dict):
+        return "; ".join(f"{name} {one}" for name, one in value.items()) or "-"
+    return str(value) if isinstance(value, list) else number(value, 7)
 
 
 def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | None:

@@ -428,7 +428,9 @@ def _bistable(rows: Iterable[Row]) -> str:
     loads = [float(row["load"]) for row in rows if row.get("saturated_by") == SaturatedBy.DIFFER]
     if not loads:
         return ""
-    return f"bistable: at loads from {min(loads):.4g} to {max(loads):.4g}, throughput collapses in some runs only"
+    low, high = f"{min(loads):.4g}", f"{max(loads):.4g}"
+    where = f"load {low}" if low == high else f"loads from {low} to {high}"
+    return f"bistable: at {where}, throughput collapses in some runs only"
 
 
 def _imprecise(case: Case, point: Saturation) -> str:

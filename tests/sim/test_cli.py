@@ -300,6 +300,8 @@ def test_the_contract_s_own_topology_example(capsys):
 
 
 def test_ceilings(config, capsys):
+    assert main(["ceilings", config, "--set", "ceilings=[]"]) == 0
+    assert "names no ceilings" in capsys.readouterr().err
     assert main(["ceilings", config, "--set", "ceilings=[bounds]", "--jobs", "1", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert {"scenario", "ceiling", "lower", "upper", "unit", "method", "seconds"} <= set(printed[0])

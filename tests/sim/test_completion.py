@@ -13,6 +13,8 @@ from flitlab.sim.report.figures.flows import messages_of
 from flitlab.sim.report.figures.kinds.busbw_size import busbw_size
 from flitlab.sim.report.figures.kinds.completion import completion
 from flitlab.sim.report.figures.kinds.time_size import time_size
+from flitlab.sim.report.figures.programs import figure_of, label_groups
+from flitlab.sim.report.figures.style import SIZES, in_style
 from flitlab.sim.report.folder.run import Run
 
 BYTES = 20_000
@@ -101,6 +103,25 @@ def test_many_networks_are_panels_of_rows(width):
 def test_few_networks_stand_side_by_side():
     (ax, _) = completion(many(TOPOLOGIES[:1]), (3.5, 2.4)).axes
     assert len(ax.get_xticks()) == len(CASES) * len(FACTORS)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_long_names_of_groups_leave_space_for_the_axes(count):
+    """In one column of a paper; names stand clear of each other."""
+    names = [f"leaf_spine leaves=4 spines={i} hosts_per_leaf=4, ecmp ways=8" for i in range(count)]
+
+    @in_style
+    def drawn():
+        figure, ax = figure_of(SIZES["column"])
+        label_groups(ax, names)
+        figure.draw_without_rendering()
+        return ax.get_position(), ax.get_xticklabels()
+
+    position, labels = drawn()
+    assert position.width > 0.5 and position.height > 0.3
+    if not labels[0].get_rotation():
+        assert all(a.get_window_extent().x1 < b.get_window_extent().x0 for a, b in pairwise(labels))
+    assert len({label.get_text() for label in labels}) == count
 
 
 def test_collectives_of_one_size_are_bars_with_the_bound():

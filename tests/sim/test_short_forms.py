@@ -79,6 +79,13 @@ def test_errors_name_the_key_of_the_rate(tmp_path, switching, problem):
         study(tmp_path, {**LONG, "switching": switching})
 
 
+def test_categories_have_plurals(capsys):
+    assert main(["list", "topology"]) == 0
+    singular = capsys.readouterr().out
+    assert main(["list", "topologies"]) == 0 and capsys.readouterr().out == singular
+    assert main(["show", "topologies", "mddp"]) == 0 and capsys.readouterr().out.startswith("topology: {kind: mddp}")
+
+
 def test_packaged_configurations_are_found_by_name(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert {"quick", "uniform_mddp", "routing/ksp", "paper/uni-f05"} <= set(packaged())

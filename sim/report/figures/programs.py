@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from textwrap import wrap
 from typing import Any, TypeVar
 
 from matplotlib.axes import Axes
@@ -26,6 +27,12 @@ MOST_PANELS = 24
 
 PER_INCH = 17.0
 """Letters of the title of a panel in an inch."""
+
+TICK_PER_INCH, MARGIN = 13.0, 0.7
+"""Letters of a name below an axis in an inch; inches of a figure beside its axes."""
+
+MOST_LINES, SLANTED_LINE = 3, 0.28
+"""The most lines of a name below an axis, and inches between groups that a line of a rotated name takes."""
 
 Item = TypeVar("Item")
 
@@ -80,13 +87,27 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def label_groups(ax: Axes, names: Sequence[str]) -> None:
-    """Name groups of bars below the x axis, rotated if they need more space."""
-    names = shown_names(names)
-    askew = max(map(len, names)) * len(names) > 60
-    ax.set_xticks(range(len(names)), names, rotation=30 if askew else 0, ha="right" if askew else "center")
+    """Name groups of bars below the x axis, on lines as wide as a group, or rotated if they need more space."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    inches = (figure.get_figwidth() - MARGIN) / len(names)
+    letters = int(TICK_PER_INCH * inches)
+    lines = [_lines(name, letters) for name in shown_names(names)]
+    askew = any(len(of) > MOST_LINES or max(map(len, of)) > letters for of in lines)
+    if askew:
+        most = min(max(1, int(inches / SLANTED_LINE)), MOST_LINES)
+        lines = [_lines(name, Longest.ROW) for name in shown_names(names, Longest.ROW * most)]
+    texts = ["\n".join(of) for of in lines]
+    to = "right" if askew else "center"
+    ax.set_xticks(range(len(names)), texts, rotation=30 if askew else 0, ha=to, multialignment=to)
     ax.tick_params(axis="x", length=0)
     ax.set_xlim(-0.55, len(names) - 0.45)
     ax.grid(visible=False, axis="x")
+
+
+def _lines(name: str, letters: int) -> list[str]:
+    """A name on lines of at most ``letters`` letters, longer only where a word is."""
+    return wrap(name, max(1, letters), break_long_words=False, break_on_hyphens=False)
 
 
 def in_title(ax: Axes, text: str) -> None:
