@@ -5,6 +5,7 @@ The packets in a network and the flits in its buffers are counted in the state o
 """
 
 from functools import singledispatch
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from flitlab.sim.engines.compiled.records import in_flight_packets
 from flitlab.sim.engines.compiled.timeline_run import linked_lists
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.packets import PacketRun
+from flitlab.sim.engines.reference.clock import Phase
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.vct import VctInputVC, VctNetwork
 from flitlab.sim.engines.reference.wormhole import WormholeInputVC, WormholeNetwork
@@ -116,10 +118,9 @@ def _returning(run: Network, restore: Any, single: bool) -> dict[Any, int]:
     restore: what is called with their number when they arrive, or, if ``single``, for each.
     """
     flits = dict[Any, int]()
-    for calls in run.clock._calls.values():
-        for call, value in calls:
-            if getattr(call, "__func__", None) is restore:
-                flits[call.__self__] = flits.get(call.__self__, 0) + (1 if single else value)
+    for call, value in chain(*run.clock.calls[Phase.CREDITS].values()):
+        if getattr(call, "__func__", None) is restore:
+            flits[call.__self__] = flits.get(call.__self__, 0) + (1 if single else value)
     return flits
 
 

@@ -213,13 +213,16 @@ SCENARIOS = {
 def test_no_wake_up_is_missed(name, monkeypatch):
     scenario = SCENARIOS[name]()
     expected = run(scenario, 500, 0.6)
-    allocate_once = Allocator._allocate_at
 
-    def allocate_every_tick(self, now):
-        allocate_once(self, now)
-        self.schedule_at(now + 1)
+    def every_tick(allocate_once):
+        def allocate(self, now):
+            allocate_once(self, now)
+            self.schedule_at(now + 1)
 
-    monkeypatch.setattr(Allocator, "_allocate_at", allocate_every_tick)
+        return allocate
+
+    for kind in Allocator.__subclasses__():
+        monkeypatch.setattr(kind, "allocate", every_tick(kind.allocate))
     for ours, theirs in zip(expected.log(), run(scenario, 500, 0.6).log(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 

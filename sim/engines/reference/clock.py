@@ -2,7 +2,8 @@
 """Time: SimPy's environment with the model's phases in a tick."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Collection, Generator, Sized
+from heapq import heappush
 from typing import Any, NamedTuple, TypeVar
 
 import simpy
@@ -31,20 +32,24 @@ LATEST = 1 << 62
 """The last tick of any run."""
 
 T = TypeVar("T")
+Call = tuple[Callable[[Any], None], Any]
+Process = Generator[int, None, None]
+"""It yields the ticks at which it goes on."""
 
 
 class Clock(simpy.Environment):
     """Integer time in phases: all events of a phase of a tick come before those of the next phase.
 
-    The model does not define an order within a phase; a ``shuffle`` seed draws it at random. events: SimPy's, and
-    calls.
+    The model does not define an order within a phase; a ``shuffle`` seed draws it at random. events: SimPy's, calls and
+    allocations so far. calls, allocations: by phase, then by tick, those that are scheduled.
     """
 
     def __init__(self, shuffle: int = 0):
         super().__init__()
         self.events = 0
         self._random = random.Random(shuffle) if shuffle else None
-        self._calls: dict[tuple[int, int], list[tuple[Callable[[Any], None], Any]]] = {}
+        self.calls: list[dict[int, list[Call]]] = [{} for _ in range(Phase.ALLOCATION + 1)]
+        self.allocations: list[dict[int, dict[Allocator, None]]] = [{} for _ in range(Phase.ALLOCATION + 1)]
 
     @property
     def now(self) -> int:
@@ -59,39 +64,49 @@ class Clock(simpy.Environment):
         self.events += 1
         if self._random and priority >= Phase.CHANGES:
             priority = EventPriority((priority << 32) | self._random.getrandbits(32))
-        super().schedule(event, priority, delay)
+        heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
 
     def call(self, tick: int, phase: EventPriority, action: Callable[[Any], None], value: Any) -> None:
         """Call ``action`` with ``value`` in a phase of a tick, the current one or later.
 
         All calls of a phase of a tick share one SimPy event.
         """
-        self.events += 1
-        calls = self._calls.get((tick, phase))
+        calls = self.calls[phase].get(tick)
         if calls is None:
-            calls = self._calls[tick, phase] = []
-            Alarm(self, tick, phase, self._make_calls, (tick, phase))
+            calls = self.calls[phase][tick] = []
+            Alarm(self, tick, phase, self._make_calls, phase)
         calls.append((action, value))
 
     def _make_calls(self, alarm: Any) -> None:
-        """Make the calls of a phase of this tick, including those that they add to it."""
-        calls = self._calls[alarm.value]
-        for action, value in self._drawn(calls) if self._random else calls:
+        """Make the calls of a phase of this tick."""
+        calls = self.calls[alarm.value].pop(self.now)
+        self.events += len(calls)
+        for action, value in self.shuffled(calls):
             action(value)
-        del self._calls[alarm.value]
 
-    def _drawn(self, items: list[T]) -> Iterator[T]:
-        """Remove and yield the items of a list, which may grow meanwhile, in random order."""
-        assert self._random is not None
-        while items:
-            place = self._random.randrange(len(items))
-            items[place], items[-1] = items[-1], items[place]
-            yield items.pop()
+    def add_allocation(self, tick: int, phase: EventPriority) -> "dict[Allocator, None]":
+        """A new set of allocators that decide in a phase of a tick, in the order of their entry."""
+        allocators = self.allocations[phase][tick] = dict[Allocator, None]()
+        Alarm(self, tick, phase, self._allocate, phase)
+        return allocators
 
-    def shuffled(self, items: Iterable[T]) -> list[T]:
+    def _allocate(self, alarm: Any) -> None:
+        """Let the allocators of a phase of this tick decide."""
+        now = self.now
+        allocators = self.allocations[alarm.value].pop(now)
+        self.events += len(allocators)
+        for allocator in self.shuffled(allocators):
+            allocator.allocate(now)
+
+    def resume(self, process: Process) -> None:
+        """Run a process up to the next tick that it yields; there it goes on, in the phase of creation."""
+        tick = next(process, None)
+        if tick is not None:
+            self.call(tick, Phase.CREATION, self.resume, process)
+
+    def shuffled(self, items: Collection[T]) -> list[T]:
         """Return a list of the items, in random order with a ``shuffle`` seed, otherwise in their own."""
-        listed = list(items)
-        return self._random.sample(listed, len(listed)) if self._random else listed
+        return self._random.sample([*items], len(items)) if self._random else [*items]
 
 
 class Alarm(simpy.Event):
@@ -109,9 +124,8 @@ class Alarm(simpy.Event):
         action: Callable[[Any], None] | None = None,
         value: Any = None,
     ):
-        super().__init__(clock)
-        if action is not None:
-            self.callbacks.append(action)
+        self.env = clock
+        self.callbacks = [] if action is None else [action]
         self._ok = True
         self._value = value
         clock.schedule(self, phase, tick - clock.now)
@@ -131,19 +145,16 @@ class Allocator:
     def __init__(self, clock: Clock, slot: int = 1):
         self.clock = clock
         self.slot = slot
-        self._scheduled: set[int] = set()
+        self._allocations = clock.allocations[self.phase]
 
     def schedule_at(self, tick: int) -> None:
         """Schedule :meth:`allocate` at the current tick or a later one, or the next slot; once for each tick."""
         if self.slot > 1:
             tick = -(-tick // self.slot) * self.slot
-        if tick not in self._scheduled:
-            self._scheduled.add(tick)
-            self.clock.call(tick, self.phase, self._allocate_at, tick)
-
-    def _allocate_at(self, now: int) -> None:
-        self._scheduled.remove(now)
-        self.allocate(now)
+        allocators = self._allocations.get(tick)
+        if allocators is None:
+            allocators = self.clock.add_allocation(tick, self.phase)
+        allocators[self] = None
 
     def allocate(self, now: int) -> None:
         """Decide at tick ``now`` what is granted or sent. All effects come at later ticks."""

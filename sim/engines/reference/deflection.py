@@ -95,9 +95,9 @@ class DeflectionSwitch(Allocator):
 
     def allocate(self, now: int) -> None:
         """Grant outputs to packets in order of rank, deflect excess packets, and let hosts send."""
-        header = self.network.times.header
-        while self._expected and self._expected[0].arrived + header <= now:
-            insort(self.waiting, self._expected.popleft())
+        expected, header = self._expected, self.network.times.header
+        while expected and expected[0].arrived + header <= now:
+            insort(self.waiting, expected.popleft())
         if self.waiting:
             free = sum([1 << port for port, output in enumerate(self.outputs) if output.free_at <= now])
             free = self._grant_minimal(now, free)
@@ -115,23 +115,19 @@ class DeflectionSwitch(Allocator):
         """Grant every packet a free minimal output, where there is one; return the network outputs still free, a bit
         mask.
         """
-        blocked = []
+        index, minimal, resident = self.index, self.minimal, self.resident
         for packet in self.waiting:
-            if packet.target == self.index:
+            target = packet.target
+            if target == index:
                 output = self.ejection[packet.destination]
-                if output.free_at > now:
-                    blocked.append(packet)
-                    continue
-            else:
-                minimal = free & self.minimal[packet.target]
-                if not minimal:
-                    blocked.append(packet)
-                    continue
-                port = self._pick(minimal, packet)
-                free &= ~(1 << port)
-                output = self.outputs[port]
-            self._carry(output, packet, now)
-        self.waiting = blocked
+                if output.free_at <= now:
+                    self._carry(output, packet, now)
+            elif ports := free & minimal[target]:
+                port = self._pick(ports, packet)
+                free ^= 1 << port
+                self._carry(self.outputs[port], packet, now)
+        if self.resident < resident:
+            self.waiting = [packet for packet in self.waiting if not packet.in_flight]
         return free
 
     def _deflect(self, now: int, free: int) -> None:
@@ -145,6 +141,8 @@ class DeflectionSwitch(Allocator):
 
     def _pick(self, ports: int, packet: Packet) -> int:
         """Draw one of a set of ports, a bit each; the draw belongs to the packet's decision at this switch."""
+        if ports & (ports - 1) == 0:
+            return ports.bit_length() - 1
         port: int = self.network.pick(ports, self.network.route_word(packet))
         return port
 
@@ -155,8 +153,9 @@ class DeflectionSwitch(Allocator):
 
     def _admit(self, now: int) -> None:
         """Let hosts start packets while the pool has space, in round robin."""
+        hold_packets = self.network.times.hold_packets
         for host in [host for host in self.hosts if host.waiting]:
-            if host.free_at <= now and self.resident + self.inbound < self.network.times.hold_packets:
+            if host.free_at <= now and self.resident + self.inbound < hold_packets:
                 host.send(now, self)
                 self.inbound += 1
                 while self.hosts[-1] is not host:

@@ -89,18 +89,19 @@ class Ledger:
 
     def enter(self, host: int, flits: int, packets: int = 1) -> None:
         """Count flits, and packets whose first flit is among them, granted on the channel from a host."""
-        self._count(self._from_hosts + host, flits, packets)
+        if self.channels is not None:
+            self._count(self.channels, self._from_hosts + host, flits, packets)
 
     def cross(self, channel: int | None, host: int, flits: int, packets: int = 1) -> None:
         """Count flits, and packets whose first flit is among them, granted on a channel between switches or (None) to a
         host.
         """
-        self._count(self._to_hosts + host if channel is None else channel, flits, packets)
-
-    def _count(self, row: int, flits: int, packets: int) -> None:
         if self.channels is not None:
-            self.channels[row, ChannelCounter.FLITS] += flits
-            self.channels[row, ChannelCounter.PACKETS] += packets
+            self._count(self.channels, self._to_hosts + host if channel is None else channel, flits, packets)
+
+    def _count(self, channels: Ints, row: int, flits: int, packets: int) -> None:
+        channels[row, ChannelCounter.FLITS] += flits
+        channels[row, ChannelCounter.PACKETS] += packets
 
     def send(self, packet: Packet) -> None:
         """Count a packet that leaves its source queue."""
@@ -110,7 +111,9 @@ class Ledger:
     def grant(self, channel: int | None, flits: int) -> None:
         """Count the grant of a network channel, or (None) of an ejection channel, to ``flits`` flits of a packet."""
         self.counts[Scalar.GRANTS] += 1
-        self.carry(channel, flits)
+        self.moved += 1
+        if channel is not None:
+            self.channel_flits[channel] += flits
 
     def carry(self, channel: int | None, flits: int) -> None:
         """Count flits on a network channel; ejection channels (None) have no counter of their own."""
@@ -120,24 +123,29 @@ class Ledger:
 
     def occupy(self, packets: int, of_input: int = 0) -> None:
         """Update the maximum occupancy of a switch and of an input."""
-        self.counts[Scalar.OCCUPANCY_MAX] = max(self.counts[Scalar.OCCUPANCY_MAX], packets)
-        self.counts[Scalar.INPUT_PACKETS_MAX] = max(self.counts[Scalar.INPUT_PACKETS_MAX], of_input)
+        counts = self.counts
+        if packets > counts[Scalar.OCCUPANCY_MAX]:
+            counts[Scalar.OCCUPANCY_MAX] = packets
+        if of_input > counts[Scalar.INPUT_PACKETS_MAX]:
+            counts[Scalar.INPUT_PACKETS_MAX] = of_input
 
     def deliver(self, packet: Packet, now: int) -> None:
         """Count a packet whose tail reaches its destination host at tick ``now``."""
-        counts, latency = self.counts, now - packet.created
+        counts, latency, hop, deflections = self.counts, now - packet.created, packet.hop, packet.deflections
         counts[Scalar.DELIVERED_PACKETS] += 1
         counts[Scalar.DELIVERED_FLITS] += packet.flits
         counts[Scalar.LATENCY] += latency
         counts[Scalar.NETWORK_LATENCY] += now - packet.sent
-        counts[Scalar.HOPS] += packet.hop
-        counts[Scalar.HOPS_MAX] = max(counts[Scalar.HOPS_MAX], packet.hop)
-        counts[Scalar.DEFLECTIONS] += packet.deflections
+        counts[Scalar.HOPS] += hop
+        if hop > counts[Scalar.HOPS_MAX]:
+            counts[Scalar.HOPS_MAX] = hop
+        counts[Scalar.DEFLECTIONS] += deflections
         self.histogram[bucket(latency)] += 1
-        self.hops[min(packet.hop, HOP_BUCKETS - 1)] += 1
-        self.deflections[min(packet.deflections, HOP_BUCKETS - 1)] += 1
+        self.hops[hop if hop < HOP_BUCKETS else -1] += 1
+        self.deflections[deflections if deflections < HOP_BUCKETS else -1] += 1
         self.delivered.add(packet)
-        self._deliver_of_class(packet, latency, now)
+        if self.classes is not None:
+            self._deliver_of_class(packet, latency, now)
         if self.packets is not None:
             self.packets.append((
                 packet.identity, now, packet.hop, packet.created, packet.sent, packet.destination, packet.flits,
@@ -145,9 +153,8 @@ class Ledger:
             ))  # fmt: skip
 
     def _deliver_of_class(self, packet: Packet, latency: int, now: int) -> None:
-        """Count a delivered packet for its class of traffic, if there are classes."""
-        if self.classes is None:
-            return
+        """Count a delivered packet for its class of traffic."""
+        assert self.classes is not None
         counts = self.classes[packet.sequence % len(self.classes)]
         counts[ClassCounter.DELIVERED_PACKETS] += 1
         counts[ClassCounter.DELIVERED_FLITS] += packet.flits

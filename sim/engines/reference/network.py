@@ -4,7 +4,7 @@ protocol.
 """
 
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Generic, TypeVar
@@ -13,6 +13,7 @@ import numpy as np
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
+from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.rules.arrivals import draw_block
 from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, make_processes
@@ -45,7 +46,7 @@ from flitlab.sim.engines.base import (
 from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference.class_queues import ClassQueues
-from flitlab.sim.engines.reference.clock import LATEST, Alarm, Clock, Phase
+from flitlab.sim.engines.reference.clock import LATEST, Clock, Phase, Process
 from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.machine_code import RouteRules, machine_code
 from flitlab.sim.engines.reference.packet import Packet
@@ -53,6 +54,8 @@ from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 D = TypeVar("D", bound=Timed)
 
+_BY_QUEUE_ESTIMATE = (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.PROGRESSIVE)
+_MOST_FIXED_CHOICES = 1 << 17  # of about 300 bytes each
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
 
 
@@ -88,12 +91,12 @@ class Host:
         """Schedule the allocation of the next packet, which waits since tick ``now``."""
         raise NotImplementedError
 
-    def create(self, number: int = 0) -> Generator[Alarm, Any, None]:
+    def create(self, number: int = 0) -> Process:
         """The process that creates packets indefinitely; number: of their class of traffic."""
-        clock, ledger, classes = self.network.clock, self.network.ledger, len(self.network.processes)
+        ledger, classes = self.network.ledger, len(self.network.processes)
         source = number * len(self.network.scenario.topology.host_switch) + self.index
         for nth, (tick, to, flits) in enumerate(self.network.draw_packets(source)):
-            yield Alarm(clock, tick, Phase.CREATION)
+            yield tick
             packet = self.network.packet(self.index, nth * classes + number, to, flits)
             self.waiting.append(packet)
             ledger.create(packet)
@@ -179,13 +182,16 @@ class Output:
 
         receiver: an input VC or a switch; not used at an ejection channel.
         """
-        self.free_at = now + packet.flits * self.flit_ticks
-        network.ledger.grant(self.channel, packet.flits)
-        network.ledger.cross(self.channel, packet.destination, packet.flits)
-        packet.location = NO_LOCATION if self.channel is None else self.channel
-        if self.channel is None:
-            network.move(packet, now + (packet.flits - 1) * self.flit_ticks + self.delay, None)
+        channel, flits, ledger = self.channel, packet.flits, network.ledger
+        self.free_at = now + flits * self.flit_ticks
+        ledger.grant(channel, flits)
+        if ledger.channels is not None:
+            ledger.cross(channel, packet.destination, flits)
+        if channel is None:
+            packet.location = NO_LOCATION
+            network.move(packet, now + (flits - 1) * self.flit_ticks + self.delay, None)
         else:
+            packet.location = channel
             packet.hop += 1
             network.move(packet, now + self.delay, receiver)
 
@@ -237,6 +243,14 @@ class Network(Generic[D]):
         self.reserved_vcs = reserved_vcs(routes, policy)
         self._draws_routes = routes.form in (RouteForm.PATHS, RouteForm.VIA, RouteForm.POLARIZED)
         self._rules = RouteRules(routes, self._rings)
+        # by switch, destination, hop and held VC: all that choices depend on where the routes allow one port
+        self._fixed_choices: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
+        self._has_one_port: dict[tuple[int, int], bool] = {}
+        self._may_fix_choices = (
+            routes.form in (RouteForm.TABLE, RouteForm.DIGITS)
+            and policy in (VcPolicy.ANY, VcPolicy.HOP, VcPolicy.RISING)
+            and self.classes is None
+        )
 
     def start(self, hosts: Sequence[Host]) -> None:
         """Start the program of the hosts, or the packet creation of hosts with traffic."""
@@ -245,7 +259,7 @@ class Network(Generic[D]):
         for host in self.clock.shuffled(hosts):
             for number, process in enumerate(self.processes):
                 if process.arrivals.keep[host.index] >= 0:
-                    self.clock.process(host.create(number))
+                    self.clock.resume(host.create(number))
 
     def draw_packets(self, source: int) -> Iterator[Sequence[int]]:
         """The unlimited sequence of packets of a host: (tick of creation, destination, flits).
@@ -291,9 +305,10 @@ class Network(Generic[D]):
 
         Under ugal this chooses minimal or non-minimal, under LEAST_QUEUED one of the drawn paths.
         """
-        if self.routes.rule in (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.PROGRESSIVE):
+        rule = self.routes.rule
+        if rule in _BY_QUEUE_ESTIMATE:
             self._choose_route(packet, packet.route, packet.origin, now)
-        elif self.routes.rule == Selection.LEAST_QUEUED and packet.origin != packet.target:
+        elif rule == Selection.LEAST_QUEUED and packet.origin != packet.target:
             for attempt in range(1, self.routes.draws):
                 drawn = another_path(
                     self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, attempt
@@ -370,12 +385,26 @@ class Network(Generic[D]):
         """The ports and VCs that a packet may take at a switch: (port, first VC, one past the last); empty at its
         destination.
         """
-        return [(port, *self._vcs(packet, switch, port)) for port in self.allowed_ports(packet, switch)]
+        key = switch, packet.target, packet.hop, packet.vc
+        choices = self._fixed_choices.get(key)
+        if choices is None:
+            choices = [(port, *self._vcs(packet, switch, port)) for port in self.allowed_ports(packet, switch)]
+            if self._may_fix_choices and self._is_fixed(packet, switch):
+                self._fixed_choices[key] = choices
+        return choices
+
+    def _is_fixed(self, packet: Packet, switch: int) -> bool:
+        """Whether the routes allow a packet at most one port at a switch, and few enough choices are known."""
+        pair, target = (switch, packet.target), packet.target
+        if pair not in self._has_one_port:
+            ports = [] if switch == target else port_list(usable_ports(self.routes, packet.route, 0, switch, target))
+            self._has_one_port[pair] = len(ports) <= 1
+        return self._has_one_port[pair] and len(self._fixed_choices) < _MOST_FIXED_CHOICES
 
     def allowed_ports(self, packet: Packet, switch: int) -> list[int]:
         """The ports that a packet may take at a switch, ascending; empty at its destination."""
         r, route, hop = self.routes, packet.route, packet.hop
-        if self._rules.at_destination(r, route, hop, switch, packet.target):
+        if switch == packet.target and self._rules.at_destination(r, route, hop, switch, packet.target):
             return []
         if r.rule == Selection.ADAPTIVE:
             return port_list(usable_ports(r, route, hop, switch, packet.target))
@@ -435,13 +464,11 @@ class Network(Generic[D]):
         destination.
         """
         packet.receiver, packet.in_flight = receiver, True
-        self.clock.call(tick, Phase.ARRIVALS, self._arrive, packet)
+        self.clock.call(tick, Phase.ARRIVALS, self._deliver if receiver is None else self._arrive, packet)
 
     def _arrive(self, packet: Packet) -> None:
         """Let a packet arrive at its receiver, unless it was dropped on the way."""
-        if packet.receiver is None:
-            self._deliver(packet)
-        elif not packet.dropped:
+        if not packet.dropped:
             packet.in_flight = False
             packet.arrived = self.clock.now
             packet.receiver.arrive(packet)
@@ -504,7 +531,8 @@ class Network(Generic[D]):
         if not isinstance(self.scenario.work, Workload):
             check_tick_limit(until, len(self.processes))
         if until > self.clock.now:
-            self.clock.run(int(until))
+            with gc_disabled():  # packets and events refer to each other in no cycle
+                self.clock.run(int(until))
 
     def scalars(self) -> Ints:
         """The scalar counters at this tick, int64 [scalars]."""

@@ -4,7 +4,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from flitlab.models.rules.order import outranks
 from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference.ranks import Message
 
@@ -50,4 +49,6 @@ class Packet:
 
     def __lt__(self, other: "Packet") -> bool:
         """Whether this packet has priority over another one in deflection routing."""
-        return bool(outranks(self.hop, self.created, self.identity, other.hop, other.created, other.identity))
+        if self.hop != other.hop:
+            return self.hop > other.hop
+        return (self.created, self.identity) < (other.created, other.identity)

@@ -48,6 +48,9 @@ class Reader:
         self.free_at = 0
 
 
+_ALWAYS_FREE = Output(0)
+
+
 class VctInputVC:
     """The buffer of a virtual channel of an input port, and its credits.
 
@@ -55,8 +58,8 @@ class VctInputVC:
     head has arrived and that are not granted; the first is the head packet. credits: free flits known to the sender.
     returning: flits of credits in flight to it. credit: delay of credits in ticks. flit_ticks: ticks of a flit on the
     channel that ends here. tail_left_at: tick at which the tail
-    of the last granted packet has left. age: age key of the head packet. blocked_until: the tick before which it cannot
-    be granted, as its input or its only output is busy.
+    of the last granted packet has left. age: age key of the head packet. output: the only one that the head packet may
+    take; of several, one that is always free.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class VctInputVC:
         self.queue: deque[Packet] = deque()
         self.tail_left_at = 0
         self.age = 0
-        self.blocked_until = 0
+        self.output = _ALWAYS_FREE
 
     def arrive(self, packet: Packet) -> None:
         """Store a packet whose head arrives."""
@@ -221,17 +224,21 @@ class VctSwitch(Allocator):
 
     def expect(self, vc: VctInputVC) -> None:
         """Schedule the arbitration of the head packet of an input VC from the tick at which it is eligible."""
-        feeds = min(vc.feeds_from(output) for output, _ in vc.queue[0].outlets)
-        eligible = max(vc.queue[0].arrived + self.header, vc.tail_left_at, feeds)
-        vc.age, vc.blocked_until = self.network.age_key(eligible, vc.index), eligible
+        packet = vc.queue[0]
+        eligible = max(packet.arrived + self.header, vc.tail_left_at)
+        if self.network.has_slow_channels:
+            eligible = max(eligible, min(vc.feeds_from(output) for output, _ in packet.outlets))
+        vc.age = self.network.age_key(eligible, vc.index)
+        vc.output = packet.outlets[0][0] if len(packet.outlets) == 1 else _ALWAYS_FREE
         heappush(self._expected, (vc.age, eligible, vc))
         self.schedule_at(eligible)
 
     def allocate(self, now: int) -> None:
         """Visit the packets that are eligible at tick ``now``, oldest first, and grant where possible."""
         # those that become eligible now have waited less than all that wait: appending keeps the order of age
-        while self._expected and self._expected[0][1] <= now:
-            self.waiting.append(heappop(self._expected)[2])
+        expected = self._expected
+        while expected and expected[0][1] <= now:
+            self.waiting.append(heappop(expected)[2])
         if not self.waiting:
             return
         counts = self.network.ledger.stalls is not None
@@ -240,7 +247,10 @@ class VctSwitch(Allocator):
             self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
         elif self.network.times.priority == "class":
             self.waiting.sort(key=lambda vc: (-self.network.urgency(vc.queue[0]), vc.age))
-        self.waiting = [vc for vc in self.waiting if vc.blocked_until > now or not self._grant(vc, now)]
+        self.waiting = [
+            vc for vc in self.waiting
+            if vc.output.free_at > now or vc.reader.free_at > now or not self._grant(vc, now)
+        ]  # fmt: skip
         if self.waiting and self.network.polarized:
             self.schedule_at(now + 1)  # what an output costs changes with every grant
         if counts and self.waiting:
@@ -265,24 +275,13 @@ class VctSwitch(Allocator):
             reasons |= int(stall_reasons(False, lacks_credit, is_taken))
         return reasons
 
-    def _block(self, vc: VctInputVC, tick: int) -> None:
-        """Visit the head packet of an input VC again at a tick, and not before."""
-        vc.blocked_until = tick
-        self.schedule_at(tick)
-
     def _grant(self, vc: VctInputVC, now: int) -> bool:
-        """Grant the head packet of an input VC if possible; return whether it is granted."""
-        if vc.reader.free_at > now:
-            self._block(vc, vc.reader.free_at)
-            return False
+        """Grant the head packet of an input VC that can be read if possible; return whether it is granted."""
         packet, network = vc.queue[0], self.network
         vc_score: VcScore = network.vc_score_of(packet) if network.reserved_vcs else _credits
         next_vc: VcOrSink | None
         if len(packet.outlets) == 1:
             output, vcs = packet.outlets[0]
-            if output.free_at > now:
-                self._block(vc, output.free_at)
-                return False
             next_vc = select_vc(vcs, packet.flits, vc_score)  # without space, returning credits schedule this switch
             if output.channel is None and not network.may_eject(packet):
                 return False  # a reply that leaves the host schedules this switch
@@ -298,11 +297,12 @@ class VctSwitch(Allocator):
         next_vc.credits -= packet.flits
         vc.leave(now, output.flit_ticks)
         if isinstance(next_vc, VctInputVC):
-            self.network.enter(packet, next_vc.index % self.network.times.vcs)
-            if self.network.progressive and packet.hop == 0:
-                read = now + output.delay + self.network.times.header
+            network.enter(packet, next_vc.index % network.times.vcs)
+            if network.progressive and packet.hop == 0:
+                read = now + output.delay + self.header
                 self.clock.call(read, Phase.DECISIONS, next_vc.switch.reroute, packet)
-        output.carry(self.network, packet, now, next_vc)
+        output.carry(network, packet, now, next_vc)
+        self.schedule_at(output.free_at)  # when others can take the output, or be read
         return True
 
     def _offer(
@@ -400,11 +400,6 @@ class VctFaults(ReferenceFaults):
         for channel in channels:  # no head waits for a drawn channel that has failed
             self.network.outputs[channel][1].schedule_at(tick)
 
-    def unblock(self, channels: Ints, tick: int) -> None:
-        super().unblock(channels, tick)
-        for vc in self.network.input_vcs:
-            vc.blocked_until = 0
-
     def blocked_packets(self, tick: int) -> Sequence[Packet]:
         dead = {self.network.outputs[channel][0] for channel in np.flatnonzero(~self.channel_up)}
         heads = [vc.queue[0] for switch in self.network.switches for vc in switch.waiting]
@@ -422,6 +417,7 @@ class VctNetwork(Network[Vct]):
         self.age_key = machine_code(age_key, 0, 0)
         self.polarized = self.routes.form == RouteForm.POLARIZED
         self.progressive = self.routes.rule == Selection.PROGRESSIVE
+        self.has_slow_channels = max([*self.flit_ticks, self.host_flit_ticks]) > 1
         self.input_vcs: list[VctInputVC] = []
 
         self.switches = switches = [VctSwitch(self, v) for v in range(topology.switches)]
