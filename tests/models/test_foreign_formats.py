@@ -573,7 +573,7 @@ def test_graphs_of_nodes_and_links_are_those_of_networkx(tmp_path):
         ("topology = anynet;\n", "configuration of BookSim 2: its network_file"),
         ('{"logical-dims": ["16"]}', "logical dimensions of ASTRA-sim"),
         ('{"nnodes": 1, "intranode_sketch": {}}', "communication sketch of TACCL"),
-        ('{"name": "n", "alpha": 30, "node_invbws_list": [32.25]}', "costs of links of TACCL, which names no links"),
+        ('{"name": "n", "alpha": 30, "node_invbws_list": [32.25]}', "costs of TACCL's links without the links"),
         ('{"sccl_type": "algorithm"}', "a schedule of TACCL: simrun schedule"),
         ('{"1-Epoch_Duration": 1, "6-Demand_Met": {}}', "a schedule of TE-CCL: simrun schedule"),
         ('{"__tuple__:[0, 1]": 0.5}', "demands of RapidChiplet: traffic: {kind: matrix"),
