@@ -93,13 +93,13 @@ class Host:
 
     def create(self, number: int = 0) -> Process:
         """The process that creates packets indefinitely; number: of their class of traffic."""
-        ledger, classes = self.network.ledger, len(self.network.processes)
+        classes = len(self.network.processes)
         source = number * len(self.network.scenario.topology.host_switch) + self.index
         for nth, (tick, to, flits) in enumerate(self.network.draw_packets(source)):
             yield tick
             packet = self.network.packet(self.index, nth * classes + number, to, flits)
             self.waiting.append(packet)
-            ledger.create(packet)
+            self.network.ledger.create(packet)
             self.schedule_send(tick)
 
     def reply(self, ends: tuple[int, int]) -> None:
