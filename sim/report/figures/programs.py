@@ -107,7 +107,7 @@ def label_groups(ax: Axes, names: Sequence[str]) -> None:
 
 def _lines(name: str, letters: int) -> list[str]:
     """A name on lines of at most ``letters`` letters, longer only where a word is."""
-    return wrap(name, max(1, letters), break_long_words=False, break_on_hyphens=False)
+    return wrap(name, max(1, letters), break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def in_title(ax: Axes, text: str) -> None:
