@@ -173,8 +173,19 @@ def test_probes_of_a_search_are_markers_without_bands():
     assert (probes.get_linestyle(), joined.get_linestyle()) == ("None", "--")
     assert len([one for one in ax.collections if one.get_gid() == "band"]) == 1
     assert "not joined" in key(figure)[1]
-    first = charts(run, None)[0]["series"]
+    first, second = (chart["series"] for chart in charts(run, None)[:2])
     assert [line.get("apart", False) for line in first] == [True, False]
+    assert not any(line.get("apart") for line in second)
+
+
+def test_probes_over_the_load_are_joined_by_a_thin_line():
+    run = run_of({"routing": ["a", "b"]}, seeds=(1,))
+    run.manifest["scenarios"][0]["searched"] = True
+    figure = drawn(run, "accepted_load")
+    (probes,), (thin,) = of(figure.axes[0], "probes"), of(figure.axes[0], "between")
+    assert probes.get_linestyle() == "None" and thin.get_linewidth() < 1
+    assert thin.get_xdata().tolist() == probes.get_xdata().tolist() == sorted(probes.get_xdata())
+    assert "not joined" not in key(figure)[1] and "probes of a search" in key(figure)[1]
 
 
 def test_the_break_of_the_axis_does_not_move_with_what_was_measured():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``draw(folder)``: the figures of a run folder, as PNG, SVG and PDF, the same bytes every time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -214,11 +214,16 @@ def _key(
         handles.append(marks.key(f"whiskers: range of {plan.draws} draws", linestyle="-", linewidth=0.5, marker="_"))
     count = len(run.failures)
     notes = [
-        look.names.title, plan.left_out, "markers: probes of a search, not joined" if "probes" in gids else "",
+        look.names.title, plan.left_out, _probes(gids),
         plan.averaged,
         f"{count} failed point{'s' * (count > 1)} left out" if count else "",
     ]  # fmt: skip
     return handles, " · ".join(filter(None, notes))
+
+
+def _probes(gids: Collection[str | None]) -> str:
+    """What is said of the probes of a search, '' without any."""
+    return f"markers: probes of a search{'' if 'between' in gids else ', not joined'}" if "probes" in gids else ""
 
 
 def _is_empty(artist: Any) -> bool:

@@ -155,18 +155,22 @@ class Name(Annotation):
 
 
 def draw_curves(
-    ax: Axes, rows: Iterable[Row], look: Look, x: Key, y: Key, half: Key | None = None, style: Any = ()
-) -> None:
+    ax: Axes, rows: Iterable[Row], look: Look, x: Key, y: Key, half: Key | None = None, style: Any = (),
+    over_load: bool = False,
+) -> None:  # fmt: skip
     """One line per scenario through the means over replicates, with its 95 % confidence band.
 
-    Points past saturation have hollow markers; probes of a search are not joined, and have no band. Of several draws
-    thin whiskers reach from the least to the greatest. style: overrides the look of the lines.
+    Points past saturation have hollow markers; probes of a search are joined by a thin line at most, and have no band.
+    Of several draws thin whiskers reach from the least to the greatest. style: overrides the look of the lines.
+    over_load: whether probes are joined, as x is what was offered.
     """
     for curve in curves(rows, x, y, half):
         own, past = look[curve.scenario], curve.saturated
         line = own | {"label": entry_name(look.names[curve.scenario]), "markevery": np.flatnonzero(~past).tolist()}
         line |= dict(style) | ({} if curve.joined else {"linestyle": "none"})
         ax.plot(curve.x, curve.y, **line, gid="curve" if curve.joined else "probes")
+        if over_load and not curve.joined:
+            ax.plot(curve.x, curve.y, color=own["color"], linewidth=0.6, gid="between")
         band(ax, curve, own["color"])
         spread(ax, curve, own["color"])
         hollow = {"markerfacecolor": "white", "markeredgecolor": own["color"], "marker": own["marker"]}

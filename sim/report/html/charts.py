@@ -4,6 +4,7 @@
 import csv
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,10 @@ def _latency(run: Run, panel: Panel, look: Names) -> Chart:
 
 def _accepted(panel: Panel, look: Names) -> Chart:
     totals = _totals(panel.run, look)
+    accepted = curves(panel.run.rows, column("offered"), column("accepted"))
     return _chart(
         "accepted_load", "Accepted over offered traffic", _axis_of("offered"), _axis_of("accepted"),
-        _series(look, curves(panel.run.rows, column("offered"), column("accepted"))),
+        _series(look, [replace(curve, joined=True) for curve in accepted]),
         marks=_marks(panel.run, look), totals=totals, diagonal=True,
         note="On the grey diagonal all offered traffic is accepted."
         + " “total” bounds the accepted traffic of any routing." * bool(totals),

@@ -19,9 +19,11 @@ def accepted_load(ax: Axes, run: Run, units: Units, look: Look) -> None:
     On the grey diagonal everything is accepted. Where a curve leaves it the network saturates; whether it stays
     level beyond, or falls, shows how the network bears overload. Vertical lines are ceilings on what all pairs can
     get at the same rate; the curve ``total`` bounds the sum over pairs that need not be served alike, so a curve
-    may lie above its ``mcf`` past saturation, at the cost of some pairs, and never above ``total``.
+    may lie above its ``mcf`` past saturation, at the cost of some pairs, and never above ``total``. Thin lines join the
+    probes of a search.
     """
-    marks.draw_curves(ax, run.rows, look, column("offered", units.rate), column("accepted", units.rate))
+    x, y = (column(name, units.rate) for name in ("offered", "accepted"))
+    marks.draw_curves(ax, run.rows, look, x, y, over_load=True)
     marks.draw_totals(ax, run.totals(), look, units.rate)
     traffic_axis(ax, run, units, look, "offered")
     if not ax.lines:
