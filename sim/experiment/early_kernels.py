@@ -6,8 +6,10 @@ that of a small network with the same switching, and the same routing where that
 be the kernel of the run is compiled as any other.
 """
 
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -32,9 +34,10 @@ def compiling_kernels(file: str | Path, processes: int | None) -> Iterator[None]
     if processes == 1 or cores() == 1 or any_compiled():
         yield
         return
-    command = [sys.executable, "-m", "flitlab.sim.experiment.early_kernels", str(file)]
+    # -P: without it modules of the current folder, which may be anyone's, would come before ours
+    command = [sys.executable, "-P", "-m", "flitlab.sim.experiment.early_kernels", str(file)]
     nowhere = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere) as process:
         try:
             yield
         finally:
@@ -75,5 +78,12 @@ def main(file: str) -> None:
         start("compiled", scenario, 0.01, 1).advance(1)
 
 
+def _end_with_the_run() -> None:
+    """End the process once the run has ended, which closes its standard input, however it ends."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_the_run, daemon=True).start()
     main(sys.argv[1])

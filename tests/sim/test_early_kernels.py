@@ -46,6 +46,17 @@ def test_the_process_ends_with_the_run(monkeypatch):
         assert all(process.poll() is not None for process in started)
 
 
+def test_modules_of_the_current_folder_are_not_imported(tmp_path, monkeypatch):
+    (tmp_path / "yaml.py").write_text("import pathlib; pathlib.Path('seen').touch()")
+    (tmp_path / "c.yaml").write_text("switching: 3\n")
+    monkeypatch.setattr(early_kernels, "cores", lambda: 2)
+    monkeypatch.setattr(early_kernels, "any_compiled", lambda: False)
+    monkeypatch.setattr(subprocess.Popen, "kill", subprocess.Popen.wait)
+    with early_kernels.compiling_kernels(tmp_path / "c.yaml", None):
+        pass
+    assert not (tmp_path / "seen").exists()
+
+
 def test_marks_of_sets_are_found(monkeypatch, tmp_path):
     monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
     assert not any_compiled()
