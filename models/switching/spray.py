@@ -36,7 +36,7 @@ KEY_PATHS = {
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
-    **{f"queue.{key}": f"switching.queue.{key}" for key in ("buffer_bytes", "pfc_storm")},
+    **{f"pfc.{key}": f"switching.pfc.{key}" for key in ("buffer_bytes", "pfc_storm")},
     "seconds": "measure.seconds", "flows": "transport.flows",
 }  # fmt: skip
 """Key of an error in a session -> its full path in the configuration."""
@@ -73,6 +73,8 @@ class Spray(ByteSwitching):
         sizes = self.sizes and [self.sizes.model_dump(mode="json"), *self.sizes.build().table()]
         transport, fabric = self.transport.model_dump(mode="json"), asdict(self.fabric)
         del fabric["lossless"]
+        if self.fabric.marks:
+            del fabric["marks"]
         if self.fabric.lossless is not None:
             fabric["lossless"] = self.fabric.lossless.plain()
         return content_hash(transport, fabric, sizes, self.poisson, self.seconds)
@@ -80,11 +82,16 @@ class Spray(ByteSwitching):
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
         keys, lossless = asdict(self.fabric), self.fabric.lossless
-        del keys["control_bytes"], keys["lossless"]
+        del keys["control_bytes"], keys["lossless"], keys["marks"]
         plain = {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
+        if not self.fabric.marks:
+            return plain | {"queue": "drop_tail"}
         if lossless is None:
             return plain
-        return plain | {"queue": {"kind": "lossless", **lossless.plain()}, "allow_deadlock": self.allow_deadlock}
+        del plain["trim"]
+        pfc = lossless.plain()
+        marks = {key: pfc.pop(key) for key in ("mark_probability", "mark_own")}
+        return plain | {"queue": "lossless", "pfc": pfc, **marks, "allow_deadlock": self.allow_deadlock}
 
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """The mode, and the certificate of lossless queues as text: a class is one VC, a queue the buffer of a channel.
@@ -229,7 +236,7 @@ def _ascending(marks: list[float]) -> list[float]:
 
 
 class StormKeys(BaseModel):
-    """The keys of ``switching.queue.pfc_storm``."""
+    """The keys of ``switching.pfc.pfc_storm``."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -241,21 +248,17 @@ class StormKeys(BaseModel):
     """When it sends RESUME; null: never."""
 
 
-class LosslessKeys(BaseModel):
-    """The keys of ``switching.queue``; see :class:`flitlab.models.transport.lossless.Lossless`."""
+class PfcKeys(BaseModel):
+    """The keys of ``switching.pfc``, priority flow control; see :class:`flitlab.models.transport.lossless.Lossless`."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    kind: Literal["lossless"]
-    """lossless: pause the output before a full queue."""
-    xoff_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 15
-    """Payloads charged to an input port above which it sends PAUSE."""
-    xon_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 12
-    """Payloads charged to it below which it sends RESUME."""
-    mark_probability: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Probability of a mark at the upper threshold of ecn."""
-    mark_own: bool = False
-    """Whether a packet counts itself as part of the queue that it leaves."""
+    xoff: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 15
+    """Full payloads charged to an input port above which it sends PAUSE. [packet]"""
+    xon: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 12
+    """Full payloads charged to it below which it sends RESUME. [packet]"""
+    response_ns: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+    """Time from the arrival of a PAUSE or RESUME until the output obeys it."""
     release: Literal["end", "start"] = "end"
     """Whether a packet leaves queue and charge at the end or the start of its service."""
     ack_class: Literal["data", "strict"] = "data"
@@ -274,12 +277,6 @@ class LosslessKeys(BaseModel):
     """An output paused for so long discards its queue; null: never."""
     restore_us: Annotated[float, Field(gt=0, le=1e9)] = 100.0
     """Time for which it ignores PAUSE then."""
-
-    @property
-    def lossless(self) -> Lossless:
-        """The keys as the engines use them."""
-        storm = None if self.pfc_storm is None else Storm(**self.pfc_storm.model_dump())
-        return Lossless(**self.model_dump(exclude={"kind", "pfc_storm"}), pfc_storm=storm)
 
 
 @register("switching", "spray", aliases=("packet_spraying",))
@@ -316,8 +313,15 @@ class SpraySpec(SwitchingSpec):
     """Trim packets in full queues; false: drop them."""
     at_switch: Literal["ecmp", "round_robin", "adaptive", "flowlet", "ecmp_adaptive"] = "ecmp"
     """How a switch chooses among next hops."""
-    queue: LosslessKeys | None = None
-    """Lossless queues; null: queues trim or drop."""
+    queue: Literal["drop_tail", "ecn", "trim", "lossless"] | None = None
+    """What full queues do: drop_tail and ecn drop, ecn also marks, trim trims and marks, lossless pauses the output
+    before it. null: as ``trim`` says."""
+    pfc: PfcKeys | None = None
+    """Priority flow control of lossless queues; null: its defaults."""
+    mark_probability: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Probability of a mark at the upper threshold of ecn, of lossless queues."""
+    mark_own: bool = False
+    """Whether a packet counts itself as part of the lossless queue that it leaves."""
     allow_deadlock: bool = False
     """Run lossless queues without a certificate against deadlock."""
 
@@ -333,10 +337,19 @@ class SpraySpec(SwitchingSpec):
             switch_ns=self.switch_ns,
             queue_bytes=queue_bytes,
             ecn=None if self.ecn is None else (self.ecn[0], self.ecn[1]),
-            trim=self.trim and self.queue is None,
+            trim=self.trim and self.queue in (None, "trim"),
             at_switch=self.at_switch,
-            lossless=None if self.queue is None else self.queue.lossless,
+            lossless=self._lossless if self.queue == "lossless" else None,
+            marks=self.queue != "drop_tail",
         )
+
+    @property
+    def _lossless(self) -> Lossless:
+        """Lossless queues as the engines use them."""
+        pfc = self.pfc or PfcKeys()
+        storm = None if pfc.pfc_storm is None else Storm(**pfc.pfc_storm.model_dump())
+        keys = pfc.model_dump(exclude={"pfc_storm"})
+        return Lossless(**keys, mark_probability=self.mark_probability, mark_own=self.mark_own, pfc_storm=storm)
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors: two keys for the queue capacity, and a queue below one packet.
@@ -356,14 +369,20 @@ class SpraySpec(SwitchingSpec):
             yield SpecError("give either queue_packets or queue_bytes", key="switching.queue_bytes")
         elif self.queue_bytes is not None and self.queue_bytes < self.mtu_bytes:
             yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key="switching.queue_bytes")
-        yield from self._lossless_errors()
+        yield from self._queue_errors() if self.queue != "lossless" else self._lossless_errors()
+
+    def _queue_errors(self) -> Iterator[SpecError]:
+        """Errors: keys that do not apply to queues that drop or trim."""
+        for key in ("pfc", "allow_deadlock", "mark_probability", "mark_own"):
+            if getattr(self, key) != type(self).model_fields[key].default:
+                yield SpecError("is for queue: lossless", key=f"switching.{key}")
+        if self.queue is not None and "trim" in self.model_fields_set and self.trim != (self.queue == "trim"):
+            yield SpecError(f"contradicts queue: {self.queue}; give one of them", key="switching.trim")
+        if self.queue == "drop_tail" and self.ecn is not None:
+            yield SpecError("queue: drop_tail marks nothing; choose queue: ecn", key="switching.ecn")
 
     def _lossless_errors(self) -> Iterator[SpecError]:
-        """Errors: keys that do not apply to lossless queues, or only to them."""
-        if self.queue is None:
-            if self.allow_deadlock:
-                yield SpecError("only lossless queues can deadlock", key="switching.allow_deadlock")
-            return
+        """Errors: keys that do not apply to lossless queues."""
         for key in ("queue_packets", "queue_bytes"):
             if getattr(self, key) is not None:
                 yield SpecError("lossless queues have no capacity: they pause the output before them",
@@ -373,21 +392,21 @@ class SpraySpec(SwitchingSpec):
         if self.ecn is not None and self.ecn[1] <= 1:
             yield SpecError("lossless queues have no capacity of which thresholds are shares: give packets",
                             key="switching.ecn")  # fmt: skip
-        yield from self._buffer_errors(self.queue)
-        if self.queue.watchdog_us is None and "restore_us" in self.queue.model_fields_set:
-            yield SpecError("needs watchdog_us: when outputs discard their queues", key="switching.queue.restore_us")
-        if self.queue.buffer_bytes is None and self.queue.xon_packets > self.queue.xoff_packets:
-            yield SpecError(f"must be at most xoff_packets: {self.queue.xoff_packets}",
-                            key="switching.queue.xon_packets")  # fmt: skip
+        pfc = self.pfc or PfcKeys()
+        yield from self._buffer_errors(pfc)
+        if pfc.watchdog_us is None and "restore_us" in pfc.model_fields_set:
+            yield SpecError("needs watchdog_us: when outputs discard their queues", key="switching.pfc.restore_us")
+        if pfc.buffer_bytes is None and pfc.xon > pfc.xoff:
+            yield SpecError(f"must be at most xoff: {pfc.xoff}", key="switching.pfc.xon")
 
-    def _buffer_errors(self, queue: LosslessKeys) -> Iterator[SpecError]:
+    def _buffer_errors(self, pfc: PfcKeys) -> Iterator[SpecError]:
         """Errors: keys of static thresholds beside a shared buffer, or of a shared buffer without one."""
-        if queue.buffer_bytes is not None:
-            for key in {"xoff_packets", "xon_packets"} & queue.model_fields_set:
-                yield SpecError("the thresholds of a shared buffer are dynamic", key=f"switching.queue.{key}")
+        if pfc.buffer_bytes is not None:
+            for key in {"xoff", "xon"} & pfc.model_fields_set:
+                yield SpecError("the thresholds of a shared buffer are dynamic", key=f"switching.pfc.{key}")
             return
-        for key in {"reserve_bytes", "headroom_bytes", "alpha_shift"} & queue.model_fields_set:
-            yield SpecError("needs buffer_bytes: a buffer that ports share", key=f"switching.queue.{key}")
+        for key in {"reserve_bytes", "headroom_bytes", "alpha_shift"} & pfc.model_fields_set:
+            yield SpecError("needs buffer_bytes: a buffer that ports share", key=f"switching.pfc.{key}")
 
     def build(self, setting: SwitchingContext) -> Spray:
         """The mode with these links, and the transport and flows of the context."""

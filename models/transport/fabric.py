@@ -19,7 +19,7 @@ from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.lossless import Lossless, PortSettings, Storm, port_settings, shared_settings
+from flitlab.models.transport.lossless import Lossless, PortSettings, port_settings, shared_settings
 from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
@@ -64,7 +64,7 @@ class Fabric:
     of the queue capacity; None: 0.2 and 0.8 bandwidth-delay products. trim: full queues trim; else they drop.
     at_switch: name of an :class:`~flitlab.models.rules.spray.ports.AtSwitch`. lossless: queues pause the output before
     them; ``queue_bytes`` is then the unit of fill levels only, and there are no marks unless ``ecn`` is set or a
-    transport reacts to them. None: queues trim or drop.
+    transport reacts to them. None: queues trim or drop. marks: whether queues mark packets at all.
     """
 
     mtu_bytes: int = 4150
@@ -78,6 +78,7 @@ class Fabric:
     trim: bool = True
     at_switch: str = "ecmp"
     lossless: Lossless | None = None
+    marks: bool = True
 
     @property
     def payload(self) -> int:
@@ -261,7 +262,7 @@ def make_spray_session(
         flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
         transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
         program=program, hops=hops, laws=laws, marks=marks,
-        changes=() if lossless is None else _storm(lossless.pfc_storm, topology, delay, tick),
+        changes=() if lossless is None else _storm(lossless, topology, delay, tick),
         ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings),
     )  # fmt: skip
 
@@ -269,32 +270,39 @@ def make_spray_session(
 def _port_settings(
     lossless: Lossless, topology: Topology, fabric: Fabric, delay: Ints, settings: LinkSettings
 ) -> PortSettings:
-    control = _control_delay(topology, fabric, delay)
+    control, tick = _control_delay(topology, fabric, delay), tick_of(topology, fabric)
     shared = shared_settings(lossless, topology, control, settings.ratio)
+    control = control + _response_ticks(lossless, tick)
     ports = port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared)
     if lossless.watchdog_us is None:
         return ports
-    tick = tick_of(topology, fabric)
     period, restore = (max(1, ceil(exact(us) / 10**6 / tick)) for us in (lossless.watchdog_us, lossless.restore_us))
     return ports._replace(watchdog=(period, restore))
 
 
-def _storm(storm: Storm | None, topology: Topology, delay: Ints, tick: Fraction) -> tuple[FabricChange, ...]:
+def _storm(lossless: Lossless, topology: Topology, delay: Ints, tick: Fraction) -> tuple[FabricChange, ...]:
     """The changes of a pause storm: frames of a host reach its switch. Raises ``SpecError`` for an unknown host."""
+    storm = lossless.pfc_storm
     if storm is None:
         return ()
     if storm.host >= topology.hosts:
-        raise SpecError(f"host {storm.host} does not exist: there are {topology.hosts}", key="queue.pfc_storm")
+        raise SpecError(f"host {storm.host} does not exist: there are {topology.hosts}", key="pfc.pfc_storm")
     if storm.until_us is not None and storm.until_us <= storm.at_us:
-        raise SpecError("until_us must be later than at_us", key="queue.pfc_storm")
+        raise SpecError("until_us must be later than at_us", key="pfc.pfc_storm")
     link, none = topology.channels + topology.hosts + storm.host, np.zeros(0, np.int64)
+    later = int(delay[link]) + _response_ticks(lossless, tick)
     times = [(storm.at_us, True)] + ([] if storm.until_us is None else [(storm.until_us, False)])
     return tuple(
         FabricChange(
-            ceil(exact(us) / 10**6 / tick) + int(delay[link]), none, none, LinkSettings(none, none, none, none),
+            ceil(exact(us) / 10**6 / tick) + later, none, none, LinkSettings(none, none, none, none),
             storm=(link, begins),
         ) for us, begins in times
     )  # fmt: skip
+
+
+def _response_ticks(lossless: Lossless, tick: Fraction) -> int:
+    """Ticks from the arrival of a PAUSE or RESUME until it is obeyed, rounded up."""
+    return ceil(exact(lossless.response_ns) / 10**9 / tick)
 
 
 def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:
@@ -314,11 +322,11 @@ def _laws(sprayings: Sequence[Spraying], fabric: Fabric, rules: Rules, tick: Fra
         raise SpecError("RDMA transports share a run with RDMA transports only", key="of")
     if fabric.trim:
         raise SpecError(
-            "an RDMA transport cannot use trimmed packets: it needs queue: {kind: lossless}, or trim: false",
+            "an RDMA transport cannot use trimmed packets: it needs queue: lossless, ecn or drop_tail",
             key="trim",
         )
     if fabric.lossless is None and any(one.telemetry for one in specs):
-        raise SpecError("its telemetry needs switching.queue: {kind: lossless}, whose outputs report", key="transport")
+        raise SpecError("its telemetry needs switching.queue: lossless, whose outputs report", key="transport")
     scale = Scale(tick, rules.rate, fabric.payload, rules.rtt0)
     return tuple(one.law(scale) for one in specs)
 
@@ -463,6 +471,6 @@ def _link_settings(
     capacity_ratio = np.ones(len(capacity)) if rules.weighted else capacity / share
     queue_capacity = to_integers("queue_bytes", np.maximum(np.ceil(queue_bytes * capacity_ratio), mtu))
     low, high = (to_integers("ecn", np.ceil(bound * capacity / share)) for bound in bounds)
-    if rules.weighted and fabric.ecn is None:
+    if not fabric.marks or (rules.weighted and fabric.ecn is None):
         low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
     return LinkSettings(ratio_of(topology, capacity), queue_capacity, low, np.maximum(low + 1, high))

@@ -17,7 +17,7 @@ class Hpcc(RdmaSpec):
     eta: utilisation aimed at; stages: additive increases in a row. round_trip_us: base round trip T, by default the
     longest of the empty network; the first and largest window is what a host sends in T. expected_flows: n, for additive
     increases of (1 - eta) / n of that. least_mbps: the lowest rate. first_use: utilisation assumed at first. Reports have
-    no size; those of the first five switches count. It needs lossless queues; ``queue.mark_own`` says whether the queue
+    no size; those of the first five switches count. It needs lossless queues; ``switching.mark_own`` says whether the queue
     reported includes the packet.
 
     Example: ``transport: {kind: hpcc, expected_flows: 10}``

@@ -26,13 +26,14 @@ class Storm(NamedTuple):
 
 @dataclass(frozen=True)
 class Lossless:
-    """Queues that pause the output before them instead of dropping: ``switching.queue`` of kind lossless.
+    """Queues that pause the output before them instead of dropping, ``switching.queue: lossless``, with ``pfc``.
 
-    xoff_packets, xon_packets: full payloads charged to an input port above which it sends PAUSE, and below which it
-    sends RESUME. mark_probability: of the ECN mark at the upper threshold of ``switching.ecn``; above it all packets
-    are marked. mark_own: a packet counts itself as part of the queue that it leaves. release: whether a packet leaves
-    the queue, its charge included, at the ``end`` or the ``start`` of its service. ack_class: whether ACKs and other
-    control packets share the class of ``data``, or are a ``strict`` one: sent first, not charged and not paused.
+    xoff, xon: full payloads charged to an input port above which it sends PAUSE, and below which it sends RESUME.
+    response_ns: from the arrival of such a frame until the output obeys it. mark_probability: of the ECN mark at the
+    upper threshold of ``switching.ecn``; above it all packets are marked. mark_own: a packet counts itself as part of
+    the queue that it leaves. release: whether a packet leaves the queue, its charge included, at the ``end`` or the
+    ``start`` of its service. ack_class: whether ACKs and other control packets share the class of ``data``, or are a
+    ``strict`` one: sent first, not charged and not paused.
     buffer_bytes: shared by the ports of a switch, which replaces both thresholds; None: none. Every port has
     reserve_bytes and headroom_bytes (None: what comes in three link delays) of it for itself, and may use
     2 ** -alpha_shift of the rest that is free, twice as much for each doubling of the rate of hosts.
@@ -40,8 +41,8 @@ class Lossless:
     break discards its queue and ignores PAUSE for restore_us; None: there is no watchdog.
     """
 
-    xoff_packets: int = 15
-    xon_packets: int = 12
+    xoff: int = 15
+    xon: int = 12
     mark_probability: float = 1.0
     mark_own: bool = False
     release: str = "end"
@@ -53,11 +54,12 @@ class Lossless:
     pfc_storm: Storm | None = None
     watchdog_us: float | None = None
     restore_us: float = 100.0
+    response_ns: float = 0.0
 
     def plain(self) -> dict[str, Any]:
         """The keys that apply, without those of extensions that are not used."""
         keys = asdict(self)
-        for key, default in (("release", "end"), ("ack_class", "data")):
+        for key, default in (("release", "end"), ("ack_class", "data"), ("response_ns", 0.0)):
             if keys[key] == default:
                 del keys[key]
         if self.pfc_storm is None:
@@ -67,7 +69,7 @@ class Lossless:
         for key in ("watchdog_us", "restore_us") if self.watchdog_us is None else ():
             del keys[key]
         unused = ("buffer_bytes", "reserve_bytes", "headroom_bytes", "alpha_shift")
-        for key in unused if self.buffer_bytes is None else ("xoff_packets", "xon_packets"):
+        for key in unused if self.buffer_bytes is None else ("xoff", "xon"):
             del keys[key]
         return keys
 
@@ -154,7 +156,7 @@ def shared_settings(lossless: Lossless, topology: Topology, delay: Ints, ratio: 
     own = np.bincount(switch[:ports], headroom[:ports] + lossless.reserve_bytes, topology.switches).astype(np.int64)
     if (own > lossless.buffer_bytes).any():
         raise SpecError(
-            f"reserves and headrooms of the ports of a switch take {own.max()} bytes", key="queue.buffer_bytes"
+            f"reserves and headrooms of the ports of a switch take {own.max()} bytes", key="pfc.buffer_bytes"
         )
     shift = np.maximum(lossless.alpha_shift - doublings, 0)
     return SharedSettings(lossless.buffer_bytes - own, lossless.reserve_bytes, switch, headroom, shift)
@@ -176,7 +178,7 @@ def port_settings(
     same = np.ones(len(delay), np.int64)
     span = mark_span(lossless.mark_probability, low, high)
     return PortSettings(
-        payload * lossless.xoff_packets * same, payload * lossless.xon_packets * same, delay, span, lossless.mark_own,
+        payload * lossless.xoff * same, payload * lossless.xon * same, delay, span, lossless.mark_own,
         lossless.release == "start", lossless.ack_class == "strict", shared,
         mark_probability=lossless.mark_probability,
     )  # fmt: skip

@@ -135,9 +135,9 @@ class RdmaSpec(TransportSpec):
 class Roce(RdmaSpec):
     """RDMA over Ethernet without congestion control: line rate, no window, go-back-N.
 
-    For ``switching.queue: {kind: lossless}``, whose pauses limit senders, or queues that drop (``switching.trim: false``).
+    For ``switching.queue: lossless``, whose pauses limit senders, or queues that drop (``ecn``, ``drop_tail``).
 
     Example: ``transport: {kind: roce}``
 
     Source: InfiniBand Architecture Specification 1.2.1, annex A17 (RoCEv2).
-    """  # noqa: E501
+    """

@@ -37,10 +37,27 @@ def _component(category: str, node: Node) -> Node:
         return node.with_value([_component(category, one) for one in node.value])
     if is_sweep(node) and node.value["sweep"].is_list:
         return node.with_value({**node.value, "sweep": _component(category, node.value["sweep"])})
+    if category == "switching":
+        node = _with_pfc(node)
     key = kind_key(category)
     if not node.is_map or not isinstance(named := node.value.get(key), Node):
         return node
     return node.with_value({**node.value, key: _kind(category, named)})
+
+
+_PFC_NAMES = {"xoff_packets": "xoff", "xon_packets": "xon"}
+"""Other names of keys of ``switching.pfc``."""
+
+
+def _with_pfc(node: Node) -> Node:
+    """``queue: lossless`` with ``pfc`` for ``queue: {kind: lossless, ...}``."""
+    queue = node.value.get("queue") if node.is_map else None
+    if not isinstance(queue, Node) or not queue.is_map or "kind" not in queue.value:
+        return node
+    keys = {_PFC_NAMES.get(key, key): value for key, value in queue.value.items() if key != "kind"}
+    marks = {key: keys.pop(key) for key in ("mark_probability", "mark_own") if key in keys}
+    pfc = {"pfc": queue.with_value(keys)} if keys else {}
+    return node.with_value({**node.value, "queue": queue.value["kind"], **pfc, **marks})
 
 
 def _canonical(category: str, name: str) -> str:

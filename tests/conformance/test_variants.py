@@ -104,7 +104,7 @@ FLOWS = {"topology": FABRIC, "routing": {"kind": "ecmp"}, "traffic": BULK, "meas
 CORE = [{"at_us": 20, "fail": {"switches": [3]}, "reroute_after": 50}]
 DATAGRAM = {"mode": "datagram", "nic_mbps": "10Gbps", "link_us": 1}
 SPRAY = {"mode": "spray", "nic_mbps": "100Gbps", "link_us": 1}
-PFC = {**SPRAY, "mtu_bytes": 4064, "queue": {"kind": "lossless"}}
+PFC = {**SPRAY, "mtu_bytes": 4064, "queue": "lossless"}
 SENT = {"topology": FABRIC, "routing": {"kind": "ecmp"}}
 
 FLOW_MODES = {
@@ -123,9 +123,9 @@ FLOW_MODES = {
        for kind in ("constant", "ndp", "nscc", "nscc_rccc", "rccc")},
     **{f"lossless, {kind}": {"switching": PFC, "transport": {"kind": kind}}
        for kind in ("roce", "dcqcn", "swift", "hpcc", "timely")},
-    "lossless, shared": {"switching": {**PFC, "queue": {"kind": "lossless", "buffer_bytes": 4_000_000}},
+    "lossless, shared": {"switching": {**PFC, "pfc": {"buffer_bytes": 4_000_000}},
                          "transport": {"kind": "dcqcn"}},
-    "lossless, storm": {"switching": {**PFC, "queue": {"kind": "lossless", "watchdog_us": 40, "restore_us": 40,
+    "lossless, storm": {"switching": {**PFC, "pfc": {"watchdog_us": 40, "restore_us": 40,
                                                        "pfc_storm": {"host": 0, "at_us": 10}}},
                         "transport": {"kind": "roce"}},
     "lossless, timeline": {"switching": PFC, "transport": {"kind": "roce", "timeout_us": 100}, "timeline": CORE},

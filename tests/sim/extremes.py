@@ -135,7 +135,7 @@ CARRIERS = {
 
 DRAGONFLY = {"topology": {"kind": "dragonfly", "a": 2, "p": 1, "h": 1}}
 REDRAWN = {"routing": {"kind": "ecmp", "ways": 8, "path_draw": "with_replacement"}, "measure": {"seconds": 0.001}}
-LOSSLESS = {"switching": {"mode": "spray", "queue": {"kind": "lossless"}, "allow_deadlock": True}}
+LOSSLESS = {"switching": {"mode": "spray", "queue": "lossless", "allow_deadlock": True}}
 SUITED: dict[str, Any] = {
     "routing.allpath": {"topology": {"kind": "mesh", "dims": [2, 2]}},
     "routing.dragonfly": DRAGONFLY, "routing.par": DRAGONFLY, "traffic.adversarial": DRAGONFLY,

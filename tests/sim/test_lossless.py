@@ -115,6 +115,17 @@ def test_the_last_flow_of_an_incast_has_its_least_time():
 
 
 @both
+def test_a_late_response_lets_as_many_bytes_more_in(engine):
+    peaks = []
+    for response in (0.0, 800.0):
+        queues = fabric(response_ns=response)
+        _, counters = completed(session(racks(), [(1, 0), (2, 0)], 400_000, queues=queues), engine)
+        peaks.append(counters.pause[:, PauseCount.PEAK].max())
+    assert peaks[1] - peaks[0] == pytest.approx(0.8 * 12_500 / 2, abs=4064)  # half of what arrives leaves meanwhile
+    assert peaks[1] <= 15 * 4000 + 2.8 * 12_500 + 2 * 4064
+
+
+@both
 def test_nothing_is_dropped_and_input_ports_hold_no_more_than_headroom_beyond_the_threshold(engine):
     pairs = [(host, (host + 8) % 16) for host in range(16)]
     routes = make("routing", kind="ecmp", ways=1).build(TREE)  # one path for all flows of two switches
@@ -174,7 +185,7 @@ def mode(routing: dict, topology=None, **keys):
     topology = topology or make("topology", kind="torus", dims=[5], hosts_per_switch=1).build()
     spec = make("routing", **routing)
     setting = SwitchingContext(topology, spec.build(topology), routing=spec)
-    built = make("switching", mode="spray", queue={"kind": "lossless"}, **keys).build(setting)
+    built = make("switching", mode="spray", queue="lossless", **keys).build(setting)
     return built.certified(topology, setting.routes)
 
 
@@ -282,12 +293,15 @@ def test_pauses_are_counted_alike_at_any_tick():
         ({"queue_packets": 10}, "have no capacity"),
         ({"trim": True}, "never trim"),
         ({"ecn": [0.2, 0.8]}, "give packets"),
-        ({"queue": {"kind": "lossless", "xoff_packets": 3, "xon_packets": 4}}, "at most xoff_packets: 3"),
-        ({"queue": None, "allow_deadlock": True}, "only lossless queues can deadlock"),
+        ({"pfc": {"xoff": 3, "xon": 4}}, "at most xoff: 3"),
+        ({"queue": None, "allow_deadlock": True}, "is for queue: lossless"),
+        ({"queue": "ecn", "pfc": {"xoff": 3}}, "is for queue: lossless"),
+        ({"queue": "trim", "trim": False}, "contradicts queue: trim"),
+        ({"queue": "drop_tail", "ecn": [1.0, 4.0]}, "choose queue: ecn"),
     ],
 )
 def test_keys_that_do_not_apply_are_rejected(keys, wrong):
-    spec = make("switching", mode="spray", **{"queue": {"kind": "lossless"}, **keys})
+    spec = make("switching", mode="spray", **{"queue": "lossless", **keys})
     (error,) = spec.errors(TREE, None, None)
     assert wrong in str(error)
 
@@ -297,3 +311,14 @@ def test_rdma_needs_queues_that_do_not_trim():
         session(TREE, [(0, 15)], queues=Fabric())
     with pytest.raises(SpecError, match=r"switching\.mode: spray"):
         make("transport", kind="roce").transport()
+
+
+def test_queues_that_drop_mark_only_where_they_say_so():
+    for queue, drops, marks in (("drop_tail", True, False), ("ecn", True, True), ("trim", False, True)):
+        queues = make("switching", mode="spray", queue=queue, queue_packets=8).fabric
+        case = session(racks(), [(host, 0) for host in range(1, 5)], 200_000, {"kind": "nscc", "paths": 1}, queues)
+        run = ENGINES["compiled"](case)
+        run.advance(case.ticks(0.01))
+        counters = run.counters()
+        assert run.ended() and (counters.link[:, LinkCount.DROPS].sum() > 0) == drops
+        assert (counters.flow[:, FlowCount.MARKS].sum() > 0) == marks

@@ -66,15 +66,15 @@ def test_watchdogs_break_a_deadlock():
 
 
 def test_rows_and_keys_of_storms():
-    keys = {"kind": "lossless", "pfc_storm": {"host": 3, "at_us": 10.0}, "watchdog_us": 200.0}
-    spec = make("switching", mode="spray", queue=keys)
-    lossless = spec.queue.lossless
+    keys = {"pfc_storm": {"host": 3, "at_us": 10.0}, "watchdog_us": 200.0}
+    spec = make("switching", mode="spray", queue="lossless", pfc=keys)
+    lossless = spec.fabric.lossless
     assert lossless.pfc_storm == Storm(3, 10.0) and not list(spec.errors(TREE, None, None))
-    plain = lossless.plain()
+    plain = {key: value for key, value in lossless.plain().items() if not key.startswith("mark_")}
     assert plain["pfc_storm"] == {"host": 3, "at_us": 10.0, "until_us": None} and plain["restore_us"] == 100.0
-    assert make("switching", mode="spray", queue={"kind": "lossless", **plain}).queue.lossless == lossless
+    assert make("switching", mode="spray", queue="lossless", pfc=plain).fabric.lossless == lossless
     assert "watchdog_us" not in Lossless().plain()
-    (error,) = make("switching", mode="spray", queue={"kind": "lossless", "restore_us": 3.0}).errors(TREE, None, None)
+    (error,) = make("switching", mode="spray", queue="lossless", pfc={"restore_us": 3.0}).errors(TREE, None, None)
     assert "needs watchdog_us" in str(error)
 
 
@@ -84,7 +84,7 @@ def test_rows_and_keys_of_storms():
 def test_storms_that_cannot_be_are_rejected(storm, wrong):
     with pytest.raises(SpecError, match=wrong) as error:
         session(racks(), [(0, 8)], queues=fabric(pfc_storm=storm))
-    assert error.value.key == "queue.pfc_storm"
+    assert error.value.key == "pfc.pfc_storm"
 
 
 def test_most_paused_is_0_without_pauses():

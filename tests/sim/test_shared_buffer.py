@@ -149,23 +149,24 @@ def test_engines_agree_on_shared_buffers(number):
 @pytest.mark.parametrize(
     ("keys", "key", "wrong"),
     [
-        ({"buffer_bytes": MIB, "xoff_packets": 3}, "xoff_packets", "are dynamic"),
+        ({"buffer_bytes": MIB, "xoff": 3}, "xoff", "are dynamic"),
         ({"headroom_bytes": 3}, "headroom_bytes", "needs buffer_bytes"),
     ],
 )
 def test_keys_that_do_not_apply_are_rejected(keys, key, wrong):
-    (error,) = make("switching", mode="spray", queue={"kind": "lossless", **keys}).errors(TREE, None, None)
-    assert wrong in str(error) and error.key == f"switching.queue.{key}"
+    (error,) = make("switching", mode="spray", queue="lossless", pfc=keys).errors(TREE, None, None)
+    assert wrong in str(error) and error.key == f"switching.pfc.{key}"
 
 
 def test_a_buffer_below_the_reserves_of_its_ports_is_rejected():
     with pytest.raises(SpecError, match="ports of a switch take 7") as error:
         star(2, ROCE, ns3_fabric(1048, 83, Lossless(buffer_bytes=100_000)))
-    assert error.value.key == "queue.buffer_bytes"
+    assert error.value.key == "pfc.buffer_bytes"
 
 
 def test_plain_keys_are_those_that_apply():
-    assert set(Lossless().plain()) == {"xoff_packets", "xon_packets", "mark_probability", "mark_own"}
-    shared = Lossless(buffer_bytes=MIB, release="start").plain()
-    spec = make("switching", mode="spray", queue={"kind": "lossless", **shared})
-    assert spec.queue.lossless.plain() == shared and not list(spec.errors(TREE, None, None))
+    assert set(Lossless().plain()) == {"xoff", "xon", "mark_probability", "mark_own"}
+    lossless = Lossless(buffer_bytes=MIB, release="start")
+    shared = {key: value for key, value in lossless.plain().items() if not key.startswith("mark_")}
+    spec = make("switching", mode="spray", queue="lossless", pfc=shared)
+    assert spec.fabric.lossless == lossless and not list(spec.errors(TREE, None, None))

@@ -102,3 +102,21 @@ def test_packaged_configurations_are_found_by_name(tmp_path, monkeypatch, capsys
 
 def test_the_interface_is_what_dir_shows():
     assert set(dir(flitlab)) == {*flitlab.__all__, "__version__"}
+
+
+def test_keys_of_priority_flow_control_may_stand_below_queue(tmp_path):
+    switching = {
+        "mode": "spray",
+        "queue": "lossless",
+        "pfc": {"xoff": 5, "xon": 4, "watchdog_us": 9.0},
+        "mark_own": True,
+    }
+    flows = {**LONG, "routing": {"kind": "ecmp"}, "loads": None, "transport": "roce", "switching": switching}
+    flows["topology"] = {"kind": "fat_tree", "k": 4}
+    flows["traffic"] = {"kind": "permutation", "arrivals": "together", "sizes": {"kind": "fixed", "bytes": 10**5}}
+    below = {"kind": "lossless", "xoff_packets": 5, "xon_packets": 4, "watchdog_us": 9.0, "mark_own": True}
+    short = {**flows, "switching": {"mode": "spray", "queue": below}}
+    assert study(tmp_path, short).resolved() == study(tmp_path, flows).resolved()
+    below["xof"] = 3
+    with pytest.raises(ConfigError, match=r"switching\.pfc\.xof = 3: unknown key"):
+        study(tmp_path, short)
