@@ -82,7 +82,7 @@ class Spray(ByteSwitching):
     def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
         """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
         keys, lossless = asdict(self.fabric), self.fabric.lossless
-        del keys["control_bytes"], keys["lossless"], keys["marks"]
+        del keys["lossless"], keys["marks"]
         plain = {"mode": self.mode, **keys, "ecn": None if self.fabric.ecn is None else list(self.fabric.ecn)}
         if not self.fabric.marks:
             return plain | {"queue": "drop_tail"}
@@ -297,6 +297,8 @@ class SpraySpec(SwitchingSpec):
     """Size of a full packet, header included."""
     header_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=65534)] = 64
     """Header of a packet, and size of a trimmed one."""
+    control_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65534)] = 64
+    """Size of an ACK and of other control packets."""
     nic_mbps: Annotated[float, Field(ge=1e-6, le=1e7)] = 100_000.0
     """Rate of a channel of capacity 1."""
     link_us: Annotated[float, Field(ge=0, le=1e6)] = 1.0
@@ -332,6 +334,7 @@ class SpraySpec(SwitchingSpec):
         return Fabric(
             mtu_bytes=self.mtu_bytes,
             header_bytes=self.header_bytes,
+            control_bytes=self.control_bytes,
             nic_mbps=self.nic_mbps,
             link_us=self.link_us,
             switch_ns=self.switch_ns,

@@ -63,6 +63,19 @@ def test_a_notification_halves_the_rate_and_fast_recovery_halves_what_is_missing
         assert d.flow.alpha[0] == pytest.approx((255 / 256) ** stage)
 
 
+def test_a_flow_with_a_very_low_rate_sends_again_once_the_rate_has_risen():
+    d, law = flow(additive_mbps=5000.0, hyper_mbps=10_000.0)
+    d.flow.sent_size[0], now = 4064, 0
+    for now in range(0, 1_000_000, 50_000):  # 20 notifications, before any increase
+        on_cnp(d, 0, now)
+    assert d.flow.rate[0] == 2.0**-20 and d.flow.next_at[0] == 4064 << 20
+    while d.flow.next_at[0] > now:
+        now = next_tick(d, 0)
+        on_timer(d, 0, now)
+    assert d.flow.timer_stage[0] == 6  # the fifth increase is the first that adds 5 Gb/s to the target
+    assert now == 950_000 + 6 * law.increase_period and d.flow.rate[0] > 0.025
+
+
 def test_beyond_fast_recovery_the_target_rises_additively_then_by_multiples():
     d, law = flow(stages=2, byte_counter=10_000, additive_mbps=1000.0, hyper_mbps=5000.0)
     on_cnp(d, 0, 0)
@@ -171,6 +184,15 @@ def test_an_incast_in_a_rack_is_that_of_htsim_but_for_ties(senders, mean, longes
     assert found.max() == pytest.approx(longest, rel=0.003)
     assert counters.cnps.sum() == pytest.approx(cnps, abs=2)
     assert counters.flow[:, FlowCount.MARKS].sum() == counters.link[:, LinkCount.MARKED].sum()
+
+
+def test_an_incast_of_more_senders_than_the_control_resolves_ends_as_in_htsim():
+    ten = 10 * 4000 / 4064
+    topology, queues = make("topology", kind="fat_tree", k=8).build(), fabric(ecn=(ten, ten), mark_own=True)
+    case = session(topology, [(sender, 0) for sender in range(64, 128)], 256_000, HTSIM, queues)
+    found, counters = completed(case, "compiled")
+    assert found.mean() == pytest.approx(1278.8, rel=0.03) and found.max() < 2_000
+    assert counters.cnps.sum() == pytest.approx(1149, rel=0.05)
 
 
 def test_control_spares_a_victim_most_of_its_pauses():

@@ -78,6 +78,7 @@ def on_timer(d: Rdma, i: Int, now: Int) -> None:
     if flow.increase_at >= 0 and flow.increase_at <= now:
         flow.timer_stage += 1
         flow.increase_at += law.increase_period
+        pace(d, i)  # by the increases before this one
         _increase(d, i)
 
 

@@ -10,7 +10,7 @@ from flitlab.models.rules.rdma.layout import Rdma
 
 @kernel
 def pace(d: Rdma, i: Int) -> None:
-    """Set the earliest tick of the next packet of sender i from the last one and the rate; line rate needs none.
+    """Set the earliest tick of the next packet of sender i from the last one and the rate; at line rate it is past.
 
     Parameters
     ----------
@@ -18,5 +18,6 @@ def pace(d: Rdma, i: Int) -> None:
     i: the flow.
     """
     flow = d.flow[i]
+    flow.next_at = flow.sent_at
     if flow.rate < d.laws[d.kind[i]].line:
-        flow.next_at = flow.sent_at + np.int64(np.ceil(float(flow.sent_size) / flow.rate))
+        flow.next_at += np.int64(np.ceil(float(flow.sent_size) / flow.rate))

@@ -109,12 +109,15 @@ class RdmaFlows:
             self._set_timer(int(tick), kind, flow, action)
 
     def _continue(self, flow: int) -> None:
-        self.timers.remove((_PACE, flow))
+        self.timers.discard((_PACE, flow))
         self._enqueue(flow)
 
     def _act(self, flow: int) -> None:
         self.timers.remove((_LAW, flow))
+        due = self.state.flow.next_at[flow]
         self._law(self.state, flow, self.clock.now)
+        if self.state.flow.next_at[flow] < due:
+            self.timers.discard((_PACE, flow))  # which is set for a later tick
         self._enqueue(flow)
 
     def _expire(self, flow: int) -> None:

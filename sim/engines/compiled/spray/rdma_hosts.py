@@ -102,7 +102,10 @@ def expire_rdma(rdma, const, state, kind, flow, now):
         state.timers_set[flow] &= ~PACE
     elif kind == Timer.LAW:
         state.timers_set[flow] &= ~LAW
+        due = rdma.flow[flow].next_at
         on_timer(rdma, flow, now)
+        if rdma.flow[flow].next_at < due:
+            state.timers_set[flow] &= ~PACE  # which is set for a later tick
     else:
         state.timers_set[flow] &= ~TIMEOUT
         on_timeout(rdma, state.senders, flow, now)
