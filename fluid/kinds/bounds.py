@@ -33,12 +33,13 @@ class Bounds(CeilingSpec):
     guarantee at most for every demand of the hose model, as the load at which the busiest host sends or receives that
     much. It bounds longest matchings, not the demand at hand, and is never the least that the row ``bounds`` names.
     ``bounds:equipment`` bounds all networks of as many switches, each with as many ports as the largest one uses: no
-    wiring has more under uniform traffic, or under a worst demand. ``ports`` are those of every switch in its place,
-    of capacity 1, and ``split`` the links that a port makes.
+    wiring has more under uniform traffic, or under a worst demand. ``ports`` of capacity 1 stand in their place.
     """
 
     ports: int | None = Field(default=None, ge=1, le=10**6)
+    """Ports of every switch in the row bounds:equipment. null: those of the largest one."""
     split: int = Field(default=1, ge=1, le=10**6)
+    """Links that a port makes."""
 
     rank = 4
     usual = True

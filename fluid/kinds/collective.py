@@ -48,11 +48,6 @@ USUAL: list[CollectiveName] = ["all_gather", "reduce_scatter", "all_reduce", "br
 class CollectiveCeiling(CeilingSpec):
     """Least times of collectives over bandwidth alone, by any algorithm, beside the least that is known to be possible.
 
-    of: the collectives, or one: ``all_gather``, ``reduce_scatter``, ``all_reduce``, ``broadcast``, ``reduce``,
-    ``scatter``, ``gather``, ``all_to_all``. ranks: ``hosts``, or ``switches`` for one rank on every switch that has
-    hosts, with an infinite channel. root: the rank that begins or ends a rooted collective.
-    amounts: units of each rank, 1 by default. switches: ``{multicast: true, reduce: true}`` for switches that copy
-    messages or combine them. gap: of ``all_to_all``, relative; by default 1e-4, on more than 128 switches 1e-2.
     The traffic and the routing of the scenario do not matter. A time is in ticks where a unit is one flit: what a rank
     gives to an all-gather, gets of a reduce-scatter, or the vector of an all-reduce or a broadcast.
 
@@ -70,11 +65,17 @@ class CollectiveCeiling(CeilingSpec):
     growth = 1.0
 
     of: Collectives = USUAL
+    """The collectives, or one."""
     ranks: Ranks = "switches"
+    """One for each host, or for each switch with hosts, on an infinite channel."""
     root: Annotated[int, BeforeValidator(whole), Field(ge=0)] = 0
+    """The rank that begins or ends a rooted collective."""
     amounts: list[int] | None = None
+    """Units of each rank. null: 1."""
     switches: Switches = Switches()
+    """Whether switches copy messages, or combine them."""
     gap: float | None = Field(default=None, gt=0, lt=1)
+    """Of all_to_all, relative. null: 1e-4, on more than 128 switches 1e-2."""
 
     @classmethod
     def proof(cls, row: str) -> type[Saved]:

@@ -21,10 +21,7 @@ Heuristic = Literal["brute_force", "one_node", "two_node", "expanding", "eigenve
 
 @register("ceiling", "cuts")
 class Cuts(CeilingSpec):
-    """Sparse cuts, the best of each heuristic and of all: upper bounds on any flow across them.
-
-    heuristics: names; by default all.
-    """
+    """Sparse cuts, the best of each heuristic and of all: upper bounds on any flow across them."""
 
     rank = 5
     label = "sparsest cut found"
@@ -33,6 +30,7 @@ class Cuts(CeilingSpec):
     limit = True
 
     heuristics: Annotated[list[Heuristic], Field(min_length=1)] | None = None
+    """Names of heuristics. null: all."""
 
     def absent(self, instance: Instance) -> str:
         """Why there are no cuts of a network that is not strongly connected; the row of ``bounds`` has one."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Concurrent(Solved):
-    """A maximum concurrent flow. per_flow: also the rates of flows, as in throughput models."""
+    """A maximum concurrent flow."""
 
     usual = True
     limit = True
@@ -26,6 +26,7 @@ class Concurrent(Solved):
     growth = 1.3
 
     per_flow: bool = False
+    """Also the rates of flows, as in throughput models."""
 
     @classmethod
     def proof(cls, row: str) -> type[Saved] | None:
@@ -44,13 +45,7 @@ class Concurrent(Solved):
 
 @register("ceiling", "mcf")
 class Mcf(Concurrent):
-    """Maximum concurrent flow: the largest load at which every demand is met, by any routing.
-
-    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
-    ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative gap of the two bounds at which an approximation may stop.
-    per_flow: also the rates of flows, as in throughput models.
-    """
+    """Maximum concurrent flow: the largest load at which every demand is met, by any routing."""
 
     rank = 0
     label = "maximum concurrent flow"
@@ -62,13 +57,7 @@ class Mcf(Concurrent):
 
 @register("ceiling", "mcf_paths")
 class McfPaths(Concurrent):
-    """Maximum concurrent flow over the paths of the routing, with the best split of each demand.
-
-    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
-    ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative gap of the two bounds at which an approximation may stop.
-    per_flow: also the rates of flows, as in throughput models.
-    """
+    """Maximum concurrent flow over the paths of the routing, with the best split of each demand."""
 
     rank = 1
     label = "maximum concurrent flow over the routes"

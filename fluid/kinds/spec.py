@@ -120,15 +120,12 @@ class CeilingSpec(Spec):
 
 
 class Solved(CeilingSpec):
-    """A ceiling that a linear program gives.
-
-    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
-    ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative gap of the two bounds at which an approximation may stop.
-    """
+    """A ceiling that a linear program gives."""
 
     method: Method = "auto"
+    """exact: to a gap of 1e-6, where it fits into memory; approx: by a first-order method; auto chooses."""
     gap: float = Field(default=0.01, gt=0, lt=1)
+    """Relative gap of the two bounds at which an approximation may stop."""
 
 
 def kinds() -> dict[str, type[CeilingSpec]]:

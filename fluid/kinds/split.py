@@ -15,7 +15,6 @@ class Split(CeilingSpec):
     """The largest load that the routing's fixed split of traffic can carry.
 
     It is a single value of this split, without a certificate.
-    per_flow: also the rates of flows, as in throughput models.
     """
 
     rank = 2
@@ -28,6 +27,7 @@ class Split(CeilingSpec):
     growth = 1.3
 
     per_flow: bool = False
+    """Also the rates of flows, as in throughput models."""
 
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
         """The row of theta, of the network or a host channel, then those of the rates of flows with ``per_flow``."""

@@ -17,12 +17,7 @@ UNIT = "flits/tick/host"
 
 @register("ceiling", "total")
 class Total(Solved):
-    """The largest total accepted at each load, where no demand gets more than its offer.
-
-    method: ``exact`` goes to a gap of 1e-6 (rejected, with the size, where it does not fit into memory),
-    ``approx`` uses a first-order method, ``auto`` chooses.
-    gap: relative gap of the two bounds at which an approximation may stop.
-    """
+    """The largest total accepted at each load, where no demand gets more than its offer."""
 
     rank = 3
     usual = True

@@ -16,13 +16,12 @@ Ranks = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class ApplicationSpec(Spec):
-    """A program, defined by :meth:`program`; its ranks compute at ``gflops`` (UNI, section III-C: 100).
-
-    ranks: by default as many as there are hosts.
-    """
+    """A program, defined by :meth:`program`; its ranks compute at ``gflops`` (UNI, section III-C: 100)."""
 
     ranks: Ranks | None = None
+    """Number of ranks. null: as many as there are hosts."""
     gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 100.0
+    """Rate at which a rank computes."""
 
     def program(self, hosts: int) -> Program:
         """The program on a network of ``hosts`` hosts. Raises ``SpecError``."""

@@ -20,17 +20,20 @@ from flitlab.models.validation import raise_errors
 
 
 class TopologySpec(Spec):
-    """Keys that every topology takes. A family adds its own and defines :meth:`graph`.
-
-    hosts: a number for each switch, or {switch: number} by the numbers or labels of those that have some.
-    """
+    """Keys that every topology takes. A family adds its own and defines :meth:`graph`."""
 
     hosts_per_switch: int = 1
+    """Hosts of every switch that has some."""
     hosts: list[int] | dict[str, int] | None = None
+    """Hosts of each switch, or of switches by number or label."""
     host_capacity: float = 1.0
+    """Rate of the channels of a host. .inf: unlimited, for ceilings."""
     capacity: float = 1.0
+    """Rate of every channel between switches."""
     capacity_of: CapacityOf | None = None
+    """Rates of chosen channels."""
     failures: Failures | None = None
+    """Links and switches that fail before the run."""
 
     def graph(self) -> Topology:
         """Build switches and channels, with hosts where the family places them itself.

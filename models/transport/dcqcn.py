@@ -20,14 +20,8 @@ _NS3 = {
 class Dcqcn(RdmaSpec):
     """RoCE with DCQCN: a receiver notifies the sender of ECN marks, and the sender lowers its rate.
 
-    gain: g. cnp_us: least time between notifications (CNPs) of a flow. alpha_us: alpha decays after this time without
-    CNP, and again each time. increase_us, byte_counter: the rate rises after this time, and after these bytes; 0: it
-    has no byte counter. stages: increases of fast recovery. additive_mbps, hyper_mbps: steps of the target rate after
-    it. least_mbps: lowest rate. Defaults are those of the paper (hyper_mbps: ten times additive_mbps, as in ns-3).
-
-    ``profile: ns3`` is the variant of the ns-3 of HPCC's authors, with the defaults of its published configuration: a
-    marked ACK is a CNP, cnp_us the least time between decreases, byte_counter has no effect, and alpha is adjusted each
-    alpha_us.
+    Defaults are those of the paper (hyper_mbps: ten times additive_mbps, as in ns-3). With ``profile: ns3`` they are
+    those of the published configuration of HPCC's authors, a marked ACK is a CNP, and byte_counter has no effect.
 
     Example: ``transport: {kind: dcqcn, additive_mbps: 40}``
 
@@ -37,15 +31,25 @@ class Dcqcn(RdmaSpec):
     control: ClassVar[Control] = Control.DCQCN
 
     profile: Literal["paper", "ns3"] = "paper"
+    """As in the paper, or in the ns-3 of HPCC's authors, with its constants."""
     gain: float = Field(default=1.0 / 256.0, gt=0, le=1)
+    """Weight g of alpha."""
     cnp_us: float = Field(default=50.0, ge=0, le=1e6)
+    """Least time between notifications (CNPs) of a flow; ns3: between decreases."""
     alpha_us: float = Field(default=55.0, ge=0.1, le=1e6)
+    """alpha decays after this time without CNP, and again each time; ns3: is adjusted each time."""
     increase_us: float = Field(default=55.0, ge=0.1, le=1e6)
+    """The rate rises after this time without CNP, and again each time."""
     byte_counter: int = Field(default=10_000_000, ge=0, le=10**12)
+    """The rate rises after these bytes, too; 0: there is no byte counter. [B]"""
     stages: int = Field(default=5, ge=1, le=1000)
+    """Increases of fast recovery."""
     additive_mbps: float = Field(default=40.0, ge=0, le=1e7)
+    """Step of the target rate after fast recovery."""
     hyper_mbps: float = Field(default=400.0, ge=0, le=1e7)
+    """Step once the byte counter is beyond fast recovery, too."""
     least_mbps: float = Field(default=0.0, ge=0, le=1e7)
+    """Lowest rate."""
 
     @model_validator(mode="before")
     @classmethod

@@ -31,15 +31,14 @@ AckPath = Literal["instant", "pure_delay", "reverse_path"]
 
 
 class TransportSpec(Spec):
-    """Keys that all transports have; a transport defines :meth:`transport`.
-
-    flows: per pair of hosts; subflows: per flow, each on its own path. start_ms: subflows start at random within this
-    time; by default within a tenth of the warm-up, 50 at most, and finite flows at once.
-    """
+    """Keys that all transports have; a transport defines :meth:`transport`."""
 
     flows: int = Field(default=1, ge=1, le=1024)
+    """Flows per pair of hosts."""
     subflows: int = Field(default=1, ge=1, le=1024)
+    """Subflows of a flow, each on its own path."""
     start_ms: float | None = Field(default=None, ge=0, le=1e6)
+    """Subflows start at random within it. null: a tenth of the warm-up, 50 at most; finite flows at once."""
 
     def transport(self) -> Transport:
         """How hosts send. Raises ``SpecError``."""
@@ -67,20 +66,20 @@ class TransportSpec(Spec):
 
 
 class WindowedSpec(TransportSpec):
-    """Keys of the transports with a congestion window.
-
-    ack_path: an acknowledgement returns at once (``instant``), after the delay of the path's links (``pure_delay``), or
-    as a packet of ``ack_bytes`` through the queues (``reverse_path``). A packet of one byte opens a connection, and is
-    sent again after ``syn_rto_ms``. min_rto_ms: by default 320 base round trips, 250 at most; syn_rto_ms: 12 times as
-    long, 3000 at most. init_window, ssthresh: packets.
-    """
+    """Keys of the transports with a congestion window. A packet of one byte opens a connection."""
 
     ack_path: AckPath = "instant"
+    """ACKs return at once, after the delay of the path's links, or as packets through the queues."""
     ack_bytes: int = Field(default=40, ge=1, le=65535)
+    """Size of an ACK on the reverse path."""
     min_rto_ms: float | None = Field(default=None, gt=0, le=1e6)
+    """Least retransmission timeout. null: 320 base round trips, 250 at most."""
     syn_rto_ms: float | None = Field(default=None, gt=0, le=1e7)
+    """Timeout of the packet that opens a connection. null: 12 times min_rto_ms, 3000 at most."""
     init_window: int = Field(default=10, ge=1, le=10**5)
+    """Packets of the first congestion window. [packet]"""
     ssthresh: int = Field(default=100, ge=1, le=10**6)
+    """Packets of the window up to which slow start goes. [packet]"""
 
     def windowed(self, control: Law, **more: Any) -> Transport:
         """The transport of a congestion control with these keys."""

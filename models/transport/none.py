@@ -14,10 +14,7 @@ from flitlab.models.transport.spraying import Paths, Spraying, Spread
 class Unresponsive(TransportSpec):
     """Packets at a constant rate, never acknowledged nor sent again (UDP).
 
-    rate: of a flow, as a fraction of the network interface's; its subflows share it evenly. A finite flow that loses a
-    packet never completes.
-
-    In mode spray packets take one of ``paths``, as ``spread`` says, without feedback.
+    A finite flow that loses a packet never completes.
 
     Example: ``transport: {kind: none, rate: 0.5}``
 
@@ -25,8 +22,11 @@ class Unresponsive(TransportSpec):
     """
 
     rate: float = Field(default=1.0, gt=0, le=1)
+    """Rate of a flow as a fraction of the interface's; its subflows share it evenly."""
     paths: Paths | None = None
+    """Entropy values of a flow, in mode spray."""
     spread: Spread | None = None
+    """How packets take them, without feedback, in mode spray."""
 
     def transport(self) -> Transport:
         reject_keys(self, SPRAYED, "datagram")

@@ -59,20 +59,7 @@ _SHORT_TIMEOUT_US = 100.0
 
 
 class RdmaSpec(TransportSpec):
-    """Keys of RDMA transports: packets over one path, each acknowledged, repeated from the first missing one.
-
-    reorder: packets beyond the missing one that a receiver keeps, without answer, for switches that spray; others are
-    dropped, and the sender goes back.
-    recovery: go_back_n; or selective: receivers keep all packets and acknowledge each, and senders repeat only lost ones,
-    those beyond which one was acknowledged (IRN). reorder is then how many packets may overtake one that is not lost, and
-    at most window_bdp (1) is in flight.
-    timeout_us: a sender goes back to the first unacknowledged packet after this time without progress, by default 1000,
-    with selective 320, or short_timeout_us (100) while fewer than three packets are in flight. extra: 1 sends one
-    packet more for messages of full packets only, as the htsim simulator does; a test option.
-    window_bytes: payload in flight below which a sender starts a packet; window_bdp: the same in what a host sends in the
-    longest round trip of the empty network; null: there is no such window. scale_window: the window shrinks in proportion
-    to the rate.
-    """  # noqa: E501
+    """Keys of RDMA transports: packets over one path, each acknowledged, repeated from the first missing one."""
 
     control: ClassVar[Control] = Control.NONE
     """The congestion control."""
@@ -80,15 +67,25 @@ class RdmaSpec(TransportSpec):
     """Whether it reads the reports of outputs."""
 
     subflows: Literal[1] = 1
+    """A flow has one."""
     start_ms: float = Field(default=0.0, ge=0, le=0)
+    """Flows start together."""
     recovery: Literal["go_back_n", "selective"] = "go_back_n"
+    """Senders repeat all from the first missing packet on, or (IRN) lost packets only."""
     timeout_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """Time without progress after which packets are repeated. null: 1000, selective 320."""
     short_timeout_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """The same with fewer than three packets in flight, selective. null: 100."""
     extra: Literal[0, 1] = 0
+    """1: one packet more for messages of full packets only, as htsim sends; a test option."""
     reorder: int = Field(default=0, ge=0, le=64)
+    """Packets beyond the missing one that a receiver keeps; selective: that do not prove it lost. [packet]"""
     window_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    """Payload in flight below which a sender starts a packet. null: no such window."""
     window_bdp: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    """The same in what a host sends in the longest round trip of the empty network. null: none; selective 1."""
     scale_window: bool = False
+    """The window shrinks in proportion to the rate."""
 
     @property
     def marks(self) -> Marks | None:

@@ -14,20 +14,22 @@ from flitlab.models.transport.times import LONGEST
 
 
 class SprayedSpec(TransportSpec):
-    """Keys of spraying transports: every packet takes one of ``paths`` by its own entropy value.
-
-    spread: how a sender chooses it: round robin (``oblivious``), without marked or trimmed ones (``bitmap``), good ones
-    again (``reps``), or both (``mixed``). sack_threshold: received bytes that cause an acknowledgement. init_window:
-    packets, by default 1.5 bandwidth-delay products. timeout_us: by default 15 us plus the time of six full queues.
-    """
+    """Keys of spraying transports: every packet takes one of ``paths`` by its own entropy value."""
 
     subflows: Literal[1] = 1
+    """A flow has one; its packets take all paths."""
     start_ms: float = Field(default=0.0, ge=0, le=0)
+    """Flows start together."""
     paths: Paths = 64
+    """Entropy values of a flow."""
     spread: Spread = "mixed"
+    """How a sender chooses one: round robin, without marked or trimmed ones, good ones again, or both."""
     sack_threshold: int = Field(default=16384, ge=1, le=10**9)
+    """Received bytes that cause an ACK. [B]"""
     init_window: int | None = Field(default=None, ge=1, le=10**6)
+    """Packets of the first window. null: 1.5 bandwidth-delay products. [packet]"""
     timeout_us: float | None = Field(default=None, gt=0, le=1e9)
+    """Retransmission timeout. null: 15 us plus the time of six full queues."""
 
     def transport(self) -> Transport:
         raise SpecError(f"kind {self.kind} needs switching.mode: spray", key="transport")
@@ -79,9 +81,7 @@ class Nscc(SprayedSpec):
     """Network signalled congestion control of Ultra Ethernet: a window that follows marks and queueing delay.
 
     It widens while packets come early or unmarked, narrows when they are late and marked, and loses each trimmed packet.
-    target: queueing delay that it aims at, as a part of the longest round trip of the network; by default 0.75, without
-    trimming 1. sleek: senders find out themselves that packets were dropped, for switches that do not trim: by as many
-    that came beyond them as 1.5 windows have, or by a probe.
+    With ``sleek`` a packet counts as dropped when as many came beyond it as 1.5 windows have, or by a probe.
 
     Example: ``transport: {kind: nscc, paths: 128, spread: bitmap}``
 
@@ -89,7 +89,9 @@ class Nscc(SprayedSpec):
     """  # noqa: E501
 
     target: float | None = Field(default=None, gt=0, le=100)
+    """Queueing delay aimed at, in longest round trips. null: 0.75, without trimming 1."""
     sleek: bool = False
+    """Senders find dropped packets before the timeout, for switches that do not trim."""
 
     def spraying(self) -> Spraying:
         return self.sprayed(window=Window.NSCC, target=self.target, sleek=self.sleek)
@@ -100,8 +102,7 @@ class Rccc(SprayedSpec):
     """Receiver credit congestion control of Ultra Ethernet: receivers grant senders what they may send.
 
     After a first window nothing is sent without credit, which each receiver grants its senders round robin, at 0.99 of
-    its rate. oversubscription: of the network, below which receivers grant less while packets are trimmed before their
-    last hop; by default computed from the topology, and 1 means that they do not.
+    its rate; below ``oversubscription`` less, while packets are trimmed before their last hop.
 
     Example: ``transport: {kind: rccc, paths: 64, spread: reps}``
 
@@ -109,6 +110,7 @@ class Rccc(SprayedSpec):
     """
 
     oversubscription: float | None = Field(default=None, ge=1, le=1e6)
+    """Of the network; receivers grant less below it. null: from the topology; 1: they do not."""
 
     def spraying(self) -> Spraying:
         return self.sprayed(credit=Credit.RCCC, oversubscription=self.oversubscription)
@@ -146,7 +148,9 @@ class Ndp(SprayedSpec):
     """
 
     spread: Spread = "oblivious"
+    """How a sender chooses a path, as of nscc."""
     sack_threshold: int = 1
+    """Received bytes that cause an ACK. [B]"""
 
     def spraying(self) -> Spraying:
         spraying = self.sprayed(credit=Credit.NDP)

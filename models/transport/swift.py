@@ -16,11 +16,7 @@ from flitlab.models.transport.spraying import Spraying
 class Swift(RdmaSpec):
     """RoCE with Swift: a window that widens while packets come early, and narrows when they are late.
 
-    The target delay is base_us and link_us for each link of the path, and up to scaling_us more for windows below
-    scaling_most packets (all of it at scaling_least). additive: packets per round trip by which the window widens;
-    decrease: beta; most_decrease: largest part by which it narrows, at most once per round trip. init_window,
-    least_window, most_window: packets; below one, packets are paced. Defaults are those of htsim, where all paths count
-    as equally long. There is no window of the receiving host, and losses are repaired by go-back-N.
+    Defaults are those of htsim, where all paths count as equally long. There is no window of the receiving host.
 
     Example: ``transport: {kind: swift, base_us: 20}``
 
@@ -31,16 +27,27 @@ class Swift(RdmaSpec):
     control: ClassVar[Control] = Control.SWIFT
 
     base_us: float = Field(default=20.0, gt=0, le=1e6)
+    """Target delay of a path without links."""
     link_us: float = Field(default=20.0 / 6.55, ge=0, le=1e6)
+    """Target delay of each link."""
     scaling_us: float = Field(default=100.0, ge=0, le=1e6)
+    """Target delay added for small windows, at most."""
     scaling_least: float = Field(default=0.1, gt=0, le=1e6)
+    """Window at which all of it is added. [packet]"""
     scaling_most: float = Field(default=100.0, gt=0, le=1e6)
+    """Window from which on none is. [packet]"""
     additive: float = Field(default=1.0, gt=0, le=1e3)
+    """Packets per round trip by which the window widens. [packet]"""
     decrease: float = Field(default=0.8, gt=0, le=1)
+    """beta: part of the relative excess delay by which the window narrows."""
     most_decrease: float = Field(default=0.5, gt=0, lt=1)
+    """Largest part by which it narrows, at most once per round trip."""
     init_window: float = Field(default=15.0, ge=1e-6, le=1e6)
+    """First window. [packet]"""
     least_window: float = Field(default=0.0025, ge=1e-6, le=1e6)
+    """Smallest window; below one, packets are paced. [packet]"""
     most_window: float = Field(default=1000.0, gt=0, le=1e6)
+    """Largest window. [packet]"""
 
     def law(self, scale: Scale) -> Law:
         return (

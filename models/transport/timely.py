@@ -15,28 +15,36 @@ from flitlab.models.transport.spraying import Spraying
 class Timely(RdmaSpec):
     """RoCE with TIMELY: a rate that follows the round-trip time, once per round trip.
 
-    Below low_us the rate rises by additive_mbps, above high_us it falls by decrease (1 - high_us / round trip). Between
-    them it falls by decrease times the gradient, and rises where that is not positive. The gradient is the change of the
-    round-trip time, smoothed with weight gain, over least_us. After ``stages`` increases in a row the step is
-    hyper_mbps. least_mbps: lowest rate. Defaults are those of the paper; least_mbps: of the ns-3 of HPCC's authors.
+    Between ``low_us`` and ``high_us`` the rate falls by ``decrease`` times the gradient, the smoothed change of the
+    round trip over ``least_us``, and rises where that is not positive. Defaults are those of the paper; least_mbps: of
+    the ns-3 of HPCC's authors.
 
     Example: ``transport: {kind: timely, window_bdp: 1}``
 
     Source: Mittal et al., TIMELY: RTT-based congestion control for the datacenter, SIGCOMM 2015,
     doi:10.1145/2785956.2787510.
-    """  # noqa: E501
+    """
 
     control: ClassVar[Control] = Control.TIMELY
 
     low_us: float = Field(default=50.0, gt=0, le=1e6)
+    """Round trip below which the rate rises."""
     high_us: float = Field(default=500.0, gt=0, le=1e6)
+    """Round trip above which it falls by decrease (1 - high_us / round trip)."""
     least_us: float = Field(default=20.0, gt=0, le=1e6)
+    """Round trip of which the gradient is a part."""
     gain: float = Field(default=0.875, gt=0, le=1)
+    """Weight of a new change in the smoothed one."""
     decrease: float = Field(default=0.8, gt=0, le=1)
+    """Factor of a decrease."""
     stages: int = Field(default=5, ge=0, le=1000)
+    """Increases in a row after which the step is hyper_mbps."""
     additive_mbps: float = Field(default=10.0, ge=0, le=1e7)
+    """Step of an increase."""
     hyper_mbps: float = Field(default=50.0, ge=0, le=1e7)
+    """Step after stages increases."""
     least_mbps: float = Field(default=100.0, gt=0, le=1e7)
+    """Lowest rate."""
 
     def law(self, scale: Scale) -> Law:
         return (

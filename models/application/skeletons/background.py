@@ -31,10 +31,15 @@ class Background(Skeleton):
     rule: ClassVar[str] = "at least 2"
 
     gbps: Annotated[float, Field(gt=0, le=1e6)] = 10.0
+    """Rate of each rank, on average."""
     size_bytes: Bytes = 4096
+    """Bytes of a message."""
     for_us: Annotated[float, Field(gt=0, le=1e9)] = 100.0
+    """Time for which ranks send."""
     to: Literal["random", "permutation"] = "random"
+    """Another rank for each message, or always the same one."""
     seed: int = Field(default=1, ge=0)
+    """Of times and ranks."""
 
     def allows(self, ranks: int) -> bool:
         return ranks >= 2

@@ -24,7 +24,9 @@ class CollectiveProgram(Skeleton):
     """
 
     algorithm: str | None = None
+    """Its algorithm. null: as an MPI library chooses; best: the fastest on the network."""
     repeats: Repeats = 1
+    """How often, one after another."""
 
     def extent(self, ranks: int) -> tuple[int, int]:
         return self.repeats, self.repeats
@@ -41,6 +43,7 @@ class SizedCollective(CollectiveProgram):
     """A collective of ``size_bytes`` bytes."""
 
     size_bytes: Bytes = 65536
+    """Bytes of the collective."""
 
     def size(self) -> int:
         return self.size_bytes
@@ -50,7 +53,9 @@ class ArrangedCollective(SizedCollective):
     """A collective of ``size_bytes`` bytes of ranks in a torus of ``dims``, or in groups of ``group``."""
 
     dims: Annotated[tuple[Side, ...], Field(min_length=1, max_length=16)] | None = None
+    """Sides of the torus of ranks, for algorithm bucket."""
     group: Side | None = None
+    """Ranks of a group, for algorithm hierarchical."""
 
     def program(self, hosts: int) -> Program:
         for key, algorithm in (("dims", "bucket"), ("group", "hierarchical")):

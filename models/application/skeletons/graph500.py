@@ -27,9 +27,7 @@ class Graph500(Skeleton):
 
     In every level, each rank looks at all edges of the vertices it has found, sends (vertex, parent) pairs of 16 bytes
     to the vertices' owners in buffers of 4 kB, the last of each level not full, perhaps empty, and then takes part in
-    an all-reduce of 8 bytes. levels: the share of all 2 * edge_factor * 2^scale edge ends that each level looks at;
-    the default is the mean of eight searches in a graph of scale 20. operations: for an edge end. An iteration is a
-    search, of which the benchmark has 64.
+    an all-reduce of 8 bytes. There are 2 * edge_factor * 2^scale edge ends; the default ``levels`` are of scale 20.
 
     Example: ``application: {kind: graph500, scale: 20, ranks: 64}``
 
@@ -37,10 +35,15 @@ class Graph500(Skeleton):
     """
 
     scale: int = Field(20, ge=1, le=48)
+    """Logarithm of the number of vertices."""
     edge_factor: int = Field(16, ge=1, le=1024)
+    """Edges per vertex."""
     levels: Annotated[tuple[Share, ...], Field(min_length=1, max_length=1000)] = (0, 0.002, 0.416, 0.545, 0.037, 0, 0)
+    """Share of all edge ends that each level looks at; the default is the mean of eight searches."""
     operations: float = Field(10.0, ge=0, le=1e6)
+    """Operations for an edge end."""
     iterations: int = Field(1, ge=1, le=ROOTS)
+    """Simulated searches, of which the benchmark has 64."""
 
     def extent(self, ranks: int) -> tuple[int, int]:
         return self.iterations, ROOTS

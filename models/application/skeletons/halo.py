@@ -18,19 +18,21 @@ from flitlab.models.registry import register
 class Halo(Skeleton):
     """Every rank sends ``size_bytes`` bytes to both neighbours in each dimension of a grid, again and again.
 
-    dims: sides of the grid, the last changes fastest; by default a ring of all ranks. periodic: whether the grid is a
-    torus. calculate_ns: time of a calculation before each exchange.
-
     Example: ``application: {kind: halo, dims: [4, 4, 4], size_bytes: 8192, repeats: 10}``
 
     Source: the nearest-neighbour pattern of stencil codes, e.g. Dally and Towles, section 3.2.
     """
 
     dims: Annotated[tuple[Side, ...], Field(min_length=1, max_length=8)] | None = None
+    """Sides of the grid, the last changes fastest. null: a ring of all ranks."""
     size_bytes: Bytes = 8192
+    """Bytes to each neighbour."""
     periodic: bool = True
+    """Whether the grid is a torus."""
     calculate_ns: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+    """Time of a calculation before each exchange."""
     repeats: Repeats = 1
+    """Number of exchanges."""
 
     def allows(self, ranks: int) -> bool:
         return self.dims is None or ranks == prod(self.dims)

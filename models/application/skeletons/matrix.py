@@ -17,13 +17,15 @@ from flitlab.models.registry import register
 class MatrixProduct(Skeleton):
     """A product of two matrices of ``order`` rows over q x q ranks, in q steps.
 
-    A step has 2 order^3 / (p q) operations per rank. iterations: simulated steps.
+    A step has 2 order^3 / (p q) operations per rank.
     """
 
     rule: ClassVar[str] = "a square q^2, q not above the matrices' order"
 
     order: Annotated[int, Field(ge=1, le=10_000_000)] = 1024
+    """Rows of the matrices."""
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 2
+    """Simulated steps."""
 
     def allows(self, ranks: int) -> bool:
         return isqrt(ranks) ** 2 == ranks and isqrt(ranks) <= self.order
@@ -79,8 +81,7 @@ class Summa(MatrixProduct):
     """SUMMA on q x q ranks, ranks of a row next to each other.
 
     Step k: the k-th rank of each row broadcasts its block of A, 8 order^2 / p bytes, within the row, the k-th of each
-    column its block of B within the column; then all multiply. algorithm: of the broadcasts, by default as an MPI
-    library chooses.
+    column its block of B within the column; then all multiply.
 
     Example: ``application: {kind: summa, order: 4096, ranks: 64, iterations: 8}``
 
@@ -88,6 +89,7 @@ class Summa(MatrixProduct):
     """
 
     algorithm: str | None = None
+    """Of the broadcasts. null: as an MPI library chooses."""
 
     def iterate(self, builder: Builder) -> None:
         side, size = isqrt(builder.ranks), self.block(builder.ranks)

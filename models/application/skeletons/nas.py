@@ -13,8 +13,6 @@ Letter = Literal["S", "W", "A", "B", "C", "D"]
 class NasBenchmark(Skeleton):
     """A program of the NAS Parallel Benchmarks 3.3 (MPI), its timed loop only.
 
-    class: the size of the problem. iterations: how many are simulated, at most those of the class.
-
     Source: Bailey et al., NAS Parallel Benchmarks, RNR-94-007, and the programs of version 3.3; sizes by class from
     its ``sys/setparams.c``, operations from the formulas by which the programs print their Mop/s.
     """
@@ -24,7 +22,9 @@ class NasBenchmark(Skeleton):
     loop: ClassVar[dict[str, int]]
 
     class_: Letter = Field("B", alias="class")
+    """The size of the problem."""
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 2
+    """Simulated iterations, at most those of the class."""
 
     def extent(self, ranks: int) -> tuple[int, int]:
         total = self.loop[self.class_]

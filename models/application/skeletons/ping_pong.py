@@ -18,8 +18,6 @@ Rank = Annotated[int, Field(ge=0)]
 class PingPong(Skeleton):
     """A message of ``size_bytes`` bytes from one rank to another and one back, again and again.
 
-    from, to: the two ranks; all others are idle.
-
     Example: ``application: {kind: ping_pong, size_bytes: 1024, from: 0, to: 5, repeats: 10}``
 
     Source: the usual measurement of latency, as in the OSU micro-benchmarks.
@@ -29,9 +27,13 @@ class PingPong(Skeleton):
     rule: ClassVar[str] = "at least 2"
 
     size_bytes: Bytes = 1024
+    """Bytes of a message."""
     source: Rank = Field(0, alias="from")
+    """The rank that begins."""
     target: Rank = Field(1, alias="to")
+    """The rank that answers; all others are idle."""
     repeats: Repeats = 1
+    """Number of round trips."""
 
     def program(self, hosts: int) -> Program:
         if self.source == self.target:

@@ -37,9 +37,7 @@ class Training(Skeleton):
     reverse with twice the operations. Stages pass n h values per microbatch to the next, or the previous one, in the
     order of the ``schedule``. During the backward pass of the last microbatch, the gradients of every ``bucket`` layers
     (12 h^2 parameters a layer, without experts) are all-reduced in the data dimension, in parallel to the calculations;
-    then follows the update. reduction: the algorithm of reductions, all-gathers and reduce-scatters, ``ring`` as in
-    NCCL or null: as an MPI library chooses. algorithm: ``best``: every collective takes the best algorithm on the
-    network. An iteration is a step.
+    then follows the update.
 
     Example: ``application: {kind: training, tensor: 4, pipeline: 4, microbatches: 8, ranks: 64}``
 
@@ -49,23 +47,41 @@ class Training(Skeleton):
     """
 
     gflops: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 200_000.0
+    """Rate at which a rank computes."""
     tensor: Count = 2
+    """Ranks of a tensor group."""
     pipeline: Count = 2
+    """Stages of the pipeline."""
     data: Count | None = None
+    """Copies of the model. null: as many as there are ranks for."""
     experts: Count = 1
+    """Experts of a group of ranks; 1: none."""
     top: Count = 2
+    """Experts that a token goes to."""
     layers: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """Layers of the model."""
     hidden: Count = 2048
+    """Values of a token."""
     sequence: Count = 1024
+    """Tokens of a sequence."""
     batch: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Sequences of a microbatch."""
     microbatches: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """Microbatches of a step."""
     schedule: Literal["1f1b", "gpipe"] = "1f1b"
+    """Order of forward and backward passes."""
     sequence_parallel: bool = False
+    """All-gather and reduce-scatter in the place of all-reduce in tensor groups."""
     bucket: Count = 1
+    """Layers whose gradients are reduced together."""
     bytes_per_value: Annotated[int, Field(ge=1, le=16)] = 2
+    """Bytes of a value."""
     reduction: str | None = "ring"
+    """Algorithm of reductions and all-gathers. null: as an MPI library chooses."""
     algorithm: Literal["best"] | None = None
+    """best: every collective takes the best algorithm on the network."""
     iterations: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Simulated steps."""
 
     def program(self, hosts: int) -> Program:
         if self.layers % self.pipeline:
