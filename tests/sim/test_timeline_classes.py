@@ -55,7 +55,7 @@ def certified(draw, case: Scenario) -> Scenario:
 
 @st.composite
 def changing_classes(draw, mode: str) -> Scenario:
-    """A network that changes, with classes of which one at least has replies."""
+    """A network that changes, with classes; at least one has replies."""
     topology = draw(topologies().filter(lambda one: one.channels >= 12 and not one.directed and not one.has_delays))
     kinds = [{"kind": "updown"}, {"kind": "minimal"}, {"kind": "ksp", "k": 1}]
     kinds.append({"kind": "minimal", "select": "adaptive"})
