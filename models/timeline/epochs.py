@@ -178,7 +178,8 @@ def renumbered_traffic(traffic: Traffic, topology: Topology) -> Traffic:
     """Return the demand of the same hosts on a topology that numbers their switches differently."""
     alternates = tuple(renumbered_traffic(alternate, topology) for alternate in traffic.alternates)
     background = None if traffic.background is None else renumbered_traffic(traffic.background, topology)
-    return replace(traffic, topology=topology, alternates=alternates, background=background)
+    classes = tuple(replace(one, demand=renumbered_traffic(one.demand, topology)) for one in traffic.classes)
+    return replace(traffic, topology=topology, alternates=alternates, background=background, classes=classes)
 
 
 def _connected_switches(topology: Topology, works: Bools) -> Bools:

@@ -344,8 +344,6 @@ def validate_classes(
         name = "deflection" if deflects else mode.mode
         draft.reject("traffic.classes", f"is not for mode {name}, but for modes vct, wormhole and ideal")
         return
-    if draft.has_value("timeline"):
-        draft.reject("timeline", "is not for traffic with classes")
     if draft.has_value_at("traffic.packet_flits"):
         draft.reject("traffic.packet_flits", "is a key of each class where there are traffic.classes")
     if isinstance(draft.at("traffic", "burst"), dict):

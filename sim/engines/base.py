@@ -54,6 +54,8 @@ class _ClassCounter(NamedTuple):
     DELIVERED_FLITS: int = 3
     LATENCY: int = 4  # summed over delivered packets, as the scalar counters of these names
     NETWORK_LATENCY: int = 5
+    DROPPED_PACKETS: int = 6
+    DROPPED_FLITS: int = 7
 
 
 ClassCounter = _ClassCounter()

@@ -54,7 +54,7 @@ class Faults(ABC):
 
     @property
     def draining(self) -> bool:
-        """Whether hosts may not start packets, because routes change when the network is empty."""
+        """Whether hosts stop (:meth:`stop_hosts`), because routes change when the network is empty."""
         return self._learned is not None
 
     def next_tick(self, now: int) -> int:
@@ -130,7 +130,7 @@ class Faults(ABC):
     # Only for modes that drain.
 
     def stop_hosts(self) -> None:
-        """Let hosts inject no packet until :meth:`requeue`."""
+        """Let hosts start no packet until :meth:`requeue`, but replies that they owe a limited number of."""
         raise NotImplementedError
 
     def blocked_packets(self, tick: int) -> Sequence[Any] | np.ndarray:

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from flitlab.models.arrays import Ints
 from flitlab.models.histogram import percentile
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ClassCounter, Snapshot
@@ -31,5 +32,12 @@ def class_tables(scenario: Scenario, before: Snapshot, after: Snapshot) -> dict[
             "accepted": float(counted[ClassCounter.DELIVERED_FLITS] / host_ticks),
             "latency_mean": latency, "latency_p99": percentile(histogram, 0.99) if packets else None,
             "network_latency_mean": network, "packets": packets,
+            **({} if scenario.timeline is None else _lost(counted)),
         })  # fmt: skip
     return {"classes": rows}
+
+
+def _lost(counted: Ints) -> dict[str, int]:
+    """Return the columns of dropped packets; counted: int64 [counters], of a class."""
+    dropped = counted[ClassCounter.DROPPED_PACKETS], counted[ClassCounter.DROPPED_FLITS]
+    return dict(zip(("lost_packets", "lost_flits"), map(int, dropped), strict=True))

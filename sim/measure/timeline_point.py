@@ -10,6 +10,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import Run, Scalar, Snapshot
+from flitlab.sim.measure.classes import class_tables
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.point import FIRST_BATCHES, Measure, details
 from flitlab.sim.measure.result import EpochTraffic, Result
@@ -48,7 +49,7 @@ def measure_with_timeline(run: Run, scenario: Scenario, load: float, how: Measur
             whole[Scalar.SENT_PACKETS] - whole[Scalar.DELIVERED_PACKETS] - whole[Scalar.DROPPED_PACKETS]
         ),
     }  # fmt: skip
-    detail = details(before, after)
+    detail = details(before, after) | class_tables(scenario, before, after)
     detail["throughput_time"] = _time_rows(scenario, timeline, {tick: scalars[tick] for tick in sorted(edges)})
     delivered = after.delivered.minus(before.delivered)
     parts = tuple(

@@ -56,6 +56,9 @@ FEATURES = {
     "buffers": {"switching": {"buffer_flits": {"network": 6, "injection": 12}}},
     "subnets": {"switching": {"subnets": 2}},
     "timeline": {"timeline": FAILURE, "routing": {"kind": "updown"}},
+    "timeline, classes": {"timeline": FAILURE, "routing": {"kind": "updown"}, "traffic": CLASSES,
+                          "switching": {"priority": "class"}},
+    "timeline, replies": {"timeline": FAILURE, "routing": {"kind": "updown"}, "traffic": REPLIES},
     "trace": {"traffic": {"kind": "trace", "path": "t.csv"}, "loads": None},
     "program": PROGRAM,
     "ugal": {"topology": DRAGONFLY, "routing": {"kind": "ugal", "legs": "dragonfly"}, "switching": {"vcs": 8}},
@@ -88,7 +91,10 @@ OF_WORMHOLE = {
 PROGRAM_TIMES = {
     "vct": {"flit_ns": 6.4, "buffer_flits": 64}, "wormhole": {"flit_ns": 6.4}, "ideal": {"flit_ns": 6.4},
 }  # fmt: skip
-IDEAL = {"alone", "classes", "replies", "speeds", "timeline", "trace", "program", "channels"}
+IDEAL = {
+    "alone", "classes", "replies", "speeds", "timeline", "timeline, classes", "timeline, replies", "trace", "program",
+    "channels",
+}  # fmt: skip
 
 DEFLECTION = {
     "pool": {}, "pool, timeline": {"timeline": FAILURE},

@@ -22,11 +22,12 @@ from tests.sim.test_classes import LOADS, MANY, PAIR, agree, carrying, plain_vct
 DELAY = 7
 
 
-def closed_loop(mode: str, queue: int, flits: int = 3, **keys) -> Scenario:
+def closed_loop(mode: str, queue: int, flits: int = 3, request_flits: int = 2, **keys) -> Scenario:
     """A host sends requests to another without end, which owes at most ``queue`` replies of ``flits`` flits."""
-    keys = {"mode": mode, **keys} if mode == "wormhole" else keys
-    case = scenario(PAIR, source=Source(flits=(3,)), vcs=4, buffer_flits=24, **keys)
-    request = {"kind": "hotspot", "hosts": [1], "fraction": 1, "share": 1.5, "packet_flits": 2, "vcs": [0, 1]}
+    keys = {"buffer_flits": 24, **keys} | ({"mode": mode} if mode == "wormhole" else {})
+    case = scenario(PAIR, source=Source(flits=(max(3, flits),)), vcs=4, **keys)
+    request = {"kind": "hotspot", "hosts": [1], "fraction": 1, "share": 1.5, "vcs": [0, 1]}
+    request["packet_flits"] = request_flits
     request["reply"] = {"class": "data", "packet_flits": flits, "delay_ticks": DELAY, "queue": queue}
     return carrying(case, {"name": "read", **request}, {"name": "data", "vcs": [2, 3], "priority": 1})
 

@@ -80,6 +80,20 @@ def created_replies(replies: Replies, now: int) -> Ints:
     return created
 
 
+def show_first_replies(replies: Replies, classes: ClassTables, host: np.ndarray) -> None:
+    """Copy the creation of the first reply of every source queue into the record of the source.
+
+    Parameters
+    ----------
+    replies: of the run.
+    classes: of the run.
+    host: HOST [sources].
+    """
+    sources = np.flatnonzero(np.repeat(classes.request >= 0, classes.hosts))
+    first = replies.queue[sources, FRONT]
+    host["created_at"][sources] = np.where(first < 0, _NEVER, replies.entry[first, CREATED_AT])
+
+
 @inline
 def lacks_replies(replies, hosts):
     """Tell whether there may be too few unused entries for one more tick, in which each host receives one packet."""

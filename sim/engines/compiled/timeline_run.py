@@ -18,10 +18,12 @@ from flitlab.models.rules.vc import reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.dynamic_topology import DynamicTopology
 from flitlab.models.timeline.network_changes import NetworkChange
-from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.base import ClassCounter, Scalar
+from flitlab.sim.engines.classes import sent_while_draining
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_records
 from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.replies import show_first_replies
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.faults import NO_LOCATION, Faults, Residents
 
@@ -78,7 +80,13 @@ class TimelineRun(CompiledRun, Faults):
         self._channel_of_input = np.full(len(ports.in_switch), NO_LOCATION)
         self._channel_of_input[ports.out_input[self._output_of_channel]] = np.arange(topology.channels)
         self._free_at = np.zeros(topology.channels, np.int64)  # of failed channels: when their output would be free
-        self._created_at = np.zeros(0, np.int64)  # creation ticks of the next packets of stopped hosts
+        self._stopped = np.repeat(~sent_while_draining(self._constants.net.classes), topology.hosts)  # of sources
+        self._created_at = np.zeros(0, np.int64)  # creation ticks of the next packets of stopped sources
+
+    def begin_tick(self, tick: int) -> None:
+        super().begin_tick(tick)
+        if self.draining:  # in every tick, as the record of a source shows a reply that has been created
+            self._state.host["created_at"][self._stopped] = NEVER
 
     def advance(self, until: int) -> None:
         while self._tick < until:
@@ -106,7 +114,16 @@ class TimelineRun(CompiledRun, Faults):
         np.add.at(self._dropped_flits, pool.packet["src_host"][records], flits)
         scalars[Scalar.DROPPED_PACKETS] += len(records)
         scalars[Scalar.DROPPED_FLITS] += flits.sum()
+        self._count_classes(pool.packet["sequence"][records].astype(np.int64), flits)
         free_records(pool, records)
+
+    def _count_classes(self, sequences: Ints, flits: Ints) -> None:
+        """Count dropped packets for their classes of traffic; sequences, flits: int64 [packets]."""
+        counters = self._state.counters.classes
+        if counters is not None:
+            number = sequences % len(counters)
+            np.add.at(counters[:, ClassCounter.DROPPED_PACKETS], number, 1)
+            np.add.at(counters[:, ClassCounter.DROPPED_FLITS], number, flits)
 
     def remove_dropped(self, dropped: Bools, tick: int) -> None:
         """Remove packets from buffers, queues and channels, and free what they hold; dropped: bool [records]."""
@@ -141,11 +158,13 @@ class TimelineRun(CompiledRun, Faults):
 
     def stop_hosts(self) -> None:
         self._created_at = self._state.host["created_at"].copy()
-        self._state.host["created_at"] = NEVER
 
     def requeue(self, tick: int) -> None:
         """Let stopped hosts inject again."""
-        self._state.host["created_at"] = self._created_at
+        created_at, replies = self._state.host["created_at"], self._state.pool.replies
+        created_at[self._stopped] = self._created_at[self._stopped]
+        if replies is not None:
+            show_first_replies(replies, self._constants.net.classes, self._state.host)
         for host in range(self._topology.hosts):
             schedule(self._state.host_wheel, host, tick)
 

@@ -3,6 +3,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from flitlab.models.rules.classes import ClassTables, goes_before
@@ -22,6 +23,9 @@ class ClassQueues:
 
     def __len__(self) -> int:
         return sum(map(len, self.queues))
+
+    def __iter__(self) -> Iterator[Packet]:
+        return chain.from_iterable(self.queues)
 
     def append(self, packet: Packet) -> None:
         """Put a packet into the queue of its class."""

@@ -12,6 +12,7 @@ from flitlab.models.rules.route import choose_route
 from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.classes import sent_while_draining
 from flitlab.sim.engines.faults import NO_LOCATION, Faults, Residents
 from flitlab.sim.engines.reference.clock import Alarm, Phase
 from flitlab.sim.engines.reference.packet import Packet
@@ -30,10 +31,15 @@ class ReferenceFaults(Faults):
     def __init__(self, network: Any):
         super().__init__(network.scenario)
         self.network, self.clock = network, network.clock
+        self._sent_while_draining = sent_while_draining(network.classes).tolist()
         self._begun = -1
         self._free_at: dict[int, int] = {}  # of channels that do not work, when their outputs would be
         for change in self.changes:
             Alarm(self.clock, change.tick, Phase.CHANGES, self._begin)
+
+    def may_start(self, number: int) -> bool:
+        """Whether hosts may start packets of a class; number: of the class, 0 without classes."""
+        return not self.draining or self._sent_while_draining[number]
 
     def _begin(self, _: Any) -> None:
         """Start a tick with a change of the network, or one in which the network must be checked."""
@@ -98,4 +104,4 @@ class ReferenceFaults(Faults):
         return empty
 
     def stop_hosts(self) -> None:
-        """Hosts read :attr:`draining`."""
+        """Hosts ask :meth:`may_start`."""

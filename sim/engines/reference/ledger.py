@@ -167,6 +167,10 @@ class Ledger:
         self.counts[Scalar.DROPPED_PACKETS] += 1
         self.counts[Scalar.DROPPED_FLITS] += packet.flits
         self.dropped.add(packet)
+        if self.classes is not None:
+            counts = self.classes[packet.sequence % len(self.classes)]
+            counts[ClassCounter.DROPPED_PACKETS] += 1
+            counts[ClassCounter.DROPPED_FLITS] += packet.flits
 
     def scalars(self, events: int) -> Ints:
         """The scalar counters, int64 [scalars], copied; events: the value of EVENTS."""

@@ -375,6 +375,8 @@ class Network(Generic[D]):
         packet.dropped = True
         self._undelivered.remove(packet)
         self.ledger.drop(packet)
+        if packet.promised:
+            self._outstanding_replies[packet.sequence % len(self.processes), packet.destination] -= 1
 
     def tail_leaves(self, packet: Packet, tick: int) -> None:
         """Tell the program that the tail of a packet leaves its host at a tick, which may complete its send."""
@@ -500,6 +502,7 @@ class Network(Generic[D]):
         """Count the reply to a packet that is granted the channel to its host; it counts until it has left the host."""
         if self.classes is not None and self.classes.reply_limit[packet.sequence % self.classes.class_count] < NO_LIMIT:
             self._outstanding_replies[packet.sequence % self.classes.class_count, packet.destination] += 1
+            packet.promised = True
 
     def release_reply(self, owner: tuple[int, int]) -> None:
         """A reply to a packet of a class has left its host. owner: the class, and the host that received the packet."""

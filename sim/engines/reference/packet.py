@@ -22,7 +22,7 @@ class Packet:
     it may take there. vc: the VC of the channel by which it came, -1 from its host. message: the message of a
     program that it belongs to. location: where its head is (not under wormhole switching;
     :class:`~flitlab.sim.engines.faults.Residents`). dropped: whether it was dropped on a failed link or in a failed
-    switch.
+    switch. promised: whether its reply counts as outstanding at its destination, which owes a limited number.
     """
 
     identity: int
@@ -46,6 +46,7 @@ class Packet:
     message: Message | None = None
     location: int = NO_LOCATION
     dropped: bool = False
+    promised: bool = False
 
     def __lt__(self, other: "Packet") -> bool:
         """Whether this packet has priority over another one in deflection routing."""

@@ -149,7 +149,7 @@ class VctHost(network.Host, Allocator):
 
     def allocate(self, now: int) -> None:
         """Send the oldest packet if the channel is free and a VC has buffer space for it."""
-        if not self.waiting or self.free_at > now or self.network.faults.draining:
+        if not self.waiting or self.free_at > now:
             return
         choice = self._choose()
         if choice is not None:
@@ -161,15 +161,16 @@ class VctHost(network.Host, Allocator):
 
     def _choose(self) -> tuple[int, VcOrSink] | None:
         """The flits of the packet to send next, and its VC; None if no VC has buffer space."""
+        may_start = self.network.faults.may_start
         if not isinstance(self.waiting, ClassQueues):
             flits = self.waiting[0].flits
-            vc = select_vc(self.vcs, flits, _credits)
+            vc = select_vc(self.vcs, flits, _credits) if may_start(0) else None
             return None if vc is None else (flits, vc)
         offers = {}
         for number, packet in self.waiting.oldest():
             first, end = self.network.class_vcs(number)
             vc = select_vc(self.vcs[first:end], packet.flits, _credits)
-            if vc is not None:
+            if vc is not None and may_start(number):
                 offers[number] = packet.flits, vc
         return offers[self.waiting.serve(offers)] if offers else None
 

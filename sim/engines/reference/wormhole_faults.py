@@ -41,6 +41,7 @@ class WormholeFaults(ReferenceFaults):
         for host in self.network.hosts:
             for injection in host.injections:
                 if injection.flit is not None and injection.flit.packet.dropped:
+                    host.reply_ends(injection.flit.packet, tick)
                     injection.flit = None
 
     def block(self, channels: Ints, tick: int) -> None:

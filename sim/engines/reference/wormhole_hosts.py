@@ -79,7 +79,7 @@ class WormholeHost(network.Host, Allocator):
             self.schedule_at(self.free_at)
             return
         idle = all(injection.flit is None for injection in self.injections)
-        if idle and (not self.waiting or self.network.faults.draining):
+        if idle and not any(self._may_start(number) for number in range(len(self.injections))):
             return
         offers = self._offers()
         if offers:
@@ -98,14 +98,15 @@ class WormholeHost(network.Host, Allocator):
         for number, injection in enumerate(self.injections):
             vc: Any = injection.outlet
             if injection.flit is None:
-                vc = injection.free_vc(taken) if self._has_packet(number) and not self.network.faults.draining else None
+                vc = injection.free_vc(taken) if self._may_start(number) else None
             if vc is not None and vc.credits:
                 offers[number] = vc
         return offers
 
-    def _has_packet(self, number: int) -> bool:
-        """Whether a packet of a class waits; number: of the class."""
-        return bool(self.waiting.queues[number] if isinstance(self.waiting, ClassQueues) else self.waiting)
+    def _may_start(self, number: int) -> bool:
+        """Whether a packet of a class waits that may start; number: of the class."""
+        waiting = self.waiting.queues[number] if isinstance(self.waiting, ClassQueues) else self.waiting
+        return bool(waiting) and self.network.faults.may_start(number)
 
     def _send(self, injection: Injection, now: int) -> None:
         flit = injection.flit

@@ -223,13 +223,17 @@ def transports(run: Run) -> Table:
 def classes(run: Run) -> Table:
     """One row per scenario, load, seed and class of traffic."""
     named = ("scenario", "load", "seed", "class", "priority")
-    measured = ("offered", "accepted", "latency_mean", "latency_p99", "network_latency_mean")
+    headings = {
+        "offered": "offered", "accepted": "accepted", "latency_mean": "latency", "latency_p99": "99 % latency",
+        "network_latency_mean": "in the network", "lost_packets": "lost packets",
+    }  # fmt: skip
+    listed = run.tables.get("classes", ())
+    measured = [name for name in headings if any(row.get(name) for row in listed)]
     rows = [
-        (*(row.get(name) or "" for name in named), *(plain(number(row, name)) for name in measured))
-        for row in run.tables.get("classes", ())
+        (*(row.get(name) or "" for name in named), *(plain(number(row, name)) for name in measured)) for row in listed
     ]
     caption = "Rates are in flits per tick and host, times in ticks; priority: the greater one goes first."
-    head = (*named, "offered", "accepted", "latency", "99 % latency", "in the network")
+    head = (*named, *(headings[name] for name in measured))
     return Table(head, rows, text=(0, 3), caption=caption)
 
 

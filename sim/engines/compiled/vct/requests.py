@@ -297,6 +297,19 @@ def _rank_of_packet(classes, record):
 
 
 @inline
+def age_key_of_head_packet(const, record, vc, eligible_at):
+    """Return the age key of the requests of the head packet of an input VC.
+
+    Parameters
+    ----------
+    record: of the packet.
+    vc: int64.
+    eligible_at: int64, tick from which on the packet may be granted.
+    """
+    return age_key(_rank_of_packet(const.net.classes, record) if const.by_rank else eligible_at, vc)
+
+
+@inline
 def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
     """Let the head packet of an input VC request its output, or each allowed output if it is adaptive.
 
@@ -308,7 +321,7 @@ def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
     record = state.pool.packet[packet]
     eligible_at = max(eligible_at, _fed_from(const.input_ticks, const, state, vc, packet))
     state.vc[vc].eligible_at = eligible_at
-    age = age_key(_rank_of_packet(const.net.classes, record) if const.by_rank else eligible_at, vc)
+    age = age_key_of_head_packet(const, record, vc, eligible_at)
     if const.rule == Selection.ADAPTIVE and record.output == NONE:
         switch = np.int64(state.vc[vc].switch)
         base = const.net.ports.out_base[switch]

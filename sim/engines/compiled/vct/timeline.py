@@ -8,7 +8,6 @@ import numpy as np
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.jit import inline, kernel
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
-from flitlab.models.rules.order import age_key
 from flitlab.models.rules.tables import Selection
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
@@ -19,6 +18,7 @@ from flitlab.sim.engines.compiled.timeline_run import TimelineRun, linked_lists
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.ugal import uses_congestion
 from flitlab.sim.engines.compiled.vct.requests import (
+    age_key_of_head_packet,
     allowed_ports_of_adaptive_packet,
     insert_requests_of_head_packet,
     remove_request_with_age_key,
@@ -30,7 +30,7 @@ from flitlab.sim.engines.faults import Residents
 def _remove_requests_of_head_packet(const, state, vc, packet):
     """Withdraw the requests of the head packet of an input VC."""
     record = state.pool.packet[packet]
-    age = age_key(np.int64(record.created_at) if const.by_rank else np.int64(state.vc[vc].eligible_at), vc)
+    age = age_key_of_head_packet(const, record, vc, np.int64(state.vc[vc].eligible_at))
     if const.rule != Selection.ADAPTIVE or record.output != NONE:
         remove_request_with_age_key(const, state, np.int64(record.output), age)
         return
@@ -102,9 +102,9 @@ class VctTimelineRun(TimelineRun):
         np.add.at(state.free_flits, credits, packets["flits"].astype(np.uint32))
         remove_events(state.arriving, dropped)
         _remove_dropped_packets_from_buffers(const, state, dropped, tick)
-        for sender in np.unique(credits >> np.uint32(const.vc_bits)):
-            if sender < len(state.output):
-                schedule(state.output_wheel, int(sender), tick)
+        for sender in np.unique(credits >> np.uint32(const.vc_bits)).tolist():
+            host = sender - len(state.output)
+            schedule(state.output_wheel if host < 0 else state.host_wheel, sender if host < 0 else host, tick)
 
     def block(self, channels: Ints, tick: int) -> None:
         super().block(channels, tick)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from flitlab.models.arrays import Bools, Ints
+from flitlab.models.rules.classes import NO_LIMIT
 from flitlab.models.rules.tables import Selection, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
@@ -156,18 +157,41 @@ class WormholeTimelineRun(TimelineRun):
         """Remove packets with all their flits, and free their VCs and credits; dropped: bool [records]."""
         state, packet_of_vc = self._state, self._packet_of_vc()
         head_dropped: Bools = (packet_of_vc != NONE) & dropped[np.where(packet_of_vc == NONE, 0, packet_of_vc)]
+        self._release_replies(head_dropped, packet_of_vc)
         self._release_vcs(head_dropped)
         has_new_credits = self._remove_flits(dropped, tick)
         self._advance_heads(head_dropped, tick)
         sending = np.flatnonzero(state.injecting["packet"] != NONE)
         interrupted = sending[dropped[state.injecting["packet"][sending]]]
         state.injecting["packet"][interrupted] = NONE
+        if state.pool.replies is not None:
+            state.pool.replies.sending_until[interrupted] = tick
         can_inject = (
             has_new_credits[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
         )
-        for host in {*interrupted.tolist(), *np.flatnonzero(can_inject).tolist()}:
+        for host in {*(interrupted % len(can_inject)).tolist(), *np.flatnonzero(can_inject).tolist()}:
             schedule(state.host_wheel, host, tick)
         self._retry_all()
+
+    def _release_replies(self, head_dropped: Bools, packet_of_vc: Ints) -> None:
+        """Release the replies that hosts owe, of a limited number, to dropped packets: their heads have been ejected.
+
+        Parameters
+        ----------
+        head_dropped: bool [input VCs], whose packet was dropped.
+        packet_of_vc: int64 [input VCs], these packets.
+        """
+        replies, classes = self._state.pool.replies, self._constants.net.classes
+        if replies is None:
+            return
+        vc, blocked = self._state.vc[: self._inputs], self._blocked_reasons()
+        has_head = (blocked & layout.EMPTY == 0) & (vc["front_flit"] & layout.HEAD != 0)
+        ejects = (blocked & layout.NO_VC == 0) & (vc["next_vc"] >= self._inputs)
+        packets = self._state.pool.packet[packet_of_vc[head_dropped & ejects & ~has_head]]
+        number = packets["sequence"].astype(np.int64) % classes.class_count
+        limited = classes.reply_limit[number] != NO_LIMIT
+        sources = classes.reply[number] * classes.hosts + packets["dst_host"]
+        np.subtract.at(replies.outstanding, sources[limited], 1)
 
     def _release_vcs(self, head_dropped: Bools) -> None:
         """Release the output VCs of the packets at some input VCs; head_dropped: bool [input VCs]."""

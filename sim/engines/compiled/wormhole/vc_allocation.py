@@ -333,7 +333,7 @@ def _match_requests(wavefront, const, state, new_heads, ready_end, step):
 def _best_vc(const, state, vc, packet, output):
     """Return the free VC of an output with the best score for an adaptive packet (ties: the lowest), and the score.
 
-    The score is 0 if no VC can be granted.
+    The score is 0 if no VC can be granted. Hosts have space however many flits are in flight to them.
     """
     free = allowed_vcs_at(const, state, vc, packet, output) & state.vc_set[output].free
     best, best_score, flits = _NONE, np.int64(0), np.int64(state.pool.packet[packet].flits)
@@ -341,7 +341,8 @@ def _best_vc(const, state, vc, packet, output):
         k = U(lowest(free))
         free &= free - ONE
         next_vc = U(state.vc_set[output].first) + k
-        score = vc_score(const.reserved_vcs, np.int64(k), free_credits(state, next_vc), flits)
+        credits = free_credits(state, next_vc) if next_vc < const.input_vcs else np.int64(layout.UNLIMITED_CREDITS)
+        score = vc_score(const.reserved_vcs, np.int64(k), credits, flits)
         if score > best_score:
             best, best_score = next_vc, score
     return best, best_score
