@@ -25,7 +25,7 @@ from flitlab.models.traffic.source import Recorded, Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, in_bytes, together
-from flitlab.models.transport.lossless import Lossless, Storm
+from flitlab.models.transport.lossless import Lossless, PriorityClass, Storm
 from flitlab.models.transport.messages import message_flows
 from flitlab.models.transport.queues import tick_of
 from flitlab.models.transport.session import LATEST
@@ -36,8 +36,8 @@ KEY_PATHS = {
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
-    **{f"queue.{key}": f"switching.queue.{key}" for key in ("buffer_bytes", "pfc_storm")},
-    "seconds": "measure.seconds", "flows": "transport.flows",
+    **{f"queue.{key}": f"switching.queue.{key}" for key in ("buffer_bytes", "pfc_storm", "pfc_storm.priority_class")},
+    "seconds": "measure.seconds", "flows": "transport.flows", "priority_class": "transport.priority_class",
 }  # fmt: skip
 """Key of an error in a session -> its full path in the configuration."""
 
@@ -89,6 +89,8 @@ class Spray(ByteSwitching):
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """The mode, and the certificate of lossless queues as text: a class is one VC, a queue the buffer of a channel.
 
+        Packets keep their class, and all classes have the same routes: one certificate holds for each of them.
+
         Parameters
         ----------
         topology: the network.
@@ -99,7 +101,7 @@ class Spray(ByteSwitching):
         ------
         SpecError: packets may deadlock, and ``allow_deadlock`` is not set.
         """
-        if self.fabric.lossless is None:
+        if self.fabric.lossless is None or not self.fabric.lossless.pausing:
             return self, ""
         certificate = certify(topology, replace(routes, vc_policy=VcPolicy.ANY), 1, True)
         if not certificate.acyclic and not self.allow_deadlock:
@@ -239,6 +241,27 @@ class StormKeys(BaseModel):
     """When it sends PAUSE."""
     until_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """When it sends RESUME; null: never."""
+    priority_class: str | None = None
+    """The class that it pauses; null: all."""
+
+
+class ClassKeys(BaseModel):
+    """The keys of a class of ``switching.queue.classes``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=40)]
+    """Its name."""
+    pause: bool = True
+    """Whether it pauses the output before a full input port; else its queues drop."""
+    weight: Annotated[int, BeforeValidator(whole), Field(ge=1, le=1000)] = 1
+    """Its share of a link, of the sum of the weights of classes that have packets."""
+    strict: bool = False
+    """Whether it goes before the others, without a weight."""
+    queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    """Capacity of its queue if it does not pause. null: as of queues that drop."""
+    queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**10)] | None = None
+    """The same in bytes."""
 
 
 class LosslessKeys(BaseModel):
@@ -274,12 +297,16 @@ class LosslessKeys(BaseModel):
     """An output paused for so long discards its queue; null: never."""
     restore_us: Annotated[float, Field(gt=0, le=1e9)] = 100.0
     """Time for which it ignores PAUSE then."""
+    classes: Annotated[list[ClassKeys], Field(min_length=1, max_length=8)] | None = None
+    """Classes with queues and pauses of their own; null: one."""
 
     @property
     def lossless(self) -> Lossless:
         """The keys as the engines use them."""
         storm = None if self.pfc_storm is None else Storm(**self.pfc_storm.model_dump())
-        return Lossless(**self.model_dump(exclude={"kind", "pfc_storm"}), pfc_storm=storm)
+        classes = tuple(PriorityClass(**one.model_dump()) for one in self.classes or ())
+        keys = self.model_dump(exclude={"kind", "pfc_storm", "classes"})
+        return Lossless(**keys, pfc_storm=storm, classes=classes)
 
 
 @register("switching", "spray", aliases=("packet_spraying",))
@@ -374,6 +401,7 @@ class SpraySpec(SwitchingSpec):
             yield SpecError("lossless queues have no capacity of which thresholds are shares: give packets",
                             key="switching.ecn")  # fmt: skip
         yield from self._buffer_errors(self.queue)
+        yield from self._class_errors(self.queue.classes or [])
         if self.queue.watchdog_us is None and "restore_us" in self.queue.model_fields_set:
             yield SpecError("needs watchdog_us: when outputs discard their queues", key="switching.queue.restore_us")
         if self.queue.buffer_bytes is None and self.queue.xon_packets > self.queue.xoff_packets:
@@ -388,6 +416,23 @@ class SpraySpec(SwitchingSpec):
             return
         for key in {"reserve_bytes", "headroom_bytes", "alpha_shift"} & queue.model_fields_set:
             yield SpecError("needs buffer_bytes: a buffer that ports share", key=f"switching.queue.{key}")
+
+    def _class_errors(self, classes: list[ClassKeys]) -> Iterator[SpecError]:
+        """Errors: two classes of a name, and keys that do not apply to a class."""
+        names = [one.name for one in classes]
+        for number, one in enumerate(classes):
+            at = f"switching.queue.classes.{number}"
+            if one.name in names[:number]:
+                yield SpecError(f"there is a class {one.name} already", key=f"{at}.name")
+            if one.strict and "weight" in one.model_fields_set:
+                yield SpecError("a strict class goes first, without a weight", key=f"{at}.weight")
+            if one.pause:
+                for key in {"queue_packets", "queue_bytes"} & one.model_fields_set:
+                    yield SpecError("a class that pauses has no capacity; or give pause: false", key=f"{at}.{key}")
+            elif one.queue_packets is not None and one.queue_bytes is not None:
+                yield SpecError("give either queue_packets or queue_bytes", key=f"{at}.queue_bytes")
+            elif one.queue_bytes is not None and one.queue_bytes < self.mtu_bytes:
+                yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key=f"{at}.queue_bytes")
 
     def build(self, setting: SwitchingContext) -> Spray:
         """The mode with these links, and the transport and flows of the context."""

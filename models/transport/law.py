@@ -2,9 +2,10 @@
 """The base classes of transports, and all that a transport is written with."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.transport.control import (
@@ -34,12 +35,22 @@ class TransportSpec(Spec):
     """Keys that all transports have; a transport defines :meth:`transport`.
 
     flows: per pair of hosts; subflows: per flow, each on its own path. start_ms: subflows start at random within this
-    time; by default within a tenth of the warm-up, 50 at most, and finite flows at once.
+    time; by default within a tenth of the warm-up, 50 at most, and finite flows at once. priority_class: of
+    ``switching.queue.classes``, the class of its packets; null: the first.
     """
 
     flows: int = Field(default=1, ge=1, le=1024)
     subflows: int = Field(default=1, ge=1, le=1024)
     start_ms: float | None = Field(default=None, ge=0, le=1e6)
+    priority_class: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The keys, without a class that is not set."""
+        keys: dict[str, Any] = serialize(self)
+        if self.priority_class is None:
+            keys.pop("priority_class", None)
+        return keys
 
     def transport(self) -> Transport:
         """How hosts send. Raises ``SpecError``."""
@@ -47,6 +58,8 @@ class TransportSpec(Spec):
 
     def build(self) -> Transport:
         """How hosts send, validated. Raises ``SpecError``."""
+        if self.priority_class is not None:
+            raise SpecError("needs switching.mode spray with classes in switching.queue", key="priority_class")
         return self.validated(self.transport)
 
     def transports(self) -> dict[str, Transport]:
@@ -59,7 +72,11 @@ class TransportSpec(Spec):
 
     def sprayings(self) -> dict[str, Spraying]:
         """How hosts spray, by transport; ``several`` has more than one. Raises ``SpecError``."""
-        return {self.kind: self.spraying()}
+        return {self.kind: self.classified()}
+
+    def classified(self) -> Spraying:
+        """How hosts spray, with the class of their packets. Raises ``SpecError`` as :meth:`spraying`."""
+        return replace(self.spraying(), priority_class=self.priority_class)
 
     def validated(self, give: Callable[[], Transport]) -> Transport:
         """The validated transport of a method; a third-party congestion control is tried out."""
