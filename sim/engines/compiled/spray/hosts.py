@@ -46,7 +46,6 @@ from flitlab.sim.engines.compiled.spray.lossless import (
     is_paused,
     pauses_control,
     port_of,
-    queue_of,
 )
 from flitlab.sim.engines.compiled.spray.messages import record_first_send, record_received
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
@@ -85,7 +84,7 @@ def _settle_nic(lossless, const, state, host, now):
 def serve_nic(const, state, host, tick):
     """Let an idle network interface start a packet, unless it is paused."""
     link = const.inject + host
-    packet = _next_packet(state.lossless, const, state, link, host, tick)
+    packet = _next_packet(state.classes, const, state, link, host, tick)
     if packet != NONE:
         state.link[link].accepted += 1
         start_service(const, state, link, packet, tick)
@@ -94,24 +93,10 @@ def serve_nic(const, state, host, tick):
 
 
 @inline
-def _next_packet(lossless, const, state, link, host, tick):
+def _next_packet(classes, const, state, link, host, tick):
     """Return the packet that an idle interface sends next, removed from its queue; NONE if there is none."""
-    if lossless is None:
-        return _next_of_one(const, state, link, host, tick)
-    return _next_by_class(lossless.classes, const, state, link, host, tick)
-
-
-@inline
-def _next_by_class(classes, const, state, link, host, tick):
-    """Return the next packet of an interface before lossless queues."""
-    if classes is None:
-        return _next_of_one(const, state, link, host, tick)
-    return _next_of_classes(classes, const, state, link, host, tick)
-
-
-@inline
-def _next_of_one(const, state, link, host, tick):
-    """Return the next packet of an interface, where there is one class."""
+    if classes is not None:
+        return _next_of_classes(classes, const, state, link, host, tick)
     paused = is_paused(state.lossless, link)
     if paused and pauses_control(state.lossless):
         return NONE
@@ -224,17 +209,9 @@ def _make_data(rdma, const, state, flow, waiting, tick):
 
 
 @inline
-def turns_of(state, host, flow):
+def turns_of(classes, host, flow):
     """Return the index of the round robin of a flow's class at its host."""
-    return _turns_of(state.lossless, host, flow)
-
-
-@inline
-def _turns_of(lossless, host, flow):
-    """Return the index of a round robin; without lossless queues it is that of the host."""
-    if lossless is None:
-        return host
-    return port_of(lossless.classes, host, class_of(lossless.classes, flow))
+    return port_of(classes, host, class_of(classes, flow))
 
 
 @inline
@@ -242,7 +219,7 @@ def _join_turns(const, state, host, flow, now):
     """Append a flow to the round robin of its host if it may send and is not in it."""
     set_sender_timers(state.rdma, const, state, flow, now)
     if state.next_in_turn[flow] == NOT_LISTED and _may_send(state.rdma, const, state, flow, now):
-        nic = state.nic[turns_of(state, host, flow)]
+        nic = state.nic[turns_of(state.classes, host, flow)]
         state.next_in_turn[flow] = -1
         if nic.waiting == 0:
             nic.first_turn = flow
@@ -264,19 +241,19 @@ def request_turn(const, state, host, flow, now):
 def send_control(const, state, host, packet, now):
     """Let a host send a control packet."""
     link = const.inject + host
-    _queue_control(state.lossless, state, link, packet)
+    _queue_control(state.classes, state, link, packet)
     if state.link[link].serving == NONE:
         serve_nic(const, state, host, now)
 
 
 @inline
-def _queue_control(lossless, state, link, packet):
+def _queue_control(classes, state, link, packet):
     """Queue a control packet at a host with those of its class."""
-    if lossless is None or lossless.strict:
+    if classes is None or state.lossless.strict:
         append(state, state.link[link], Fifo.CONTROL, packet)
     else:
-        port = port_of(lossless.classes, link, class_of(lossless.classes, np.int64(state.packet[packet].flow)))
-        append(state, queue_of(lossless.classes, state, port), Fifo.CONTROL, packet)
+        port = port_of(classes, link, class_of(classes, np.int64(state.packet[packet].flow)))
+        append(state, classes.queue[port], Fifo.CONTROL, packet)
 
 
 @inline
@@ -393,7 +370,7 @@ def check_timeout(const, state, host, flow, now):
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
             entropy, pull_target = request(
-                rules, senders, flow, state.nic[turns_of(state, host, flow)].waiting, now
+                rules, senders, flow, state.nic[turns_of(state.classes, host, flow)].waiting, now
             )  # fmt: skip
             packet = make_packet(const, state, flow, Kind.REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
             state.packet[packet].value = pull_target

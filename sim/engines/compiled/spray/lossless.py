@@ -16,7 +16,6 @@ from flitlab.models.rules.priority_classes import Service
 from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
-from flitlab.models.transport.lossless import ClassSettings
 from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
@@ -79,8 +78,7 @@ class Lossless(NamedTuple):
     current, first_cause: int64 [ports], the cause of the last PAUSE sent, that of the pause that lasts, and the first
     one of a channel, NONE if there is none. held: a :class:`Held`, None where links of flows are not known. frames:
     int64 [ports], PAUSE and RESUME frames in flight; stale: int64
-    [ports, kinds], events that are to be ignored since the link failed, arrivals by link. classes: a :class:`Classes`,
-    None where there is one.
+    [ports, kinds], events that are to be ignored since the link failed, arrivals by link.
     """
 
     ports: Ports
@@ -106,13 +104,12 @@ class Lossless(NamedTuple):
     held: Any
     frames: Ints
     stale: Ints
-    classes: Any
 
 
-def make_lossless(session: SpraySession, ticks: int, link: Any) -> Lossless | None:
+def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
     """Make the state of the lossless queues of a session at tick 0; None if it has none.
 
-    ticks: horizon of the calendar. link: LINK, the type of the records of links.
+    ticks: horizon of the calendar.
     """
     if session.ports is None:
         return None
@@ -134,15 +131,19 @@ def make_lossless(session: SpraySession, ticks: int, link: Any) -> Lossless | No
         cause=np.zeros((entries, len(PauseCause)), np.int64), next_cause=np.zeros(entries, np.int64),
         causes=np.zeros(1, np.int64), announced=np.full(number, NONE), current=np.full(number, NONE),
         first_cause=np.full(number, NONE), held=make_held(session), frames=np.zeros(number, np.int64),
-        stale=np.zeros((number, 3), np.int64), classes=_make_classes(settings.classes, number, link),
+        stale=np.zeros((number, 3), np.int64),
     )  # fmt: skip
 
 
-def _make_classes(settings: ClassSettings | None, ports: int, link: Any) -> Classes | None:
-    """Make the state of several classes; None where there is one."""
+def make_classes(session: SpraySession, link: Any) -> Classes | None:
+    """Make the state of several classes at tick 0; None where there is one.
+
+    link: LINK, the type of the records of links.
+    """
+    settings = None if session.ports is None else session.ports.classes
     if settings is None:
         return None
-    queue = aligned_records(ports, link)
+    queue = aligned_records(len(settings.limit), link)
     queue["first"] = NONE
     return Classes(
         len(settings.names), settings.of_flow, settings.pauses, settings.limit, settings.service(), queue

@@ -58,7 +58,7 @@ def accept_lossless(lossless, const, state, link, packet, came_by, now):
     came_by: int64, link that ends at the input port.
     now: int64, tick.
     """
-    size, classes = np.int64(state.packet[packet].size), lossless.classes
+    size, classes = np.int64(state.packet[packet].size), state.classes
     if const.fixed[link].capacity == NO_CAPACITY:
         drop(state, link, packet)
         return
@@ -115,8 +115,8 @@ def _cause(lossless, const, state, came_by, port, number, queue):
     """Return the queue in which most of the bytes wait that came by a port; ``queue`` if none has any."""
     most, switch = np.int64(0), const.fixed[came_by].end_node
     for k in range(lossless.first_output[switch], lossless.first_output[switch + 1]):
-        output = port_of(lossless.classes, lossless.outputs[k], number)
-        size, packet = np.int64(0), queue_of(lossless.classes, state, output).first[Fifo.DATA]
+        output = port_of(state.classes, lossless.outputs[k], number)
+        size, packet = np.int64(0), queue_of(state.classes, state, output).first[Fifo.DATA]
         for _ in range(SEARCHED):
             if packet == NONE:
                 break
@@ -161,7 +161,7 @@ def _charge(buffers, ports, port, size):
 @inline
 def _release_charge(lossless, const, state, port, size, now):
     """Release a packet from the charge of an input port, which may send RESUME."""
-    if not _is_charged(lossless.classes, _class_of_port(lossless.classes, port)):
+    if not _is_charged(state.classes, _class_of_port(state.classes, port)):
         return
     if _release_from(lossless.buffers, lossless.ports, port, size):
         send_pause(lossless, const, state, port, now)
@@ -182,7 +182,7 @@ def _release_from(buffers, ports, port, size):
 @inline
 def _start_next(lossless, const, state, link, now):
     """Let the idle server of a switch's output start the next packet, unless it is paused."""
-    link_record, classes = state.link[link], lossless.classes
+    link_record, classes = state.link[link], state.classes
     if lossless.strict and link_record.first[Fifo.CONTROL] != NONE:
         packet = take_first(state, link_record, Fifo.CONTROL)
         lossless.ports[port_of(classes, link, 0)].sent += np.int64(state.packet[packet].size)
@@ -227,7 +227,7 @@ def _count_sent(classes, link, number, size):
 @inline
 def _leave_queue(lossless, const, state, link, packet):
     """Count a packet that leaves the queue of a switch's output; returns the bytes left in the queue of its class."""
-    classes, record = lossless.classes, state.packet[packet]
+    classes, record = state.classes, state.packet[packet]
     queue = port_of(classes, link, class_of(classes, np.int64(record.flow)))
     state.link[link].data_bytes -= np.int64(record.size)
     _count_bytes(classes, queue, -np.int64(record.size))
@@ -271,7 +271,7 @@ def switch_server(lossless, const, state, port, now):
 @inline
 def _switch_server(lossless, const, state, port, now):
     """Pause or resume the server of a port; if it is resumed and idle, it starts the next packet."""
-    since, link = lossless.ports[port].paused_at, link_of(lossless.classes, port)
+    since, link = lossless.ports[port].paused_at, link_of(state.classes, port)
     paused = switch_pause(lossless.ports, lossless.totals, port, now)
     record_pause(lossless, port, paused, since, now)
     if not paused:
@@ -301,7 +301,7 @@ def record_held(held, const, state, port, since, now):
     """Record the flows that a pause since a tick held, which ends now."""
     if held is None:
         return
-    classes = state.lossless.classes
+    classes = state.classes
     link = link_of(classes, port)
     held.last[len(held.last) - 1] += 1
     if link >= const.inject and link < const.eject:
@@ -319,7 +319,7 @@ def record_held(held, const, state, port, since, now):
 
 def queues_of_ports(state: Any) -> Any:
     """Return the lists of packets of each port: LINK [ports]."""
-    classes = state.lossless.classes
+    classes = state.classes
     return state.link if classes is None else classes.queue
 
 
@@ -331,7 +331,7 @@ def held_ticks(state: Any, inject: int, eject: int, tick: int) -> Ints | None:
     lossless = state.lossless
     if lossless is None or lossless.held is None:
         return None
-    count = 1 if lossless.classes is None else lossless.classes.count
+    count = 1 if state.classes is None else state.classes.count
     links: Ints = lossless.held.links
     ticks: Ints = lossless.held.ticks.copy()
     for port in np.flatnonzero(lossless.ports.paused_at >= 0).tolist():
@@ -395,7 +395,7 @@ def _expire_watchdog(watchdog, lossless, const, state, kind, port, now):
 @inline
 def _discard(lossless, const, state, queue, now):
     """Discard all data in the queue of a port of a switch's output, and release their charges."""
-    classes = lossless.classes
+    classes = state.classes
     link, lists = link_of(classes, queue), queue_of(classes, state, queue)
     while lists.first[Fifo.DATA] != NONE:
         packet = take_first(state, lists, Fifo.DATA)
@@ -428,7 +428,7 @@ def break_lossless_link(const, state, link, now):
         drop(state, link, take_first(state, link_record, Fifo.CONTROL))
     link_record.control_bytes = 0
     for number in range(len(lossless.ports) // const.links):
-        _break_port(lossless, const, state, port_of(lossless.classes, link, number), now)
+        _break_port(lossless, const, state, port_of(state.classes, link, number), now)
 
 
 @inline

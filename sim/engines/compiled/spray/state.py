@@ -21,7 +21,7 @@ from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.memory import aligned_records, copy_aligned
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
-from flitlab.sim.engines.compiled.spray.lossless import make_lossless
+from flitlab.sim.engines.compiled.spray.lossless import make_classes, make_lossless
 from flitlab.sim.engines.compiled.transport import make_trace
 
 # A packet, one cache line. It is in one list of one link.
@@ -190,6 +190,7 @@ class SprayState(NamedTuple):
     cycle: Bytes  # uint8 [links]: position in the weighted round robin of switch outputs (``Rules.weighted``)
     dropped: np.ndarray  # DROPPED [links]
     lossless: Any  # :class:`~flitlab.sim.engines.compiled.spray.lossless.Lossless`, or None
+    classes: Any  # :class:`~flitlab.sim.engines.compiled.spray.lossless.Classes`, or None where there is one
     rdma: Any  # :class:`~flitlab.models.rules.rdma.layout.Rdma`, or None
     trace: Ints  # int64 [entries, 3]: (tick, flow, number) of every untrimmed data packet
     growth_needed: Ints  # int64: arrays to enlarge before the next tick
@@ -235,7 +236,8 @@ def build(
         pacers=make_pacers(hosts, count, session.idle_entries),
         cycle=np.zeros(links, np.uint8),
         dropped=np.zeros(links, DROPPED),
-        lossless=make_lossless(session, ticks, LINK),
+        lossless=make_lossless(session, ticks),
+        classes=make_classes(session, LINK),
         rdma=_rdma(session, pool),
         trace=make_trace(hosts, traced),
         growth_needed=np.zeros(8, np.int64),
