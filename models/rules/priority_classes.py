@@ -7,9 +7,8 @@ is missing in its next turn. A class that has nothing to send, or is paused, whe
 the rest of its turn.
 
 Source: Adiseshu, Parulkar and Varghese, A reliable and scalable striping protocol, SIGCOMM 1996 (surplus round robin,
-for links). Its turns are those of Shreedhar and Varghese, Efficient
-fair queuing using deficit round-robin, IEEE/ACM Transactions on Networking 4(3), 1996, doi:10.1109/90.502236; it need
-not know the size of a packet before.
+for links). Its turns are those of Shreedhar and Varghese, Efficient fair queuing using deficit round-robin, IEEE/ACM
+Transactions on Networking 4(3), 1996, doi:10.1109/90.502236; it need not know the size of a packet before.
 """
 
 from typing import NamedTuple

@@ -13,6 +13,9 @@ from flitlab.models.rules.lossless import Buffers, Ports, make_ports
 from flitlab.models.rules.priority_classes import Service, make_service
 from flitlab.models.topology.graph import Topology
 
+_MOST_BYTES = 1 << 60
+"""Capacity of a queue."""
+
 _RESUME_BYTES = 3072
 """Below the dynamic threshold, at which a port sends RESUME."""
 
@@ -258,11 +261,11 @@ def class_settings(
     limits = []
     for one in lossless.classes:
         own = one.queue_bytes if one.queue_packets is None else one.queue_packets * mtu
-        limits.append(queue_bytes if own is None else np.maximum(-(-own * ratio[-1] // ratio), mtu))
+        limits.append(queue_bytes if own is None else np.maximum(np.ceil(own * (ratio[-1] / ratio)), mtu))
     pauses, strict, weight = (
         np.array([getattr(one, key) for one in lossless.classes], np.int64) for key in ("pause", "strict", "weight")
     )
-    limit = np.stack(limits, axis=1).ravel()
+    limit = np.minimum(np.stack(limits, axis=1), float(_MOST_BYTES)).astype(np.int64).ravel()
     return ClassSettings(lossless.class_names, pauses, strict, weight * mtu, limit, of_flow)
 
 

@@ -97,7 +97,6 @@ class LosslessPorts:
         if settings.watchdog is not None:
             hosts = self.count * topology.channels, self.count * (topology.channels + topology.hosts)
             self.watchdog = make_watchdog(*settings.watchdog, len(self.ports), *hosts)
-        if self.watchdog is not None:
             self._obeys = machine_code(obeys, self.watchdog, 0)
             self._timer_tick = machine_code(timer_tick, self.watchdog, self.ports, 0)
             self._on_timer = machine_code(on_timer, self.watchdog, self.ports, 0, 0)
@@ -297,7 +296,7 @@ class LosslessQueue(SprayQueue):
     def accept(self, packet: SprayPacket) -> None:
         """Queue a packet, and charge it to the input port by which it came.
 
-        Drop it if the link has failed, or the shared buffer is full.
+        Drop it if the link has failed, or the shared buffer, or the queue of a class that does not pause, is full.
         """
         if not self.works:
             self.counts[LinkCount.DROPS] += 1
