@@ -42,7 +42,7 @@ class TransportSpec(Spec):
     flows: int = Field(default=1, ge=1, le=1024)
     subflows: int = Field(default=1, ge=1, le=1024)
     start_ms: float | None = Field(default=None, ge=0, le=1e6)
-    priority_class: str | None = None
+    priority_class: str | None = Field(default=None, repr=False)
 
     @model_serializer(mode="wrap")
     def _without_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
