@@ -38,7 +38,7 @@ KEY_PATHS = {
     **{key: f"traffic.{key}" for key in ("sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "failures.links": "switching.link_failures.links", "failures": "switching.link_failures",
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
-    "seconds": "measure.seconds", "path_draw": "routing.path_draw",
+    "seconds": "measure.seconds", "path_draw": "routing.path_draw", "priority_class": "transport.priority_class",
 }  # fmt: skip
 """Key of an error in a session -> its full path in the configuration."""
 

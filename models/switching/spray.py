@@ -25,7 +25,7 @@ from flitlab.models.traffic.source import Recorded, Source
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, in_bytes, together
-from flitlab.models.transport.lossless import Lossless, Storm
+from flitlab.models.transport.lossless import Lossless, PriorityClass, Storm
 from flitlab.models.transport.messages import message_flows
 from flitlab.models.transport.queues import tick_of
 from flitlab.models.transport.session import LATEST
@@ -36,8 +36,8 @@ KEY_PATHS = {
     **{key: key for key in ("traffic", "loads", "transport", "routing", "application", "timeline", "timeline.factor")},
     **{key: f"traffic.{key}" for key in ("sizes", "sizes.bytes", "sizes.path", "sizes.mean_bytes")},
     "capacity": "topology.capacity", "host_capacity": "topology.host_capacity", "link_us": "switching.link_us",
-    **{f"pfc.{key}": f"switching.pfc.{key}" for key in ("buffer_bytes", "pfc_storm")},
-    "seconds": "measure.seconds", "flows": "transport.flows",
+    **{f"pfc.{key}": f"switching.pfc.{key}" for key in ("buffer_bytes", "pfc_storm", "pfc_storm.priority_class")},
+    "seconds": "measure.seconds", "flows": "transport.flows", "priority_class": "transport.priority_class",
 }  # fmt: skip
 """Key of an error in a session -> its full path in the configuration."""
 
@@ -96,6 +96,8 @@ class Spray(ByteSwitching):
     def certified(self, topology: Topology, routes: Routes, certify: Certify = certify) -> tuple[Self, str]:
         """The mode, and the certificate of lossless queues as text: a class is one VC, a queue the buffer of a channel.
 
+        Packets keep their class, and all classes have the same routes: one certificate holds for each of them.
+
         Parameters
         ----------
         topology: the network.
@@ -106,7 +108,7 @@ class Spray(ByteSwitching):
         ------
         SpecError: packets may deadlock, and ``allow_deadlock`` is not set.
         """
-        if self.fabric.lossless is None:
+        if self.fabric.lossless is None or not self.fabric.lossless.pausing:
             return self, ""
         certificate = certify(topology, replace(routes, vc_policy=VcPolicy.ANY), 1, True)
         if not certificate.acyclic and not self.allow_deadlock:
@@ -246,6 +248,27 @@ class StormKeys(BaseModel):
     """When it sends PAUSE."""
     until_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """When it sends RESUME; null: never."""
+    priority_class: str | None = None
+    """The class that it pauses; null: all."""
+
+
+class ClassKeys(BaseModel):
+    """The keys of a class of ``switching.pfc.classes``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=40)]
+    """Its name."""
+    pause: bool = True
+    """Whether it pauses the output before a full input port; else its queues drop."""
+    weight: Annotated[int, BeforeValidator(whole), Field(ge=1, le=1000)] = 1
+    """Its share of a link, of the sum of the weights of classes that have packets."""
+    strict: bool = False
+    """Whether it goes before the others, without a weight."""
+    queue_packets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] | None = None
+    """Capacity of its queue if it does not pause. null: as of queues that drop."""
+    queue_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**10)] | None = None
+    """The same in bytes."""
 
 
 class PfcKeys(BaseModel):
@@ -277,6 +300,8 @@ class PfcKeys(BaseModel):
     """An output paused for so long discards its queue; null: never."""
     restore_us: Annotated[float, Field(gt=0, le=1e9)] = 100.0
     """Time for which it ignores PAUSE then."""
+    classes: Annotated[list[ClassKeys], Field(min_length=1, max_length=8)] | None = None
+    """Classes with queues and pauses of their own; null: one."""
 
 
 @register("switching", "spray", aliases=("packet_spraying",))
@@ -351,8 +376,11 @@ class SpraySpec(SwitchingSpec):
         """Lossless queues as the engines use them."""
         pfc = self.pfc or PfcKeys()
         storm = None if pfc.pfc_storm is None else Storm(**pfc.pfc_storm.model_dump())
-        keys = pfc.model_dump(exclude={"pfc_storm"})
-        return Lossless(**keys, mark_probability=self.mark_probability, mark_own=self.mark_own, pfc_storm=storm)
+        keys = pfc.model_dump(exclude={"pfc_storm", "classes"})
+        classes = tuple(PriorityClass(**one.model_dump()) for one in pfc.classes or ())
+        return Lossless(
+            **keys, mark_probability=self.mark_probability, mark_own=self.mark_own, pfc_storm=storm, classes=classes
+        )
 
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors: two keys for the queue capacity, and a queue below one packet.
@@ -397,6 +425,7 @@ class SpraySpec(SwitchingSpec):
                             key="switching.ecn")  # fmt: skip
         pfc = self.pfc or PfcKeys()
         yield from self._buffer_errors(pfc)
+        yield from self._class_errors(pfc.classes or [])
         if pfc.watchdog_us is None and "restore_us" in pfc.model_fields_set:
             yield SpecError("needs watchdog_us: when outputs discard their queues", key="switching.pfc.restore_us")
         if pfc.buffer_bytes is None and pfc.xon > pfc.xoff:
@@ -410,6 +439,23 @@ class SpraySpec(SwitchingSpec):
             return
         for key in {"reserve_bytes", "headroom_bytes", "alpha_shift"} & pfc.model_fields_set:
             yield SpecError("needs buffer_bytes: a buffer that ports share", key=f"switching.pfc.{key}")
+
+    def _class_errors(self, classes: list[ClassKeys]) -> Iterator[SpecError]:
+        """Errors: two classes of a name, and keys that do not apply to a class."""
+        names = [one.name for one in classes]
+        for number, one in enumerate(classes):
+            at = f"switching.pfc.classes.{number}"
+            if one.name in names[:number]:
+                yield SpecError(f"there is a class {one.name} already", key=f"{at}.name")
+            if one.strict and "weight" in one.model_fields_set:
+                yield SpecError("a strict class goes first, without a weight", key=f"{at}.weight")
+            if one.pause:
+                for key in {"queue_packets", "queue_bytes"} & one.model_fields_set:
+                    yield SpecError("a class that pauses has no capacity; or give pause: false", key=f"{at}.{key}")
+            elif one.queue_packets is not None and one.queue_bytes is not None:
+                yield SpecError("give either queue_packets or queue_bytes", key=f"{at}.queue_bytes")
+            elif one.queue_bytes is not None and one.queue_bytes < self.mtu_bytes:
+                yield SpecError(f"a packet of {self.mtu_bytes} bytes does not fit", key=f"{at}.queue_bytes")
 
     def build(self, setting: SwitchingContext) -> Spray:
         """The mode with these links, and the transport and flows of the context."""

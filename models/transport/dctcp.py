@@ -66,5 +66,6 @@ class Dctcp(WindowedSpec):
         )  # fmt: skip
 
     def spraying(self) -> Spraying:
-        reject_keys(self, {*type(self).model_fields} - {"kind", "flows", "init_window", *SPRAYED}, "spray")
+        used = {"kind", "flows", "init_window", "priority_class", *SPRAYED}
+        reject_keys(self, {*type(self).model_fields} - used, "spray")
         return Spraying(Window.DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)

@@ -19,7 +19,13 @@ from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.lossless import Lossless, PortSettings, port_settings, shared_settings
+from flitlab.models.transport.lossless import (
+    Lossless,
+    PortSettings,
+    class_settings,
+    port_settings,
+    shared_settings,
+)
 from flitlab.models.transport.messages import MessageFlows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.queues import exact, fastest_capacity, tick_of
@@ -130,7 +136,8 @@ class FabricChange:
 
     broken: int64, links that fail and drop their packets. other: int64, links that return or change their rate;
     ``settings``: their new settings. routes: new tables, None: no change; moved: whether they differ from the first
-    ones. storm: a link whose server a host pauses or, if the second value is false, resumes.
+    ones. storm: a link, with several classes ``link * classes + class``, whose server a host pauses or, if the second
+    value is false, resumes.
     """
 
     tick: int
@@ -246,7 +253,8 @@ def make_spray_session(
     transports, queue_bytes = tuple(rules for rules, _ in rules_and_queues), rules_and_queues[0][1]
     rules = next((one for one in transports if one.credit in (Credit.NDP, Credit.RCCC)), transports[0])
     settings = _link_settings(topology, fabric, rules, queue_bytes, capacity)
-    lossless, laws = fabric.lossless, _laws(sprayings, fabric, rules, tick)
+    kind = np.zeros(len(flows.source), np.int64) if kind is None else kind
+    lossless, laws, of_flow = fabric.lossless, _laws(sprayings, fabric, rules, tick), _classes(sprayings, fabric)[kind]
     marks = None
     if lossless is not None and fabric.ecn is None:
         marks = _default_marks(sprayings)
@@ -260,43 +268,70 @@ def make_spray_session(
         flows=_in_packets(flows, fabric), tick_s=tick, delay=delay, **settings._asdict(),
         at_switch=int(AtSwitch[fabric.at_switch.upper()]), fresh=ceil(_LEVEL_AGE_S / tick),
         flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
-        transports=transports, names=names, kind=np.zeros(len(flows.source), np.int64) if kind is None else kind,
-        program=program, hops=hops, laws=laws, marks=marks,
+        transports=transports, names=names, kind=kind, program=program, hops=hops, laws=laws, marks=marks,
         changes=() if lossless is None else _storm(lossless, topology, delay, tick),
-        ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings),
+        ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings, of_flow),
     )  # fmt: skip
 
 
 def _port_settings(
-    lossless: Lossless, topology: Topology, fabric: Fabric, delay: Ints, settings: LinkSettings
+    lossless: Lossless, topology: Topology, fabric: Fabric, delay: Ints, settings: LinkSettings, of_flow: Ints
 ) -> PortSettings:
     control, tick = _control_delay(topology, fabric, delay), tick_of(topology, fabric)
     shared = shared_settings(lossless, topology, control, settings.ratio)
+    classes = class_settings(lossless, fabric.mtu_bytes, settings.queue_bytes, settings.ratio, of_flow)
     control = control + _response_ticks(lossless, tick)
-    ports = port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared)
+    ports = port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared, classes)
     if lossless.watchdog_us is None:
         return ports
     period, restore = (max(1, ceil(exact(us) / 10**6 / tick)) for us in (lossless.watchdog_us, lossless.restore_us))
     return ports._replace(watchdog=(period, restore))
 
 
+def _classes(sprayings: Sequence[Spraying], fabric: Fabric) -> Ints:
+    """The class of each transport, int64 [transports], by default the first. Raises ``SpecError`` for unknown ones."""
+    names = () if fabric.lossless is None else tuple(one.name for one in fabric.lossless.classes)
+    numbers = np.zeros(len(sprayings), np.int64)
+    for i, one in enumerate(sprayings):
+        if one.priority_class is None:
+            continue
+        if one.priority_class not in names:
+            key = "priority_class" if len(sprayings) == 1 else f"of.{i}.priority_class"
+            problem = (
+                f"unknown class {one.priority_class}" if names else "needs switching.pfc.classes, of queue: lossless"
+            )
+            raise SpecError(problem, key=key, choices=names)
+        numbers[i] = names.index(one.priority_class)
+    return numbers
+
+
 def _storm(lossless: Lossless, topology: Topology, delay: Ints, tick: Fraction) -> tuple[FabricChange, ...]:
-    """The changes of a pause storm: frames of a host reach its switch. Raises ``SpecError`` for an unknown host."""
-    storm = lossless.pfc_storm
+    """The changes of a pause storm: frames of a host, for each class, reach its switch.
+
+    Raises ``SpecError`` for an unknown host or class.
+    """
+    storm, key = lossless.pfc_storm, "pfc.pfc_storm"
     if storm is None:
         return ()
     if storm.host >= topology.hosts:
-        raise SpecError(f"host {storm.host} does not exist: there are {topology.hosts}", key="pfc.pfc_storm")
+        raise SpecError(f"host {storm.host} does not exist: there are {topology.hosts}", key=key)
     if storm.until_us is not None and storm.until_us <= storm.at_us:
-        raise SpecError("until_us must be later than at_us", key="pfc.pfc_storm")
+        raise SpecError("until_us must be later than at_us", key=key)
+    pausing = lossless.pausing
+    if storm.priority_class is not None:
+        names = [lossless.classes[number].name for number in pausing] if lossless.classes else []
+        if storm.priority_class not in names:
+            problem = f"there is no class {storm.priority_class} that pauses"
+            raise SpecError(problem, key=f"{key}.priority_class", choices=names)
+        pausing = [pausing[names.index(storm.priority_class)]]
     link, none = topology.channels + topology.hosts + storm.host, np.zeros(0, np.int64)
-    later = int(delay[link]) + _response_ticks(lossless, tick)
+    count, later = len(lossless.class_names) or 1, int(delay[link]) + _response_ticks(lossless, tick)
     times = [(storm.at_us, True)] + ([] if storm.until_us is None else [(storm.until_us, False)])
     return tuple(
         FabricChange(
             ceil(exact(us) / 10**6 / tick) + later, none, none, LinkSettings(none, none, none, none),
-            storm=(link, begins),
-        ) for us, begins in times
+            storm=(link * count + number, begins),
+        ) for us, begins in times for number in pausing
     )  # fmt: skip
 
 

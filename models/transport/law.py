@@ -2,9 +2,10 @@
 """The base classes of transports, and all that a transport is written with."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.transport.control import (
@@ -39,6 +40,16 @@ class TransportSpec(Spec):
     """Subflows of a flow, each on its own path."""
     start_ms: float | None = Field(default=None, ge=0, le=1e6)
     """Subflows start at random within it. null: a tenth of the warm-up, 50 at most; finite flows at once."""
+    priority_class: str | None = Field(default=None, repr=False)
+    """Of ``switching.pfc.classes``, the class of its packets. null: the first."""
+
+    @model_serializer(mode="wrap")
+    def _without_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The keys, without a class that is not set."""
+        keys: dict[str, Any] = serialize(self)
+        if self.priority_class is None:
+            keys.pop("priority_class", None)
+        return keys
 
     def transport(self) -> Transport:
         """How hosts send. Raises ``SpecError``."""
@@ -46,6 +57,8 @@ class TransportSpec(Spec):
 
     def build(self) -> Transport:
         """How hosts send, validated. Raises ``SpecError``."""
+        if self.priority_class is not None:
+            raise SpecError("needs switching.mode spray with switching.pfc.classes", key="priority_class")
         return self.validated(self.transport)
 
     def transports(self) -> dict[str, Transport]:
@@ -58,7 +71,11 @@ class TransportSpec(Spec):
 
     def sprayings(self) -> dict[str, Spraying]:
         """How hosts spray, by transport; ``several`` has more than one. Raises ``SpecError``."""
-        return {self.kind: self.spraying()}
+        return {self.kind: self.classified()}
+
+    def classified(self) -> Spraying:
+        """How hosts spray, with the class of their packets. Raises ``SpecError`` as :meth:`spraying`."""
+        return replace(self.spraying(), priority_class=self.priority_class)
 
     def validated(self, give: Callable[[], Transport]) -> Transport:
         """The validated transport of a method; a third-party congestion control is tried out."""

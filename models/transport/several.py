@@ -49,7 +49,9 @@ class Several(TransportSpec):
         return self._each(lambda spec: spec.build())
 
     def sprayings(self) -> dict[str, Spraying]:
-        return self._each(lambda spec: spec.spraying())
+        if self.priority_class is not None:
+            raise SpecError("several transports have a class each: give it in of", key="priority_class")
+        return self._each(lambda spec: spec.classified())
 
     def _each(self, build: Callable[[TransportSpec], T]) -> dict[str, T]:
         """What each transport makes, by name. Raises ``SpecError`` whose key is its place in ``of``."""

@@ -36,7 +36,8 @@ class Spraying:
     full queues. oversubscription: of the network, None: computed, 1: receivers ignore it. rate: of ``Credit.PACED``, as
     a fraction of the network interface. sleek: senders detect losses. flows: of each pair of hosts.
     rdma: the :class:`~flitlab.models.transport.rdma.RdmaSpec` of an RDMA transport, which has one path and uses none of
-    the above but ``paths`` and ``flows``; else None.
+    the above but ``paths`` and ``flows``; else None. priority_class: name of the class of its packets in lossless
+    queues, None: the first.
     """
 
     window: layout.Window = layout.Window.NONE
@@ -52,3 +53,4 @@ class Spraying:
     sleek: bool = False
     flows: int = 1
     rdma: Any = None
+    priority_class: str | None = None

@@ -4,6 +4,9 @@
 The cause of a pause is the queue of the next switch in which most of the bytes waited that came by the paused channel.
 So pauses form trees. A root is a queue that was hardly paused itself, but paused others: the congested channel. Flows
 that were held by these pauses and do not use it are victims of head-of-line blocking.
+
+With several classes every channel of a tree is one of a class, as are the queues: a port, ``link * classes + class``.
+A class has trees of its own.
 """
 
 from collections import defaultdict
@@ -16,7 +19,6 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import describe_cycle
-from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
@@ -33,7 +35,7 @@ HARDLY = 10
 
 
 class Pause(NamedTuple):
-    """A channel in a tree of pauses.
+    """A port in a tree of pauses: a channel, of a class.
 
     root: the channel at the root, depth: channels below it. queue: the main cause, NO_QUEUE: the host at its end.
     paused: ticks of all of its pauses; first, last: ticks of the start of the first and the end of the last one.
@@ -153,7 +155,10 @@ def _victims(
     if counters.held is None:
         return None
     links = links_of_flows(session)
-    assert links is not None
+    assert links is not None and session.ports is not None
+    count, of_flow = session.ports.class_count, session.ports.of_flow
+    if of_flow is not None:
+        links = np.where(links < 0, links, links * count + of_flow[:, None])
     root_of = {pause.link: pause.root for pause in pauses if pause.paused}
     victims = {}
     for flow in np.flatnonzero(counters.held.any(axis=1)).tolist():
@@ -169,24 +174,43 @@ def _victims(
 
 
 class LinkNames:
-    """The two ends of links, as tables name them."""
+    """The two ends of links, as tables name them; with several classes numbers are those of ports."""
 
-    def __init__(self, topology: Topology):
-        self._topology = topology
+    def __init__(self, session: SpraySession):
+        self._topology = topology = session.topology
         self._switches, self._hosts = switch_names(topology), host_names(topology)
+        classes = None if session.ports is None else session.ports.classes
+        self.classes = () if classes is None else classes.names
 
-    def ends(self, link: int) -> tuple[str, str]:
+    def _split(self, port: int) -> tuple[int, str]:
+        """The link and the class of a port; "" where there is one class."""
+        if not self.classes:
+            return port, ""
+        link, number = divmod(port, len(self.classes))
+        return link, self.classes[number]
+
+    def ends(self, port: int) -> tuple[str, str]:
         """Return the names of the start and the end of a link."""
-        topology = self._topology
+        topology, (link, _) = self._topology, self._split(port)
         if link < topology.channels:
             return self._switches.label(topology.src[link]), self._switches.label(topology.dst[link])
         host = (link - topology.channels) % topology.hosts
         ends = f"host {self._hosts.label(host)}", self._switches.label(topology.host_switch[host])
         return ends if link < topology.channels + topology.hosts else ends[::-1]
 
-    def name(self, link: int) -> str:
-        """Return the name of a link."""
-        return "->".join(self.ends(link))
+    def class_of(self, port: int) -> dict[str, str]:
+        """Return the column of the class of a port, where there are several."""
+        return {"class": self._split(port)[1]} if self.classes else {}
+
+    def name(self, port: int) -> str:
+        """Return the name of a link, and of its class where there are several."""
+        return "->".join(self.ends(port)) + (f" ({self._split(port)[1]})" if self.classes else "")
+
+    def cycle(self, ports: Sequence[int]) -> str:
+        """Return a cycle of ports, each of which waits for the next, as text."""
+        links, names = zip(*map(self._split, ports), strict=True)
+        text = describe_cycle(self._topology, list(links))
+        return text.replace("VC *", f"class {names[0]}") if self.classes else text
 
 
 def pause_columns(
@@ -213,10 +237,12 @@ def pause_columns(
     if before.pause is None or after.pause is None or trees is None:
         return {}
     session = run.session
-    tick_us, servers = session.tick_s * 10**6, session.topology.channels + session.topology.hosts
+    assert session.ports is not None
+    tick_us, names = session.tick_s * 10**6, LinkNames(session)
+    servers = session.ports.class_count * (session.topology.channels + session.topology.hosts)
     moved = after.pause - before.pause
-    links = run.deadlock()
-    cycle = describe_cycle(session.topology, list(links)) if links else ""
+    ports = run.deadlock()
+    cycle = names.cycle(ports) if ports else ""
     if cycle and not may_deadlock:
         raise StallError(f"packets wait for each other in a cycle, in spite of the certificate: {cycle}")
     return {
@@ -224,7 +250,7 @@ def pause_columns(
         "paused_share": float(moved[:servers, PauseCount.PAUSED].sum() / (max(ticks, 1) * servers)),
         "longest_pause_us": float(int(after.pause[:, PauseCount.LONGEST].max()) * tick_us),
         "most_paused": after.most_paused,
-        "pause_root": LinkNames(session.topology).name(trees.pauses[0].link) if trees.pauses else "",
+        "pause_root": names.name(trees.pauses[0].link) if trees.pauses else "",
         "victims": None if trees.victims is None else len(trees.victims),
         "watchdogs": int(moved[:, PauseCount.FIRED].sum()),
         "peak_ingress_bytes": int(after.pause[:, PauseCount.PEAK].max()),
@@ -236,9 +262,9 @@ def pause_columns(
 def pause_rows(session: SpraySession, trees: Trees, pause: Ints) -> list[dict[str, Any]]:
     """Return rows of pauses.csv: the trees, each from its root on.
 
-    pause: int64 [links, PauseCount].
+    pause: int64 [ports, PauseCount].
     """
-    names, tick_us = LinkNames(session.topology), session.tick_s * 10**6
+    names, tick_us = LinkNames(session), session.tick_s * 10**6
     victims = [waited.root for waited in (trees.victims or {}).values()]
     rows = []
     for one in trees.pauses:
@@ -246,7 +272,8 @@ def pause_rows(session: SpraySession, trees: Trees, pause: Ints) -> list[dict[st
         frames, paused, longest, peak, fired = pause[one.link].tolist()
         by = "" if not frames else end if one.queue == NO_QUEUE else names.name(one.queue)
         rows.append({
-            "root": names.name(one.root), "depth": one.depth, "from": start, "to": end, "paused_by": by,
+            "root": names.name(one.root), "depth": one.depth, **names.class_of(one.link), "from": start, "to": end,
+            "paused_by": by,
             "pause_frames": frames, "paused_us": float(paused * tick_us), "longest_pause_us": float(longest * tick_us),
             "peak_ingress_bytes": peak, "watchdogs": fired,
             "victims": victims.count(one.link) if trees.victims is not None and one.depth == 0 else None,
@@ -263,9 +290,9 @@ def pause_time_rows(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Return rows of pauses_time.csv: of each interval, and of each of the first channels of the trees paused in it.
 
-    samples: tick -> ticks for which each link has been paused, int64 [links], in order.
+    samples: tick -> ticks for which each port has been paused, int64 [ports], in order.
     """
-    names, tick_us = LinkNames(session.topology), session.tick_s * 10**6
+    names, tick_us = LinkNames(session), session.tick_s * 10**6
     every = -(-(len(samples) - 1) // MOST_PARTS) or 1
     chosen = [*samples[:-1:every], samples[-1]]
     shown = [pause.link for pause in trees.pauses if pause.paused][:MOST_SHOWN]

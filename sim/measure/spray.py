@@ -191,10 +191,13 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Tree
         "fct_receiver_us": us(times.receiver),
         "slowdown": times.slowdown, **{name: after.flow[:, column] for name, column in _LOSSES.items()},
     }  # fmt: skip
+    classes = None if session.ports is None else session.ports.classes
+    if classes is not None:
+        columns = {"class": np.array(classes.names)[classes.of_flow], **columns}
     if len(session.transports) > 1:
         columns = {"transport": np.array(session.names)[session.kind], **columns}
     if trees is not None and trees.victims is not None:
-        names, victims = LinkNames(session.topology), trees.victims
+        names, victims = LinkNames(session), trees.victims
         columns["victim_of"] = np.array([
             names.name(victims[i].root) if i in victims else "" for i in range(len(flows.source))
         ])  # fmt: skip
@@ -206,7 +209,7 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Tree
 class Sample(NamedTuple):
     """Totals before a tick: bytes received, packets retransmitted, packets dropped.
 
-    paused: int64 [links], ticks for which each is paused, None without lossless queues.
+    paused: int64 [ports], ticks for which each is paused, None without lossless queues.
     """
 
     received: int
@@ -262,7 +265,7 @@ class Samples:
         return {tick: look for tick, look in sorted(self._samples.items()) if tick < end} | {end: last}
 
     def paused(self, end: int) -> list[tuple[int, Ints]]:
-        """Ticks for which each link has been paused, int64 [links], before each sample up to tick ``end``."""
+        """Ticks for which each port has been paused, int64 [ports], before each sample up to tick ``end``."""
         return [(tick, look.paused) for tick, look in self._until(end).items() if look.paused is not None]
 
     def rows(self, end: int) -> list[dict[str, Any]]:

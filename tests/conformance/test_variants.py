@@ -134,6 +134,12 @@ FLOW_MODES = {
     "lossless, storm": {"switching": {**PFC, "pfc": {"watchdog_us": 40, "restore_us": 40,
                                                        "pfc_storm": {"host": 0, "at_us": 10}}},
                         "transport": {"kind": "roce"}},
+    "lossless, classes": {"switching": {**PFC, "pfc": {"watchdog_us": 400, "classes": [
+                              {"name": "storage", "weight": 3}, {"name": "bulk"},
+                              {"name": "voice", "pause": False, "strict": True, "queue_packets": 20}]}},
+                          "transport": {"kind": "several", "of": [
+                              {"kind": kind, "priority_class": name} for kind, name in
+                              (("roce", "storage"), ("dcqcn", "bulk"), ("hpcc", "voice"))]}},
     "lossless, timeline": {"switching": PFC, "transport": {"kind": "roce", "timeout_us": 100}, "timeline": CORE},
     "lossless, program": {**PROGRAM, **SENT, "switching": PFC, "transport": {"kind": "hpcc"}},
 }  # fmt: skip

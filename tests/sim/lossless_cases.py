@@ -136,7 +136,7 @@ def rebuilt(
         queues = replace(queues, queue_bytes=None)
     flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start)
     return make_spray_session(
-        case.topology, routes, make("transport", **transport).spraying(), queues, flows, seed
+        case.topology, routes, make("transport", **transport).classified(), queues, flows, seed
     )  # fmt: skip
 
 

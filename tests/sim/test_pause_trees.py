@@ -115,7 +115,7 @@ def test_intervals_over_time_are_merged_to_a_hundred():
     case, trees = trees_of([(3, 28, 300)])
     samples = [(10 * i, np.full(60, 5 * i)) for i in range(301)]
     rows = pause_time_rows(case, trees, samples)
-    assert len(rows) == 100 and rows[0]["channel"] == LinkNames(case.topology).name(3) == "2->1"
+    assert len(rows) == 100 and rows[0]["channel"] == LinkNames(case).name(3) == "2->1"
     assert sum(row["paused_us"] for row in rows) == pytest.approx(1500 * float(case.tick_s) * 1e6)
 
 

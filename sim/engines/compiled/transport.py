@@ -107,7 +107,7 @@ class CompiledTransport:
         raise NotImplementedError
 
     def deadlock(self) -> tuple[int, ...]:
-        """Return the links of a cycle of paused servers, in order; none here, where nothing pauses."""
+        """Return the ports of a cycle of paused servers, in order; none here, where nothing pauses."""
         return ()
 
     def done(self) -> bool:

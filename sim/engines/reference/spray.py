@@ -48,7 +48,7 @@ from flitlab.sim.engines.reference.clock import Alarm
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.reference.spray_links import ARRIVALS, CHANGES, SprayHost, SprayLink, SprayPacket, SprayQueue
-from flitlab.sim.engines.reference.spray_lossless import LosslessPorts, LosslessQueue
+from flitlab.sim.engines.reference.spray_lossless import ClassHost, LosslessPorts, LosslessQueue
 from flitlab.sim.engines.reference.spray_rdma import RdmaFlows
 from flitlab.sim.engines.reference.transport import ReferenceTransport
 from flitlab.sim.engines.transport.spray import (
@@ -101,11 +101,11 @@ class ReferenceSpray(ReferenceTransport):
         self.routes, self.routes_changed = session.routes, False
         self._compile()
         channels, hosts = topology.channels, topology.hosts
-        self.hosts = [SprayHost(self, h) for h in range(hosts)]
         self.ports = None
         if session.ports is not None:
             links = None if session.program is not None else links_of_flows(session)
-            self.ports = LosslessPorts(self.clock, session.ports, topology, self._set_link_timer, links)
+            self.ports = LosslessPorts(self.clock, session.ports, topology, self._set_port_timer, links)
+        self.hosts = [self._host(h) for h in range(hosts)]
         self.queues = [self._queue(c, self._switch_entry(int(topology.dst[c]))) for c in range(channels)]
         self.last = [self._queue(channels + hosts + h, self._host_entry(h)) for h in range(hosts)]
         self.links: list[SprayLink] = [*self.queues, *self.hosts, *self.last]
@@ -156,8 +156,13 @@ class ReferenceSpray(ReferenceTransport):
     def _queue(self, number: int, end: Callable[[SprayPacket], None]) -> SprayQueue:
         return SprayQueue(self, number, end) if self.ports is None else LosslessQueue(self, number, end, self.ports)
 
+    def _host(self, index: int) -> SprayHost:
+        if self.ports is None or self.ports.classes is None:
+            return SprayHost(self, index)
+        return ClassHost(self, index, self.ports)
+
     def is_paused(self, number: int) -> bool:
-        """Whether the server of a link is paused."""
+        """Whether the server of a link is paused, where there is one class."""
         return self.ports is not None and self.ports.is_paused(number)
 
     def _switch_entry(self, switch: int) -> Callable[[SprayPacket], None]:
@@ -176,8 +181,8 @@ class ReferenceSpray(ReferenceTransport):
     def _set_rdma_timer(self, tick: int, kind: int, flow: int, action: Callable[[int], None]) -> None:
         self._set_timer(tick, _START + (kind << 32), flow, action)
 
-    def _set_link_timer(self, tick: int, link: int, action: Callable[[int], None]) -> None:
-        self._set_timer(tick, _WATCHDOG, link, action)
+    def _set_port_timer(self, tick: int, port: int, action: Callable[[int], None]) -> None:
+        self._set_timer(tick, _WATCHDOG, port, action)
 
     # the network
 
@@ -301,7 +306,7 @@ class ReferenceSpray(ReferenceTransport):
         tick = self._deadline(r, s, flow)
         if 0 <= tick <= now:
             if self._on_timeout(r, s, flow, now):
-                entropy, claimed = self._request(r, s, flow, len(host.waiting), now)
+                entropy, claimed = self._request(r, s, flow, len(host.waiting_with(flow)), now)
                 packet = self.packet(Kind.REQUEST, flow, entropy)
                 packet.claim = claimed
                 host.post(packet)

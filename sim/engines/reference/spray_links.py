@@ -272,10 +272,19 @@ class SprayHost(SprayLink):
         self.waiting: deque[int] = deque()
         self.round_robin = 0
 
+    def waiting_of(self, number: int) -> deque[int]:
+        """The connections of a class that wait."""
+        return self.waiting
+
+    def waiting_with(self, flow: int) -> deque[int]:
+        """The connections that wait, of the class of one of them."""
+        return self.waiting
+
     def enqueue_flow(self, flow: int) -> None:
         """Queue a connection for sending, if it may send."""
-        if flow not in self.waiting and self.network.may_send(flow):
-            self.waiting.append(flow)
+        waiting = self.waiting_with(flow)
+        if flow not in waiting and self.network.may_send(flow):
+            waiting.append(flow)
         if self.serving is None:
             self.serve_next()
 
@@ -297,20 +306,23 @@ class SprayHost(SprayLink):
         if self.control and self.waiting and not paused and not self.network.session.laws:
             data_first = self.round_robin == 0
             self.round_robin = next_turn(self.round_robin)
-        if data_first and not paused and self._send_data():
+        if data_first and not paused and self._send_data(self.waiting):
             return
         if self.control:
-            self.counts[LinkCount.ACCEPTED] += 1
-            self.serve(self.control.popleft())
+            self._send_control(self.control)
 
-    def _send_data(self) -> bool:
+    def _send_control(self, control: deque[SprayPacket]) -> None:
+        self.counts[LinkCount.ACCEPTED] += 1
+        self.serve(control.popleft())
+
+    def _send_data(self, waiting: deque[int]) -> bool:
         network = self.network
-        while self.waiting:
-            flow = self.waiting.popleft()
+        while waiting:
+            flow = waiting.popleft()
             if network.may_send(flow):
                 self.counts[LinkCount.ACCEPTED] += 1
-                self.serve(network.next_packet(flow, len(self.waiting) + 1))
+                self.serve(network.next_packet(flow, len(waiting) + 1))
                 if network.may_send(flow):
-                    self.waiting.append(flow)
+                    waiting.append(flow)
                 return True
         return False

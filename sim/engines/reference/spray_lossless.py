@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lossless queues: one FIFO for all packets, charged to the input port by which they came, and never dropped.
+"""Lossless queues: a FIFO for all packets of a class, charged to the input port by which they came, and never dropped.
+
+With several classes a port is a link and a class: ``link * classes + class``.
 
 Pauses, ends of service and arrivals of a tick come in the order in which they were scheduled.
 """
 
+from collections import deque
 from collections.abc import Callable
 from itertools import islice, pairwise
 from typing import Any, TypeAlias
@@ -22,14 +25,23 @@ from flitlab.models.rules.lossless import (
     release_shared,
     switch_pause,
 )
+from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
 from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.queues import next_turn
 from flitlab.models.rules.watchdog import Action, make_watchdog, obeys, on_timer, timer_tick
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.lossless import PortSettings
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.machine_code import machine_code
-from flitlab.sim.engines.reference.spray_links import ARRIVALS, SprayLink, SprayNetwork, SprayPacket, SprayQueue
+from flitlab.sim.engines.reference.spray_links import (
+    ARRIVALS,
+    SprayHost,
+    SprayLink,
+    SprayNetwork,
+    SprayPacket,
+    SprayQueue,
+)
 from flitlab.sim.engines.transport.spray import (
     NO_QUEUE,
     LinkCount,
@@ -41,16 +53,17 @@ from flitlab.sim.engines.transport.spray import (
 )
 
 SetTimer: TypeAlias = Callable[[int, int, Callable[[int], None]], None]
-"""Sets a timer: tick, link, and action."""
+"""Sets a timer: tick, port, and action."""
 
 
 class LosslessPorts:
     """The input ports of all switches, and the pauses of the servers before them.
 
     links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. set_timer: sets a timer
-    of a link. causes: rows of ``Counters.causes`` by channel and queue. announced, current: by channel, the row of the
+    of a port. causes: rows of ``Counters.causes`` by port and queue. announced, current: by port, the row of the
     last PAUSE sent, and of the pause that lasts. flow_links: the links of flows, None where they are not known; held:
-    ticks of ``Counters.held``. _frames, _stale: frames in flight by channel, and those to be ignored.
+    ticks of ``Counters.held``. _frames, _stale: frames in flight by port, and those to be ignored. count: of classes;
+    classes: their settings, None where there is one.
     """
 
     def __init__(
@@ -63,13 +76,14 @@ class LosslessPorts:
         of_switch = [links[start:end].tolist() for start, end in pairwise(first)]
         ends = [*topology.dst.tolist(), *topology.host_switch.tolist()]
         self._outputs = [of_switch[switch] for switch in ends]
-        self._frames = np.zeros(len(ends), np.int64)
-        self._stale = np.zeros(len(ends), np.int64)
         self.causes: dict[tuple[int, int], np.ndarray] = {}
         self.announced: dict[int, np.ndarray] = {}
         self.current: dict[int, np.ndarray] = {}
         self.settings, self._set_timer = settings, set_timer
         self.ports, self.buffers = settings.state()
+        self.classes, self.count = settings.classes, settings.class_count
+        self._frames = np.zeros(len(self.ports), np.int64)
+        self._stale = np.zeros(len(self.ports), np.int64)
         self.links: list[SprayLink] = []
         self.in_flight = 0
         shared = self.buffers is not None
@@ -79,55 +93,85 @@ class LosslessPorts:
         self._release = machine_code(release_shared if shared else release, *self._args, 0, 0)
         self.totals = np.zeros(2, np.int64)
         self._switch = machine_code(switch_pause, self.ports, self.totals, 0, 0)
-        self.watchdog = (
-            None
-            if settings.watchdog is None
-            else make_watchdog(
-                *settings.watchdog, len(self.ports), topology.channels, topology.channels + topology.hosts
-            )
-        )
-        if self.watchdog is not None:
+        self.watchdog = None
+        if settings.watchdog is not None:
+            hosts = self.count * topology.channels, self.count * (topology.channels + topology.hosts)
+            self.watchdog = make_watchdog(*settings.watchdog, len(self.ports), *hosts)
             self._obeys = machine_code(obeys, self.watchdog, 0)
             self._timer_tick = machine_code(timer_tick, self.watchdog, self.ports, 0)
             self._on_timer = machine_code(on_timer, self.watchdog, self.ports, 0, 0)
+        if self.classes is not None:
+            self._service = self.classes.service()
+            self._next_class = machine_code(next_class, self._service, 0, 0)
+            self._count_sent = machine_code(count_sent, self._service, 0, 0, 0)
 
-    def is_paused(self, link: int) -> bool:
-        """Whether the server of a link is paused."""
-        return bool(self.ports.paused_at[link] >= 0)
+    def class_of(self, flow: int) -> int:
+        """The class of a flow."""
+        return 0 if self.classes is None else int(self.classes.of_flow[flow])
 
-    def admits(self, link: int, size: int) -> bool:
-        """Whether the input port at the end of a link has space for a packet."""
-        return self._admits is None or bool(self._admits(*self._args, link, size))
+    def port_of(self, link: int, flow: int) -> int:
+        """The port of a link for the class of a flow."""
+        return self.count * link + self.class_of(flow)
 
-    def charge(self, link: int, size: int, queue: int) -> None:
-        """Charge a packet, which waits in a queue, to the input port at the end of a link."""
-        if self._charge(*self._args, link, size):
-            self._blame(link, self._cause(link, queue))
-            self._send(link)
+    def next_class(self, link: int, ready: set[int]) -> int:
+        """The class of which a server sends next, of those that are ready; NO_CLASS if none is."""
+        if self.classes is None:
+            return 0 if ready else int(NO_CLASS)
+        return int(self._next_class(self._service, link, sum(1 << number for number in ready)))
 
-    def _cause(self, link: int, queue: int) -> int:
-        """The queue in which most of the bytes wait that came by a link; the one named if none has any."""
-        most = 0
+    def count_sent(self, link: int, packet: SprayPacket) -> None:
+        """Count a packet that a server sends against the turn of its class."""
+        if self.classes is not None:
+            self._count_sent(self._service, link, self.class_of(packet.flow), packet.size)
+
+    def unpaused(self, link: int) -> list[int]:
+        """The classes of which the server of a link may send."""
+        return [number for number in range(self.count) if not self.is_paused(self.count * link + number)]
+
+    def is_paused(self, port: int) -> bool:
+        """Whether the server of a port is paused."""
+        return bool(self.ports.paused_at[port] >= 0)
+
+    def is_charged(self, port: int) -> bool:
+        """Whether packets are charged to an input port: whether its class pauses."""
+        return self.classes is None or bool(self.classes.pauses[port % self.count])
+
+    def admits(self, port: int, size: int, queue: int, queued: int) -> bool:
+        """Whether an input port or, of a class that does not pause, a queue of some bytes has space for a packet."""
+        if self.classes is not None and not self.is_charged(port):
+            return bool(queued + size <= self.classes.limit[queue])
+        return self._admits is None or bool(self._admits(*self._args, port, size))
+
+    def charge(self, port: int, size: int, queue: int) -> None:
+        """Charge a packet, which waits in the queue of a port, to an input port."""
+        if self.is_charged(port) and self._charge(*self._args, port, size):
+            self._blame(port, self._cause(port, queue))
+            self._send(port)
+
+    def _cause(self, port: int, queue: int) -> int:
+        """The queue in which most of the bytes wait that came by a port; the one named if none has any."""
+        most, (link, number) = 0, divmod(port, self.count)
         for output in self._outputs[link]:
             waiting: Any = self.links[output]
-            size = sum(packet.size for packet in islice(waiting.data, int(SEARCHED)) if packet.came_by == link)
+            waits = islice(waiting.queues[number], int(SEARCHED))
+            size = sum(packet.size for packet in waits if packet.came_by == link)
             if size > most:
-                queue, most = output, size
+                queue, most = self.count * output + number, size
         return queue
 
-    def _blame(self, link: int, queue: int) -> None:
-        """Count a PAUSE for a link by its cause."""
-        row = self.causes.setdefault((link, queue), np.array([link, queue, 0, 0, 0, 0]))
+    def _blame(self, port: int, queue: int) -> None:
+        """Count a PAUSE for a port by its cause."""
+        row = self.causes.setdefault((port, queue), np.array([port, queue, 0, 0, 0, 0]))
         row[PauseCause.FRAMES] += 1
-        self.announced[link] = row
+        self.announced[port] = row
 
     def cause_table(self) -> np.ndarray:
         """The causes of all pauses, as ``Counters.causes``."""
         rows = list(self.causes.values())
         at = {id(row): number for number, row in enumerate(rows)}
         current = np.full(len(self.ports), -1)
-        for link, row in self.current.items():
-            current[link] = at[id(row)]
+        for port, row in self.current.items():
+            current[port] = at[id(row)]
         table = np.array(rows, np.int64).reshape(-1, len(PauseCause))
         return cause_table(table, self.ports.paused_at, current, self.clock.now)
 
@@ -136,116 +180,123 @@ class LosslessPorts:
         if self.held is None:
             return None
         ticks = self.held.copy()
-        for link in np.flatnonzero(self.ports.paused_at >= 0).tolist():
-            self._hold(ticks, link, int(self.ports.paused_at[link]))
+        for port in np.flatnonzero(self.ports.paused_at >= 0).tolist():
+            self._hold(ticks, port, int(self.ports.paused_at[port]))
         return ticks
 
-    def _hold(self, ticks: Ints | None, link: int, since: int) -> None:
+    def _hold(self, ticks: Ints | None, port: int, since: int) -> None:
         """Add a pause since a tick, up to now, to the flows that it holds."""
         if ticks is None or self.flow_links is None:
             return
+        link, number = divmod(port, self.count)
         waiting: Any = self.links[link]
-        flows = {packet.flow for packet in waiting.data} if isinstance(waiting, LosslessQueue) else set(waiting.waiting)
+        if isinstance(waiting, LosslessQueue):
+            flows = {packet.flow for packet in waiting.queues[number]}
+        else:
+            flows = set(waiting.waiting_of(number))
         for flow in flows:
             ticks[flow, self.flow_links[flow] == link] += self.clock.now - since
 
-    def release(self, link: int, size: int) -> None:
+    def release(self, port: int, size: int) -> None:
         """Release a packet from that charge."""
-        if self._release(*self._args, link, size):
-            self._send(link)
+        if self.is_charged(port) and self._release(*self._args, port, size):
+            self._send(port)
 
-    def _send(self, link: int) -> None:
+    def _send(self, port: int) -> None:
         self.in_flight += 1
-        self._frames[link] += 1
-        Alarm(self.clock, self.clock.now + int(self.settings.delay[link]), EventPriority(ARRIVALS), self._receive, link)
+        self._frames[port] += 1
+        Alarm(self.clock, self.clock.now + int(self.ports.delay[port]), EventPriority(ARRIVALS), self._receive, port)
 
     def _receive(self, alarm: Any) -> None:
-        link = alarm.value
+        port = alarm.value
         self.in_flight -= 1
-        self._frames[link] -= 1
-        if self._stale[link] > 0:
-            self._stale[link] -= 1
+        self._frames[port] -= 1
+        if self._stale[port] > 0:
+            self._stale[port] -= 1
         else:
-            self.follow(link)
+            self.follow(port)
 
-    def fail(self, link: int) -> None:
-        """End the pause of a failed channel, and forget the frames that are sent to its server."""
-        self._stale[link] = self._frames[link]
-        self.ports.is_pausing[link] = 0
-        since = int(self.ports.paused_at[link])
+    def fail(self, port: int) -> None:
+        """End the pause of a port of a failed channel, and forget the frames that are sent to its server."""
+        self._stale[port] = self._frames[port]
+        self.ports.is_pausing[port] = 0
+        since = int(self.ports.paused_at[port])
         if since >= 0:
-            self._switch(self.ports, self.totals, link, self.clock.now)
-            count_pause(self.current[link], since, self.clock.now)
+            self._switch(self.ports, self.totals, port, self.clock.now)
+            count_pause(self.current[port], since, self.clock.now)
         if self.watchdog is not None:
-            self.watchdog.servers.asked[link] = 0
+            self.watchdog.servers.asked[port] = 0
 
-    def storm(self, link: int, begins: bool) -> None:
+    def storm(self, port: int, begins: bool) -> None:
         """Let a PAUSE or RESUME of a host reach the server before it."""
-        self.ports.frames[link] += begins
+        self.ports.frames[port] += begins
         if begins:
-            self._blame(link, NO_QUEUE)
-        self.follow(link)
+            self._blame(port, NO_QUEUE)
+        self.follow(port)
 
-    def follow(self, link: int) -> None:
+    def follow(self, port: int) -> None:
         """Let a server follow a PAUSE or RESUME, unless its watchdog ignores it."""
-        if self.watchdog is None or self._obeys(self.watchdog, link):
-            self._switch_server(link)
+        if self.watchdog is None or self._obeys(self.watchdog, port):
+            self._switch_server(port)
 
-    def _switch_server(self, link: int) -> None:
+    def _switch_server(self, port: int) -> None:
         """Pause or resume a server."""
-        since = int(self.ports.paused_at[link])
-        if self._switch(self.ports, self.totals, link, self.clock.now):
-            self.current[link] = self.announced[link]
+        since, link = int(self.ports.paused_at[port]), self.links[port // self.count]
+        if self._switch(self.ports, self.totals, port, self.clock.now):
+            self.current[port] = self.announced[port]
         else:
-            count_pause(self.current[link], since, self.clock.now)
-            self._hold(self.held, link, since)
-            if self.links[link].serving is None:
-                self.links[link].serve_next()
-        self._watch(link)
+            count_pause(self.current[port], since, self.clock.now)
+            self._hold(self.held, port, since)
+            if link.serving is None:
+                link.serve_next()
+        self._watch(port)
 
-    def _watch(self, link: int) -> None:
+    def _watch(self, port: int) -> None:
         """Set the timer of a watchdog, if it needs one."""
         if self.watchdog is None:
             return
-        tick = int(self._timer_tick(self.watchdog, self.ports, link))
+        tick = int(self._timer_tick(self.watchdog, self.ports, port))
         if tick >= 0:
-            self._set_timer(tick, link, self._expire)
+            self._set_timer(tick, port, self._expire)
 
-    def _expire(self, number: int) -> None:
-        action, link = self._on_timer(self.watchdog, self.ports, number, self.clock.now), self.links[number]
+    def _expire(self, port: int) -> None:
+        action, link = self._on_timer(self.watchdog, self.ports, port, self.clock.now), self.links[port // self.count]
         if action == Action.DISCARD:
             assert isinstance(link, LosslessQueue)
-            link.discard()
+            link.discard(port % self.count)
         if action != Action.NONE:
-            self._switch_server(number)
+            self._switch_server(port)
         else:
-            self._watch(number)
+            self._watch(port)
 
     def deadlock(self) -> tuple[int, ...]:
-        """The links of a cycle of paused servers when no packet moves, if no frame is in flight; else ()."""
+        """The ports of a cycle of paused servers when no packet moves, if no frame is in flight; else ()."""
         if self.watchdog is not None or self.in_flight:
             return ()
-        waits: dict[int, set[int]] = {link: set() for link in np.flatnonzero(self.ports.paused_at >= 0).tolist()}
+        waits: dict[int, set[int]] = {port: set() for port in np.flatnonzero(self.ports.paused_at >= 0).tolist()}
         for link in self.links:
-            for packet in getattr(link, "data", ()):
-                waits.get(packet.came_by, set()).add(link.number)
+            for number, queue in enumerate(link.queues if isinstance(link, LosslessQueue) else ()):
+                for packet in queue:
+                    waits.get(self.count * packet.came_by + number, set()).add(self.count * link.number + number)
         return deadlock_cycle(waits)
 
 
 class LosslessQueue(SprayQueue):
-    """An output of a switch; sent: bytes."""
+    """An output of a switch; sent: bytes; queues, queued: packets, and bytes with the packet in service, by class."""
 
     def __init__(
         self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None], ports: LosslessPorts
     ):  # fmt: skip
         super().__init__(network, number, end)
         self.ports, self.sent = ports, 0
+        self.queues: list[deque[SprayPacket]] = [deque() for _ in range(ports.count)]
+        self.queued = [0] * ports.count
         self.span, self.own = int(ports.settings.mark_span[number]), ports.settings.mark_own
 
     def accept(self, packet: SprayPacket) -> None:
         """Queue a packet, and charge it to the input port by which it came.
 
-        Drop it if the link has failed, or the shared buffer is full.
+        Drop it if the link has failed, or the shared buffer, or the queue of a class that does not pause, is full.
         """
         if not self.works:
             self.counts[LinkCount.DROPS] += 1
@@ -257,13 +308,15 @@ class LosslessQueue(SprayQueue):
             if self.serving is None:
                 self.serve_next()
             return
-        if not self.ports.admits(packet.came_by, packet.size):
+        number, port = self.ports.class_of(packet.flow), self.ports.port_of(packet.came_by, packet.flow)
+        queue = self.ports.port_of(self.number, packet.flow)
+        if not self.ports.admits(port, packet.size, queue, self.queued[number]):
             self.counts[LinkCount.DROPS] += 1
             return
         self.counts[LinkCount.ACCEPTED] += 1
-        self.data.append(packet)
-        self._update_occupancy(packet.size, 0)
-        self.ports.charge(packet.came_by, packet.size, self.number)
+        self.queues[number].append(packet)
+        self._count_bytes(packet, packet.size)
+        self.ports.charge(port, packet.size, queue)
         if self.serving is None:
             self.serve_next()
 
@@ -278,22 +331,31 @@ class LosslessQueue(SprayQueue):
             self.serving, self.service_end = None, self.clock.now
             self.counts[LinkCount.DROPS] += 1
             if not self._is_control(packet) and not self.ports.settings.at_start:
-                self._update_occupancy(-packet.size, 0)
-                self.ports.release(packet.came_by, packet.size)
+                self._leave_queue(packet)
         self.counts[LinkCount.DROPS] += len(dropped)
         self.in_flight.clear()
         self.control.clear()
         self._update_occupancy(0, -self.high)
-        self.discard()
-        self.ports.fail(self.number)
+        for number in range(self.ports.count):
+            self.discard(number)
+            self.ports.fail(self.ports.count * self.number + number)
 
-    def discard(self) -> None:
-        """Discard all data in the queue, and release their charges."""
-        while self.data:
-            packet = self.data.popleft()
+    def discard(self, number: int) -> None:
+        """Discard all data in the queue of a class, and release their charges."""
+        while self.queues[number]:
+            packet = self.queues[number].popleft()
             self.counts[LinkCount.DROPS] += 1
-            self._update_occupancy(-packet.size, 0)
-            self.ports.release(packet.came_by, packet.size)
+            self._leave_queue(packet)
+
+    def _count_bytes(self, packet: SprayPacket, size: int) -> None:
+        """Count bytes of a packet that join or leave the queue."""
+        self.queued[self.ports.class_of(packet.flow)] += size
+        self._update_occupancy(size, 0)
+
+    def _leave_queue(self, packet: SprayPacket) -> None:
+        """Count a packet that leaves the queue, and release its charge."""
+        self._count_bytes(packet, -packet.size)
+        self.ports.release(self.ports.port_of(packet.came_by, packet.flow), packet.size)
 
     def _is_control(self, packet: SprayPacket) -> bool:
         """Whether a packet belongs to a class of control packets: it goes first, is not charged and not paused."""
@@ -306,11 +368,10 @@ class LosslessQueue(SprayQueue):
             self._release(packet)
 
     def _release(self, packet: SprayPacket) -> None:
-        self._update_occupancy(-packet.size, 0)
         if packet.kind == Kind.DATA:
-            queued = self.low + packet.size * self.own
-            self._mark(packet, queued)
-        self.ports.release(packet.came_by, packet.size)
+            left = self.queued[self.ports.class_of(packet.flow)] - packet.size
+            self._mark(packet, left + packet.size * self.own)
+        self._leave_queue(packet)
 
     def _mark(self, packet: SprayPacket, queued: int) -> None:
         if queued <= self.low_mark:
@@ -334,5 +395,60 @@ class LosslessQueue(SprayQueue):
     def serve_next(self) -> None:
         if self.control:
             self.serve(self.control.popleft())
-        elif self.data and not self.ports.is_paused(self.number):
-            self.serve(self.data.popleft())
+            return
+        ports = self.ports
+        number = ports.next_class(self.number, {one for one in ports.unpaused(self.number) if self.queues[one]})
+        if number != NO_CLASS:
+            packet = self.queues[number].popleft()
+            ports.count_sent(self.number, packet)
+            self.serve(packet)
+
+
+class ClassHost(SprayHost):
+    """A host with several classes: each has control packets, and flows in turn.
+
+    own_control, of_class, turns: control packets, flows, and turns of both, by class. control: of a strict class.
+    """
+
+    def __init__(self, network: SprayNetwork, index: int, ports: LosslessPorts):
+        super().__init__(network, index)
+        self.ports = ports
+        self.own_control: list[deque[SprayPacket]] = [deque() for _ in range(ports.count)]
+        self.of_class: list[deque[int]] = [deque() for _ in range(ports.count)]
+        self.turns = [0] * ports.count
+
+    def waiting_of(self, number: int) -> deque[int]:
+        return self.of_class[number]
+
+    def waiting_with(self, flow: int) -> deque[int]:
+        return self.of_class[self.ports.class_of(flow)]
+
+    def post(self, packet: SprayPacket) -> None:
+        (self.control if self.strict else self.own_control[self.ports.class_of(packet.flow)]).append(packet)
+        if self.serving is None:
+            self.serve_next()
+
+    def serve_next(self) -> None:
+        if self.control:
+            self._send_control(self.control)
+            return
+        unpaused = self.ports.unpaused(self.number)
+        for number in unpaused:
+            self._drop_idle(self.of_class[number])
+        ready = {number for number in unpaused if self.own_control[number] or self.of_class[number]}
+        number = self.ports.next_class(self.number, ready)
+        if number == NO_CLASS:
+            return
+        control, waiting, is_data = self.own_control[number], self.of_class[number], bool(self.of_class[number])
+        if control and waiting:
+            is_data = not self.network.session.laws and self.turns[number] == 0
+            self.turns[number] = next_turn(self.turns[number])
+        if not (is_data and self._send_data(waiting)):
+            self._send_control(control)
+        assert self.serving is not None
+        self.ports.count_sent(self.number, self.serving)
+
+    def _drop_idle(self, waiting: deque[int]) -> None:
+        """Remove the flows that may not send before the first that may."""
+        while waiting and not self.network.may_send(waiting[0]):
+            waiting.popleft()

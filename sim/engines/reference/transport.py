@@ -49,7 +49,7 @@ class ReferenceTransport:
         raise NotImplementedError
 
     def deadlock(self) -> tuple[int, ...]:
-        """Return the links of a cycle of paused servers, in order; none here, where nothing pauses."""
+        """Return the ports of a cycle of paused servers, in order; none here, where nothing pauses."""
         return ()
 
     def done(self) -> bool:

@@ -37,7 +37,7 @@ class TransportRun(ApplicationRun, Protocol):
         """The packets received so far. Raises ``ValueError`` unless the run was started with ``trace=True``."""
 
     def deadlock(self) -> tuple[int, ...]:
-        """The links of a cycle of paused servers if no packet can move any more, in order; else ()."""
+        """The ports of a cycle of paused servers if no packet can move any more, in order; else ()."""
 
 
 def check_lossless(dropped: int) -> None:

@@ -45,7 +45,7 @@ class LinkCount(IntEnum):
 
 
 class PauseCount(IntEnum):
-    """Columns of :attr:`Counters.pause`."""
+    """Columns of :attr:`Counters.pause`, of a channel and class."""
 
     FRAMES = 0  # PAUSE frames that the input port at the end of the channel sent
     PAUSED = 1  # ticks for which the server of the channel was paused
@@ -57,8 +57,8 @@ class PauseCount(IntEnum):
 class PauseCause(IntEnum):
     """Columns of :attr:`Counters.causes`."""
 
-    LINK = 0  # the channel whose server was paused
-    QUEUE = 1  # the link before which most of the packets waited that came by the channel; NO_QUEUE: a host sent PAUSE
+    LINK = 0  # the port whose server was paused
+    QUEUE = 1  # the port before which most of the packets waited that came by the channel; NO_QUEUE: a host sent PAUSE
     FRAMES = 2  # PAUSE frames
     PAUSED = 3  # ticks of these pauses
     FIRST = 4  # tick of the start of the first pause
@@ -72,11 +72,12 @@ NO_QUEUE = -1
 class Counters:
     """The counters of a run up to, not including, ``tick``.
 
-    flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount]. pause: int64 [links, PauseCount], None without
-    lossless queues. cnps: int64 [flows], None without RDMA transports. most_paused: servers paused at the same time.
-    causes: int64 [pairs, PauseCause], by channel and queue, as ``pause``. held: int64 [flows, columns], ticks of pauses
-    of the links of :func:`~flitlab.models.transport.flow_links.links_of_flows` for which a packet of the flow waited
-    when they ended; None where those are not known.
+    flow: int64 [flows, FlowCount]. link: int64 [links, LinkCount]. pause: int64 [ports, PauseCount], None without
+    lossless queues; a port is a link or, with several classes, a link and a class: ``link * classes + class``. cnps:
+    int64 [flows], None without RDMA transports. most_paused: servers paused at the same time, each for every class.
+    causes: int64 [pairs, PauseCause], by port and queue of a port, as ``pause``. held: int64 [flows, columns], ticks of
+    pauses of the links of :func:`~flitlab.models.transport.flow_links.links_of_flows` for which a packet of the flow
+    waited when they ended; None where those are not known.
     """
 
     tick: int
@@ -103,8 +104,8 @@ def pause_table(ports: "Ports | None", tick: int) -> Ints | None:
 def cause_table(pairs: Ints, paused_at: Ints, current: Ints, tick: int) -> Ints:
     """Return ``Counters.causes``; pauses may not have ended.
 
-    pairs: int64 [pairs, PauseCause], without the pauses that last. paused_at: int64 [links], tick since which a server is
-    paused, -1: it is not. current: int64 [links], row of the cause of that pause in ``pairs``.
+    pairs: int64 [pairs, PauseCause], without the pauses that last. paused_at: int64 [ports], tick since which a server is
+    paused, -1: it is not. current: int64 [ports], row of the cause of that pause in ``pairs``.
     """  # noqa: E501
     table = pairs.copy()
     for link in np.flatnonzero((paused_at >= 0) & (current >= 0)):
@@ -137,17 +138,17 @@ def later_changes(session: SpraySession, tick: int) -> bool:
 
 
 def deadlock_cycle(waits: dict[int, set[int]]) -> tuple[int, ...]:
-    """Return the links of a cycle of paused servers, in order; () if nothing keeps them from going on.
+    """Return the ports of a cycle of paused servers, in order; () if nothing keeps them from going on.
 
-    waits: link whose server is paused -> the links in whose queues the packets charged to its end wait. It is called
+    waits: port whose server is paused -> the ports in whose queues the packets charged to its end wait. It is called
     when no packet moves, so that every queue that is not empty is paused.
     """
     seen: dict[int, int] = {}
-    link = min(waits, default=-1)
-    while link >= 0 and link not in seen:
-        seen[link] = len(seen)
-        link = min((other for other in waits.get(link, ()) if other in waits), default=-1)
-    return tuple(seen)[seen[link] :] if link >= 0 else ()
+    port = min(waits, default=-1)
+    while port >= 0 and port not in seen:
+        seen[port] = len(seen)
+        port = min((other for other in waits.get(port, ()) if other in waits), default=-1)
+    return tuple(seen)[seen[port] :] if port >= 0 else ()
 
 
 class SprayRun(TransportRun, Protocol):

@@ -54,6 +54,7 @@ from flitlab.sim.engines.compiled.spray.lossless_queues import (
     end_lossless_service,
     expire_watchdog,
     held_ticks,
+    queues_of_ports,
     receive_storm,
     switch_server,
 )
@@ -136,7 +137,7 @@ def _arrive_lossless(lossless, const, routing, state, link, now):
 
 @device_function
 def _process_event(lossless, const, routing, state, link, kind, now):
-    """Process an event of lossless queues."""
+    """Process an event of lossless queues; link: of PAUSE the port."""
     if is_stale(lossless, link, kind):
         return
     if kind == ARRIVAL:
@@ -291,7 +292,8 @@ class CompiledSpray(CompiledTransport):
         for link in change.broken.tolist():
             (break_link if lossless is None else break_lossless_link)(constants, state, link, change.tick)
             if lossless is not None and lossless.watchdog is not None:
-                lossless.watchdog.servers.asked[link] = 0
+                ports_of_link = len(lossless.ports) // constants.links
+                lossless.watchdog.servers.asked[link * ports_of_link : (link + 1) * ports_of_link] = 0
         for link, ratio, capacity, low, high in np.column_stack([change.other, *change.settings]).tolist():
             change_link(constants, state, link, ratio, capacity, low, high, change.tick)
             if ports is not None:
@@ -333,10 +335,10 @@ class CompiledSpray(CompiledTransport):
         if later_changes(self.session, self._tick):
             return ()
         paused = np.flatnonzero(state.lossless.ports.paused_at >= 0).tolist()
-        waits: dict[int, set[int]] = {link: set() for link in paused}
-        for link, first in enumerate(state.link["first"][:, Fifo.DATA].tolist()):
+        waits: dict[int, set[int]] = {port: set() for port in paused}
+        for port, first in enumerate(queues_of_ports(state)["first"][:, Fifo.DATA].tolist()):
             while first != NONE:
-                waits.get(int(state.packet[first]["previous"]), set()).add(link)
+                waits.get(int(state.packet[first]["previous"]), set()).add(port)
                 first = int(state.packet[first]["next"])
         return deadlock_cycle(waits)
 

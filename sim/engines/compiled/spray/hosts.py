@@ -4,6 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
 from flitlab.models.rules.rdma.sender import is_ready
 from flitlab.models.rules.spray.credit import (
     PULL_ENTROPIES,
@@ -40,7 +41,12 @@ from flitlab.sim.engines.compiled.spray.links import (
     start_service,
     take_first,
 )
-from flitlab.sim.engines.compiled.spray.lossless import is_paused, pauses_control
+from flitlab.sim.engines.compiled.spray.lossless import (
+    class_of,
+    is_paused,
+    pauses_control,
+    port_of,
+)
 from flitlab.sim.engines.compiled.spray.messages import record_first_send, record_received
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
 from flitlab.sim.engines.compiled.spray.rdma import make_rdma_data, set_sender_timers
@@ -78,23 +84,78 @@ def _settle_nic(lossless, const, state, host, now):
 def serve_nic(const, state, host, tick):
     """Let an idle network interface start a packet, unless it is paused."""
     link = const.inject + host
+    packet = _next_packet(state.classes, const, state, link, host, tick)
+    if packet != NONE:
+        state.link[link].accepted += 1
+        start_service(const, state, link, packet, tick)
+        if const.watched:
+            set_timer(const, state, state.link[link].service_end, Timer.SETTLE, host)
+
+
+@inline
+def _next_packet(classes, const, state, link, host, tick):
+    """Return the packet that an idle interface sends next, removed from its queue; NONE if there is none."""
+    if classes is not None:
+        return _next_of_classes(classes, const, state, link, host, tick)
     paused = is_paused(state.lossless, link)
     if paused and pauses_control(state.lossless):
-        return
+        return NONE
     link_record, nic = state.link[link], state.nic[host]
     control, packet = link_record.first[Fifo.CONTROL] != NONE, NONE
     data = nic.waiting > 0 and not paused
     if control and data:
         data = _serves_data(state.rdma, nic)
     if data:
-        packet = _next_data(const, state, host, tick)
+        packet = _next_data(const, state, host, host, tick)
     if packet == NONE and control:
         packet = take_first(state, link_record, Fifo.CONTROL)
-    if packet != NONE:
-        link_record.accepted += 1
-        start_service(const, state, link, packet, tick)
-        if const.watched:
-            set_timer(const, state, link_record.service_end, Timer.SETTLE, host)
+    return packet
+
+
+@inline
+def _next_of_classes(classes, const, state, link, host, tick):
+    """Return the next packet of an interface, where there are several classes."""
+    if state.link[link].first[Fifo.CONTROL] != NONE:  # of a strict class
+        return take_first(state, state.link[link], Fifo.CONTROL)
+    ready = np.int64(0)
+    for number in range(classes.count):
+        port = link * classes.count + number
+        if is_paused(state.lossless, port):
+            continue
+        if (
+            _has_data(const, state, host * classes.count + number, tick)
+            or classes.queue[port].first[Fifo.CONTROL] != NONE
+        ):
+            ready |= np.int64(1) << number
+    number = next_class(classes.service, link, ready)
+    if number == NO_CLASS:
+        return NONE
+    turns, queue = host * classes.count + number, classes.queue[link * classes.count + number]
+    data = state.nic[turns].waiting > 0
+    if data and queue.first[Fifo.CONTROL] != NONE:
+        data = _serves_data(state.rdma, state.nic[turns])
+    packet = _next_data(const, state, host, turns, tick) if data else take_first(state, queue, Fifo.CONTROL)
+    count_sent(classes.service, link, number, np.int64(state.packet[packet].size))
+    return packet
+
+
+@inline
+def _has_data(const, state, turns, tick):
+    """Tell whether a flow of a round robin may send; flows before it that may not leave it."""
+    nic = state.nic[turns]
+    while nic.waiting > 0 and not _may_send(state.rdma, const, state, nic.first_turn, tick):
+        _take_turn(state, nic)
+    return nic.waiting > 0
+
+
+@inline
+def _take_turn(state, nic):
+    """Remove the first flow from a round robin, and return it."""
+    flow = nic.first_turn
+    nic.first_turn = state.next_in_turn[flow]
+    nic.waiting -= 1
+    state.next_in_turn[flow] = NOT_LISTED
+    return flow
 
 
 @inline
@@ -116,14 +177,11 @@ def _may_send(rdma, const, state, flow, now):
 
 
 @inline
-def _next_data(const, state, host, tick):
-    """Let the next flow in turn send, if one may; returns its packet, or NONE."""
-    nic = state.nic[host]
+def _next_data(const, state, host, turns, tick):
+    """Let the next flow in turn send, if one may; returns its packet, or NONE. turns: index of its round robin."""
+    nic = state.nic[turns]
     while nic.waiting > 0:
-        flow = nic.first_turn
-        nic.first_turn = state.next_in_turn[flow]
-        nic.waiting -= 1
-        state.next_in_turn[flow] = NOT_LISTED
+        flow = _take_turn(state, nic)
         if _may_send(state.rdma, const, state, flow, tick):
             packet = _make_data(state.rdma, const, state, flow, nic.waiting + 1, tick)
             _join_turns(const, state, host, flow, tick)
@@ -151,11 +209,17 @@ def _make_data(rdma, const, state, flow, waiting, tick):
 
 
 @inline
+def turns_of(classes, host, flow):
+    """Return the index of the round robin of a flow's class at its host."""
+    return port_of(classes, host, class_of(classes, flow))
+
+
+@inline
 def _join_turns(const, state, host, flow, now):
     """Append a flow to the round robin of its host if it may send and is not in it."""
     set_sender_timers(state.rdma, const, state, flow, now)
     if state.next_in_turn[flow] == NOT_LISTED and _may_send(state.rdma, const, state, flow, now):
-        nic = state.nic[host]
+        nic = state.nic[turns_of(state.classes, host, flow)]
         state.next_in_turn[flow] = -1
         if nic.waiting == 0:
             nic.first_turn = flow
@@ -176,10 +240,20 @@ def request_turn(const, state, host, flow, now):
 @inline
 def send_control(const, state, host, packet, now):
     """Let a host send a control packet."""
-    link_record = state.link[const.inject + host]
-    append(state, link_record, Fifo.CONTROL, packet)
-    if link_record.serving == NONE:
+    link = const.inject + host
+    _queue_control(state.classes, state, link, packet)
+    if state.link[link].serving == NONE:
         serve_nic(const, state, host, now)
+
+
+@inline
+def _queue_control(classes, state, link, packet):
+    """Queue a control packet at a host with those of its class."""
+    if classes is None or state.lossless.strict:
+        append(state, state.link[link], Fifo.CONTROL, packet)
+    else:
+        port = port_of(classes, link, class_of(classes, np.int64(state.packet[packet].flow)))
+        append(state, classes.queue[port], Fifo.CONTROL, packet)
 
 
 @inline
@@ -295,7 +369,9 @@ def check_timeout(const, state, host, flow, now):
     tick = deadline(rules, senders, flow)
     if tick >= 0 and tick <= now:
         if on_timeout(rules, senders, flow, now):
-            entropy, pull_target = request(rules, senders, flow, state.nic[host].waiting, now)
+            entropy, pull_target = request(
+                rules, senders, flow, state.nic[turns_of(state.classes, host, flow)].waiting, now
+            )  # fmt: skip
             packet = make_packet(const, state, flow, Kind.REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
             state.packet[packet].value = pull_target
             send_control(const, state, host, packet, now)

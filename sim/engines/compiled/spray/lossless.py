@@ -12,21 +12,39 @@ import numpy as np
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
 from flitlab.models.rules.lossless import Ports
+from flitlab.models.rules.priority_classes import Service
 from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
+from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
 from flitlab.sim.engines.transport.spray import PauseCause, cause_table, outputs_of_switches
 
 PAUSE, SERVICE_END, ARRIVAL = np.int64(0), np.int64(1), np.int64(2)
-"""Kinds of events of a link. PAUSE also stands for RESUME: they alternate."""
+"""Kinds of events of a link, PAUSE of a port. It also stands for RESUME: they alternate."""
 
 _KIND_BITS, _KIND_MASK = np.int64(2), np.int64(3)
 _ONE, _BIT_MASK, _WORD_SHIFT = np.uint64(1), np.uint64(63), np.uint64(6)
 
 _EVENTS_PER_LINK = 8
-"""Unused entries per link: more than the events that a tick adds."""
+"""Unused entries per link, or port: more than the events that a tick adds."""
+
+
+class Classes(NamedTuple):
+    """State of several classes.
+
+    A port is a link and a class: ``link * count + class``. count: of the classes. of_flow: int64 [flows], the class of
+    each flow. pauses, limit: of :class:`~flitlab.models.transport.lossless.ClassSettings`. queue: LINK [ports], whose
+    fields are those of a class: ``data_bytes``, the list ``DATA``, and at hosts the list ``CONTROL``.
+    """
+
+    count: int
+    of_flow: Ints
+    pauses: Ints
+    limit: Ints
+    service: Service
+    queue: np.ndarray
 
 
 class Held(NamedTuple):
@@ -45,7 +63,8 @@ class Held(NamedTuple):
 class Lossless(NamedTuple):
     """State of lossless queues.
 
-    ports: PORT [links], and buffers: of switches, None where ports share none (:mod:`flitlab.models.rules.lossless`).
+    With several classes a port is a link and a class, else a link. ports: PORT [ports], and buffers: of switches, None
+    where ports share none (:mod:`flitlab.models.rules.lossless`).
     mark_span: int64 [links]; mark_own: whether a packet counts itself in the queue; at_start: whether packets are
     released at the start of their service; strict: whether control packets are a class of their own
     (:class:`~flitlab.models.transport.lossless.PortSettings`). totals: int64 [2], of
@@ -56,10 +75,10 @@ class Lossless(NamedTuple):
     :class:`~flitlab.sim.engines.compiled.pool.Pool`. outputs, first_output: of
     :func:`~flitlab.sim.engines.transport.spray.outputs_of_switches`. cause: int64 [entries, PauseCause], channels and
     what paused them, as many as ``causes[0]``; next_cause: int64 [entries], the next one of a channel; announced,
-    current, first_cause: int64 [links], the cause of the last PAUSE sent, that of the pause that lasts, and the first
+    current, first_cause: int64 [ports], the cause of the last PAUSE sent, that of the pause that lasts, and the first
     one of a channel, NONE if there is none. held: a :class:`Held`, None where links of flows are not known. frames:
-    int64 [links], PAUSE and RESUME frames in flight; stale: int64
-    [links, kinds], events that are to be ignored since the link failed.
+    int64 [ports], PAUSE and RESUME frames in flight; stale: int64
+    [ports, kinds], events that are to be ignored since the link failed, arrivals by link.
     """
 
     ports: Ports
@@ -94,14 +113,15 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
     """
     if session.ports is None:
         return None
-    links = len(session.delay)
-    settings, entries = session.ports, 2 * _EVENTS_PER_LINK * links
-    outputs, first_output = outputs_of_switches(session.topology)
+    settings = session.ports
     ports, buffers = settings.state()
+    number, count = len(ports), settings.class_count
+    entries = 2 * _EVENTS_PER_LINK * number
+    outputs, first_output = outputs_of_switches(session.topology)
     watchdog, hosts = None, session.topology.hosts
     if settings.watchdog is not None:
         channels = session.topology.channels
-        watchdog = make_watchdog(*settings.watchdog, len(ports), channels, channels + hosts)
+        watchdog = make_watchdog(*settings.watchdog, number, count * channels, count * (channels + hosts))
     return Lossless(
         ports=ports, buffers=buffers, mark_span=settings.mark_span.copy(),
         mark_own=settings.mark_own, at_start=settings.at_start, strict=settings.strict,
@@ -109,9 +129,24 @@ def make_lossless(session: SpraySession, ticks: int) -> Lossless | None:
         last=np.zeros(ticks, np.uint32), event=np.zeros(entries, np.int64),
         next_event=np.zeros(entries, np.uint32), free=full_stack(entries), outputs=outputs, first_output=first_output,
         cause=np.zeros((entries, len(PauseCause)), np.int64), next_cause=np.zeros(entries, np.int64),
-        causes=np.zeros(1, np.int64), announced=np.full(links, NONE), current=np.full(links, NONE),
-        first_cause=np.full(links, NONE), held=make_held(session), frames=np.zeros(links, np.int64),
-        stale=np.zeros((links, 3), np.int64),
+        causes=np.zeros(1, np.int64), announced=np.full(number, NONE), current=np.full(number, NONE),
+        first_cause=np.full(number, NONE), held=make_held(session), frames=np.zeros(number, np.int64),
+        stale=np.zeros((number, 3), np.int64),
+    )  # fmt: skip
+
+
+def make_classes(session: SpraySession, link: Any) -> Classes | None:
+    """Make the state of several classes at tick 0; None where there is one.
+
+    link: LINK, the type of the records of links.
+    """
+    settings = None if session.ports is None else session.ports.classes
+    if settings is None:
+        return None
+    queue = aligned_records(len(settings.limit), link)
+    queue["first"] = NONE
+    return Classes(
+        len(settings.names), settings.of_flow, settings.pauses, settings.limit, settings.service(), queue
     )  # fmt: skip
 
 
@@ -142,13 +177,45 @@ def has_no_events(lossless: Lossless) -> bool:
 
 
 @inline
+def class_of(classes, flow):
+    """Return the class of a flow; of a single one it is 0."""
+    if classes is None:
+        return np.int64(0)
+    return classes.of_flow[flow]
+
+
+@inline
+def port_of(classes, link, number):
+    """Return the port of a link, or the index of a host, for a class; of a single class it is the link."""
+    if classes is None:
+        return link
+    return link * classes.count + number
+
+
+@inline
+def link_of(classes, port):
+    """Return the link of a port."""
+    if classes is None:
+        return port
+    return port // classes.count
+
+
+@inline
+def queue_of(classes, state, port):
+    """Return the lists of packets of a port; of a single class they are those of the link."""
+    if classes is None:
+        return state.link[port]
+    return classes.queue[port]
+
+
+@inline
 def add_event(lossless, const, state, tick, link, kind):
     """Schedule an event of a link.
 
     Parameters
     ----------
     tick: int64, later than now, within the horizon of the calendar.
-    link: int64.
+    link: int64; of PAUSE the port.
     kind: PAUSE, SERVICE_END or ARRIVAL.
     """
     top = len(lossless.free) - 1
@@ -166,10 +233,10 @@ def add_event(lossless, const, state, tick, link, kind):
 
 
 @inline
-def send_pause(lossless, const, state, link, now):
-    """Send a PAUSE or RESUME from the input port at the end of a link to its server."""
-    lossless.frames[link] += 1
-    add_event(lossless, const, state, now + lossless.ports[link].delay, link, PAUSE)
+def send_pause(lossless, const, state, port, now):
+    """Send a PAUSE or RESUME from an input port to the server before it."""
+    lossless.frames[port] += 1
+    add_event(lossless, const, state, now + lossless.ports[port].delay, port, PAUSE)
 
 
 @inline
@@ -204,11 +271,11 @@ def release_event(lossless, entry):
 
 
 @inline
-def is_paused(lossless, link):
-    """Tell whether the server of a link is paused; never where queues are not lossless."""
+def is_paused(lossless, port):
+    """Tell whether the server of a port is paused; never where queues are not lossless."""
     if lossless is None:
         return False
-    return lossless.ports[link].paused_at >= 0
+    return lossless.ports[port].paused_at >= 0
 
 
 @inline
@@ -218,28 +285,28 @@ def pauses_control(lossless):
 
 
 @inline
-def blame(lossless, link, queue):
-    """Count a PAUSE for a channel by its cause: a queue, or NO_QUEUE."""
-    entry = lossless.first_cause[link]
+def blame(lossless, port, queue):
+    """Count a PAUSE for a port by its cause: the queue of a port, or NO_QUEUE."""
+    entry = lossless.first_cause[port]
     while entry != NONE and lossless.cause[entry, PauseCause.QUEUE] != queue:
         entry = lossless.next_cause[entry]
     if entry == NONE:
         entry = lossless.causes[0]
         lossless.causes[0] += 1
-        lossless.cause[entry, PauseCause.LINK], lossless.cause[entry, PauseCause.QUEUE] = link, queue
-        lossless.next_cause[entry] = lossless.first_cause[link]
-        lossless.first_cause[link] = entry
+        lossless.cause[entry, PauseCause.LINK], lossless.cause[entry, PauseCause.QUEUE] = port, queue
+        lossless.next_cause[entry] = lossless.first_cause[port]
+        lossless.first_cause[port] = entry
     lossless.cause[entry, PauseCause.FRAMES] += 1
-    lossless.announced[link] = entry
+    lossless.announced[port] = entry
 
 
 @inline
-def record_pause(lossless, link, paused, since, now):
-    """Record that the server of a link was paused, or resumed after a pause since a tick."""
+def record_pause(lossless, port, paused, since, now):
+    """Record that the server of a port was paused, or resumed after a pause since a tick."""
     if paused:
-        lossless.current[link] = lossless.announced[link]
+        lossless.current[port] = lossless.announced[port]
         return
-    row = lossless.cause[lossless.current[link]]
+    row = lossless.cause[lossless.current[port]]
     if row[PauseCause.PAUSED] == 0:
         row[PauseCause.FIRST] = since
     row[PauseCause.PAUSED] += now - since

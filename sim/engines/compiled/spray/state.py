@@ -21,14 +21,14 @@ from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.memory import aligned_records, copy_aligned
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
-from flitlab.sim.engines.compiled.spray.lossless import make_lossless
+from flitlab.sim.engines.compiled.spray.lossless import make_classes, make_lossless
 from flitlab.sim.engines.compiled.transport import make_trace
 
 # A packet, one cache line. It is in one list of one link.
 PACKET = np.dtype(
     [
         ("next", np.uint32),  # next packet in that list
-        ("previous", np.uint32),  # previous packet in the data FIFO; in a lossless queue the link by which it came
+        ("previous", np.uint32),  # previous packet in the data FIFO; in a lossless queue the port by which it came
         ("ended", np.uint32),  # in flight: low 32 bits of the tick at which its service ended
         ("kind", np.uint32),  # Kind, and flags
         ("flow", np.uint32),
@@ -103,7 +103,7 @@ FIXED = np.dtype(
 
 NO_CAPACITY = -1  # of a failed link
 
-# The network interface of a host, one cache line.
+# The flows of a network interface, of one class where there are several; one cache line.
 NIC = np.dtype(
     [
         ("first_turn", np.int64),  # first and last flow that wait for their turn
@@ -128,7 +128,7 @@ class Timer(IntEnum):
     PROBE = 5  # of a sender that detects losses itself
     LAW = 6  # of the congestion control of an RDMA sender; its rate has PACE
     CNP = 7  # of an RDMA receiver
-    WATCHDOG = 8  # of a link
+    WATCHDOG = 8  # of a link, or of its port of a class
 
 
 KIND_BITS = 4
@@ -180,7 +180,7 @@ class SprayState(NamedTuple):
     members: Ints  # int64: scratch, the links of a tick
     scratch: Ints  # int64: for sorting them
     out_link: Ints  # int64: scratch, the next links of their packets
-    nic: np.ndarray  # NIC [hosts]
+    nic: np.ndarray  # NIC [hosts], with several classes of lossless queues [hosts * classes]
     next_in_turn: Ints  # int64 [flows]: next flow in the round robin of the host, -1: none, or NOT_LISTED
     timers_set: Bytes  # uint8 [flows]: bits of the timers that are set
     timers: Ints  # int64: a heap of (tick, kind, flow or host); their number is in the last entry
@@ -190,6 +190,7 @@ class SprayState(NamedTuple):
     cycle: Bytes  # uint8 [links]: position in the weighted round robin of switch outputs (``Rules.weighted``)
     dropped: np.ndarray  # DROPPED [links]
     lossless: Any  # :class:`~flitlab.sim.engines.compiled.spray.lossless.Lossless`, or None
+    classes: Any  # :class:`~flitlab.sim.engines.compiled.spray.lossless.Classes`, or None where there is one
     rdma: Any  # :class:`~flitlab.models.rules.rdma.layout.Rdma`, or None
     trace: Ints  # int64 [entries, 3]: (tick, flow, number) of every untrimmed data packet
     growth_needed: Ints  # int64: arrays to enlarge before the next tick
@@ -210,6 +211,7 @@ def build(
     constants = _constants(session)
     flows, hosts = session.flows, session.topology.hosts
     links, count, ticks, pool = constants.links, len(flows.source), constants.mask + 1, 2 * constants.reserve
+    classes = 1 if session.ports is None else session.ports.class_count
     link = aligned_records(links, LINK)
     link["first"] = NONE
     link["serving"] = NONE
@@ -225,7 +227,7 @@ def build(
         members=np.zeros(links, np.int64),
         scratch=np.zeros(2 * links + 1, np.int64),
         out_link=np.zeros(links, np.int64),
-        nic=aligned_records(hosts, NIC),
+        nic=aligned_records(hosts * classes, NIC),
         next_in_turn=np.full(count, NOT_LISTED),
         timers_set=np.zeros(count, np.uint8),
         timers=_first_timers(session, constants),
@@ -235,6 +237,7 @@ def build(
         cycle=np.zeros(links, np.uint8),
         dropped=np.zeros(links, DROPPED),
         lossless=make_lossless(session, ticks),
+        classes=make_classes(session, LINK),
         rdma=_rdma(session, pool),
         trace=make_trace(hosts, traced),
         growth_needed=np.zeros(8, np.int64),
@@ -295,7 +298,8 @@ def _constants(session: SpraySession) -> SprayConstants:
     shortest = min(each.timeout for each in session.transports)
     others = records(session.transports) if len(session.transports) > 1 else None
     watched = session.ports is not None and session.ports.watchdog is not None
-    index_bits = max(len(flows.source), hosts, links if watched else 0).bit_length()
+    watchdogs = links * session.ports.class_count if watched and session.ports is not None else 0
+    index_bits = max(len(flows.source), hosts, watchdogs).bit_length()
     return SprayConstants(
         inject=inject,
         eject=eject,
@@ -321,7 +325,7 @@ def _ticks(ratio: Ints, size: int) -> Ints:
 
 def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     """Make the heap of timers, with the starts of flows; it has room for two timers, RDMA four, per flow and per host,
-    and with watchdogs one per link.
+    and with watchdogs one per link and class.
 
     Flows of a program start when it posts them.
     """
@@ -331,7 +335,7 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
     capacity = (4 if session.laws else 2) * (flows + session.topology.hosts)
     if session.ports is not None and session.ports.watchdog is not None:
-        capacity += constants.links
+        capacity += constants.links * session.ports.class_count
     timers = np.zeros(capacity + 1, np.int64)
     if session.program is None:
         timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap

@@ -143,4 +143,5 @@ def _depth(channel: Row) -> int:
 
 
 def _name(channel: Row) -> str:
-    return f"{channel.get('from')}->{channel.get('to')}"
+    of_class = f" ({channel['class']})" if channel.get("class") else ""
+    return f"{channel.get('from')}->{channel.get('to')}{of_class}"
