@@ -252,7 +252,7 @@ class StormKeys(BaseModel):
     """The class that it pauses; null: all."""
 
 
-class ClassKeys(BaseModel):
+class PriorityClassKeys(BaseModel):
     """The keys of a class of ``switching.pfc.classes``."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -300,7 +300,7 @@ class PfcKeys(BaseModel):
     """An output paused for so long discards its queue; null: never."""
     restore_us: Annotated[float, Field(gt=0, le=1e9)] = 100.0
     """Time for which it ignores PAUSE then."""
-    classes: Annotated[list[ClassKeys], Field(min_length=1, max_length=8)] | None = None
+    classes: Annotated[list[PriorityClassKeys], Field(min_length=1, max_length=8)] | None = None
     """Classes with queues and pauses of their own; null: one."""
 
 
@@ -440,7 +440,7 @@ class SpraySpec(SwitchingSpec):
         for key in {"reserve_bytes", "headroom_bytes", "alpha_shift"} & pfc.model_fields_set:
             yield SpecError("needs buffer_bytes: a buffer that ports share", key=f"switching.pfc.{key}")
 
-    def _class_errors(self, classes: list[ClassKeys]) -> Iterator[SpecError]:
+    def _class_errors(self, classes: list[PriorityClassKeys]) -> Iterator[SpecError]:
         """Errors: two classes of a name, and keys that do not apply to a class."""
         names = [one.name for one in classes]
         for number, one in enumerate(classes):

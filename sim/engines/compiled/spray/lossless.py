@@ -146,7 +146,8 @@ def make_classes(session: SpraySession, link: Any) -> Classes | None:
     queue = aligned_records(len(settings.limit), link)
     queue["first"] = NONE
     return Classes(
-        len(settings.names), settings.of_flow, settings.pauses, settings.limit, settings.service(), queue
+        count=len(settings.names), of_flow=settings.of_flow, pauses=settings.pauses, limit=settings.limit,
+        service=settings.service(), queue=queue,
     )  # fmt: skip
 
 
