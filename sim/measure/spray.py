@@ -250,7 +250,7 @@ class Samples:
                 }
 
     def _sample(self, tick: int) -> None:
-        counters = self.run.counters()
+        counters = self.run.counters(causes=False)
         flow = counters.flow.sum(axis=0)
         self._samples[tick] = Sample(
             int(flow[FlowCount.RECEIVED]), int(flow[FlowCount.RESENT]), int(counters.link[:, LinkCount.DROPS].sum()),

@@ -314,11 +314,8 @@ def test_rdma_needs_queues_that_do_not_trim():
 
 
 def test_queues_that_drop_mark_only_where_they_say_so():
-    for queue, drops, marks in (("drop_tail", True, False), ("ecn", True, True), ("trim", False, True)):
+    for queue, marks, trims in (("drop_tail", False, False), ("ecn", True, False), ("trim", True, True)):
         queues = make("switching", mode="spray", queue=queue, queue_packets=8).fabric
-        case = session(racks(), [(host, 0) for host in range(1, 5)], 200_000, {"kind": "nscc", "paths": 1}, queues)
-        run = ENGINES["compiled"](case)
-        run.advance(case.ticks(0.01))
-        counters = run.counters()
-        assert run.ended() and (counters.link[:, LinkCount.DROPS].sum() > 0) == drops
-        assert (counters.flow[:, FlowCount.MARKS].sum() > 0) == marks
+        case = session(racks(), [(1, 0)], 200_000, {"kind": "nscc", "paths": 1}, queues)
+        assert (case.low < case.queue_bytes).all() == marks and (case.low > 10**12).all() == (not marks)
+        assert queues.trim == trims

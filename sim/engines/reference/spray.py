@@ -6,6 +6,7 @@ every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers expir
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -449,15 +450,16 @@ class ReferenceSpray(ReferenceTransport):
     def _dropped(self) -> int:
         return sum(link.counts[LinkCount.DROPS] + link.counts[LinkCount.TRIMMED] for link in self.links)
 
-    def counters(self) -> Counters:
+    def counters(self, causes: bool = True) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
         pause = None if self.ports is None else pause_table(self.ports.ports, self.clock.now)
         cnps = None if self.rdma is None else self.rdma.state.flow.cnps.copy()
         flow = flow_table(self.session, self.senders, self.receivers)
         most_paused = 0 if self.ports is None else int(self.ports.totals[1])
-        causes = None if self.ports is None else self.ports.cause_table()
-        held = None if self.ports is None else self.ports.held_ticks()
-        return Counters(self.clock.now, flow, links, pause, cnps, most_paused, causes, held)
+        counters = Counters(self.clock.now, flow, links, pause, cnps, most_paused)
+        if self.ports is None or not causes:
+            return counters
+        return replace(counters, causes=self.ports.cause_table(), held=self.ports.held_ticks())
 
     def deadlock(self) -> tuple[int, ...]:
         may_change = later_changes(self.session, self.clock.now)

@@ -65,10 +65,10 @@ class Lockstep:
         self._compiled.advance(until)
         self._reference.advance(until)
 
-    def counters(self) -> Any:
+    def counters(self, **what: bool) -> Any:
         compare_traces(self.trace(), self._reference.trace())
-        ours = self._compiled.counters()
-        compare_counters(ours, self._reference.counters())
+        ours = self._compiled.counters(**what)
+        compare_counters(ours, self._reference.counters(**what))
         return ours
 
     def in_flight(self) -> Ints:

@@ -156,8 +156,8 @@ class SprayRun(TransportRun, Protocol):
 
     session: SpraySession
 
-    def counters(self) -> Counters:
-        """All counters, copied."""
+    def counters(self, causes: bool = True) -> Counters:
+        """All counters, copied; causes: also ``causes`` and ``held``, which take longer than the others."""
 
     def ended(self) -> bool:
         """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""

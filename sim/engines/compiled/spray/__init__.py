@@ -5,6 +5,7 @@ Order within a tick: ends of service; arrivals from links, in an order drawn for
 Decisions of hosts and switches are in :mod:`flitlab.models.rules.spray`.
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -305,7 +306,7 @@ class CompiledSpray(CompiledTransport):
     def _dropped(self) -> int:
         return sum(int(count.sum()) for count in self._drops_and_trims())
 
-    def counters(self) -> Counters:
+    def counters(self, causes: bool = True) -> Counters:
         state = self._state
         flows = flow_table(self.session, state.senders, state.receivers)
         link = state.link
@@ -314,11 +315,11 @@ class CompiledSpray(CompiledTransport):
         ports = None if state.lossless is None else state.lossless.ports
         most_paused = 0 if state.lossless is None else int(state.lossless.totals[1])
         pause = pause_table(ports, self._tick)
-        causes = causes_of(state.lossless, self._tick)
+        counters = Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused)
+        if not causes:
+            return counters
         held = held_ticks(state, self._constants.inject, self._constants.eject, self._tick)
-        return Counters(
-            self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused, causes, held
-        )
+        return replace(counters, causes=causes_of(state.lossless, self._tick), held=held)
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""
