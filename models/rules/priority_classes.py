@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Service of the classes of a lossless network: which class a server sends of next.
+"""Service of the classes of a lossless network: which class a server serves next.
 
 A server is that of a switch's output, or of a host. Strict classes go first, in their order. The others have turns of a
 number of bytes (surplus round robin): the class in turn sends until it has used them up, and what it sends beyond them
@@ -51,7 +51,7 @@ def make_service(strict: Ints, quantum: Ints, links: int) -> Service:
 
 @kernel
 def next_class(s: Service, link: Int, ready: Int) -> int:
-    """The class of which a server sends next, or NO_CLASS.
+    """The class that a server serves next, or NO_CLASS.
 
     Parameters
     ----------

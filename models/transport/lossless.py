@@ -90,7 +90,7 @@ class Lossless:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of several classes; () where there is one that pauses, of which nothing depends on its keys."""
+        """The names of several classes; () for one that pauses: its keys change nothing."""
         single = len(self.classes) == 1 and self.classes[0].pause
         return () if single else tuple(one.name for one in self.classes)
 

@@ -32,7 +32,7 @@ class Timely(RdmaSpec):
     high_us: float = Field(default=500.0, gt=0, le=1e6)
     """Round trip above which it falls by decrease (1 - high_us / round trip)."""
     least_us: float = Field(default=20.0, gt=0, le=1e6)
-    """Round trip of which the gradient is a part."""
+    """Round trip to which the gradient is relative."""
     gain: float = Field(default=0.875, gt=0, le=1)
     """Weight of a new change in the smoothed one."""
     decrease: float = Field(default=0.8, gt=0, le=1)

@@ -207,7 +207,7 @@ class LinkNames:
         return "->".join(self.ends(port)) + (f" ({self._split(port)[1]})" if self.classes else "")
 
     def cycle(self, ports: Sequence[int]) -> str:
-        """Return a cycle of ports, each of which waits for the next, as text."""
+        """Return a cycle of ports as text; each waits for the next."""
         links, names = zip(*map(self._split, ports), strict=True)
         text = describe_cycle(self._topology, list(links))
         return text.replace("VC *", f"class {names[0]}") if self.classes else text

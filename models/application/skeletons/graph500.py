@@ -43,7 +43,7 @@ class Graph500(Skeleton):
     operations: float = Field(10.0, ge=0, le=1e6)
     """Operations for an edge end."""
     iterations: int = Field(1, ge=1, le=ROOTS)
-    """Simulated searches, of which the benchmark has 64."""
+    """Simulated searches; the benchmark has 64."""
 
     def extent(self, ranks: int) -> tuple[int, int]:
         return self.iterations, ROOTS

@@ -114,7 +114,7 @@ class LosslessPorts:
         return self.count * link + self.class_of(flow)
 
     def next_class(self, link: int, ready: set[int]) -> int:
-        """The class of which a server sends next, of those that are ready; NO_CLASS if none is."""
+        """The class that a server serves next, of those that are ready; NO_CLASS if none is."""
         if self.classes is None:
             return 0 if ready else int(NO_CLASS)
         return int(self._next_class(self._service, link, sum(1 << number for number in ready)))
@@ -125,7 +125,7 @@ class LosslessPorts:
             self._count_sent(self._service, link, self.class_of(packet.flow), packet.size)
 
     def unpaused(self, link: int) -> list[int]:
-        """The classes of which the server of a link may send."""
+        """The classes that the server of a link may serve."""
         return [number for number in range(self.count) if not self.is_paused(self.count * link + number)]
 
     def is_paused(self, port: int) -> bool:

@@ -205,7 +205,7 @@ def _start_next(lossless, const, state, link, now):
 
 @inline
 def _next_class(classes, lossless, state, link):
-    """Return the class of which a switch's output sends next; NO_CLASS if there is none, or all are paused."""
+    """Return the class that a switch's output serves next; NO_CLASS if there is none, or all are paused."""
     if classes is None:
         idle = state.link[link].first[Fifo.DATA] == NONE or is_paused(lossless, link)
         return NO_CLASS if idle else np.int64(0)
