@@ -14,7 +14,7 @@ from flitlab.models.rules.priority_classes import Service, make_service
 from flitlab.models.topology.graph import Topology
 
 _MOST_BYTES = 1 << 60
-"""Capacity of a queue."""
+"""Most bytes of the capacity of a queue: a float beyond the range of int64 would overflow."""
 
 _RESUME_BYTES = 3072
 """Below the dynamic threshold, at which a port sends RESUME."""
