@@ -2,7 +2,7 @@
 """Every form of the kernels compiles, and does what the reference engine does, in a run as a user's.
 
 Numba compiles a kernel anew for each set of features in use, and finds a mistake in one of them only then. ``.ci/run``
-tries a twelfth of these runs with each commit.
+tries a sixteenth of these runs with each commit.
 """
 
 import json

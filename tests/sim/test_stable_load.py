@@ -18,6 +18,7 @@ from flitlab.sim.measure.growth import channel_scores, overload_score, overloade
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.window import ChannelTraffic
+from tests import long_after
 from tests.scenarios import build, ideal, line, reference, scenario
 
 
@@ -56,7 +57,7 @@ def test_all_that_is_created_for_a_channel_has_crossed_it_or_has_it_ahead(routin
         ).all() and snapshot.outstanding.ungranted.any()
 
 
-@pytest.mark.parametrize("routing", [{"kind": "minimal", "select": "adaptive"}, {"kind": "ugal"}])
+@pytest.mark.parametrize("routing", long_after(1, [{"kind": "minimal", "select": "adaptive"}, {"kind": "ugal"}]))
 def test_routes_that_are_decided_on_the_way_have_no_share(routing):
     case = scenario(build("torus", hosts=1, dims=[3, 3]), routing={**routing, "vc_policy": "hop"}, vcs=5)
     assert share(case, 0.3) is None

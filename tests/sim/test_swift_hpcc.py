@@ -13,7 +13,6 @@ from flitlab.models.rules.rdma.layout import FIELDS, HOPS
 from flitlab.models.transport.fabric import Fabric
 from flitlab.models.transport.lossless import Lossless
 from flitlab.sim.engines.transport.spray import PauseCount
-from tests import long_after
 from tests.sim.lossless_cases import (
     TAU,
     TAU_ACK,
@@ -226,7 +225,8 @@ def test_control_avoids_pauses():
         assert counters.pause[:, PauseCount.FRAMES].sum() < 169 / 4
 
 
-@pytest.mark.parametrize("number", long_after(3, range(60)))
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(60))
 def test_engines_agree_on_swift_and_hpcc(number):
     case, _, routes = case_of_number(number)
     rng = Random(number)
