@@ -60,7 +60,12 @@ from flitlab.sim.engines.compiled.spray.lossless_queues import (
     switch_server,
 )
 from flitlab.sim.engines.compiled.spray.messages import flow_of, make_spray_program
-from flitlab.sim.engines.compiled.spray.prefetching import prefetch_arrival, prefetch_packet, prefetch_queues
+from flitlab.sim.engines.compiled.spray.prefetching import (
+    prefetch_arrival,
+    prefetch_events,
+    prefetch_packet,
+    prefetch_queues,
+)
 from flitlab.sim.engines.compiled.spray.rdma import cnps_of, with_more_records
 from flitlab.sim.engines.compiled.spray.rdma_hosts import deliver_rdma, expire_rdma
 from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Fifo, Timer, build
@@ -154,6 +159,7 @@ def _process_arrivals(lossless, const, routing, state, tick):
     """Process the arrivals of a tick, and all other events of lossless queues."""
     if lossless is not None:
         entry = take_events(const, state, tick)
+        prefetch_events(lossless, const, state, tick)
         while entry != NONE:
             link, kind, entry = release_event(lossless, entry)
             _process_event(lossless, const, routing, state, link, kind, tick)

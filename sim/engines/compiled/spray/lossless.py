@@ -262,13 +262,19 @@ def take_events(const, state, tick):
 
 
 @inline
+def event_of(lossless, entry):
+    """Return the link of an entry, its kind and the next entry of its tick."""
+    event, following = lossless.event[entry], np.int64(lossless.next_event[entry])
+    return event >> _KIND_BITS, event & _KIND_MASK, following
+
+
+@inline
 def release_event(lossless, entry):
     """Free an entry; returns its link, its kind and the next entry of its tick."""
-    event, following = lossless.event[entry], np.int64(lossless.next_event[entry])
     top = len(lossless.free) - 1
     lossless.free[lossless.free[top]] = entry
     lossless.free[top] += np.uint32(1)
-    return event >> _KIND_BITS, event & _KIND_MASK, following
+    return event_of(lossless, entry)
 
 
 @inline
