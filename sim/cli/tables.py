@@ -73,6 +73,8 @@ def print_programs(rows: Sequence[Row]) -> None:
         columns.append(("relative", lambda row: number(row.get("relative_performance"), 3)))
     columns += [percent(shares[0]), ("bound by", lambda row: row.get("bound_by") or "-")]
     columns += [percent(one) for one in shares[1:]]
+    if any("pause_frames" in row for row in rows):
+        columns.append(("pauses", lambda row: number(row.get("pause_frames"))))
     columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
     title = "time; in percent of it: bound, critical path and use of channels"
     print_table(title, columns, rows)
@@ -161,7 +163,7 @@ def print_pauses(rows: Sequence[Row], flows: Sequence[Row]) -> None:
     points: dict[str, list[Row]] = {}
     for row in rows:
         some = points.setdefault(row["scenario"], [])
-        if not some or all(row[key] == some[0][key] for key in ("load", "seed")):
+        if not some or all(row.get(key) == some[0].get(key) for key in ("load", "seed")):
             some.append(row)
 
     def below(point: Sequence[Row]) -> list[Row]:
@@ -173,7 +175,7 @@ def print_pauses(rows: Sequence[Row], flows: Sequence[Row]) -> None:
             return "unknown"
         mine = [
             row for row in flows if row.get("victim_of") == first["root"]
-            and all(row[key] == first[key] for key in ("scenario", "load", "seed"))
+            and all(row.get(key) == first.get(key) for key in ("scenario", "load", "seed"))
         ]  # fmt: skip
         mine.sort(key=lambda row: -math.inf if math.isnan(row["slowdown"]) else -row["slowdown"])
         named = [f"{row['source']}->{row['destination']} ({number(row['slowdown'], 3)})" for row in mine[:MOST_VICTIMS]]

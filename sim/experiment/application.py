@@ -10,7 +10,7 @@ from flitlab.sim.config.case import Case, Study, labels_of
 from flitlab.sim.config.reporting import Which
 from flitlab.sim.experiment.tables import PointRecord, with_names
 
-TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline")
+TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline", "pauses", "pauses_time")
 """Tables besides results.csv; each has columns for scenario and seed in front."""
 
 STEP = "makespan:step "

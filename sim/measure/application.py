@@ -13,6 +13,7 @@ from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import ApplicationRun, MessageDropped, PacketProgramRun
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.executed import Executed
+from flitlab.sim.measure.pauses import ProgramPauses, program_pauses
 from flitlab.sim.measure.point import channel_columns
 from flitlab.sim.measure.result import EpochTraffic, Result
 from flitlab.sim.measure.throughput_time import Progress
@@ -57,8 +58,7 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     -------
     Result
         Its detail has the rows of ranks.csv, steps.csv, utilisation.csv, messages.csv, critical_path.csv and
-        timeline.csv,
-        by name.
+        timeline.csv, and with lossless queues pauses.csv and pauses_time.csv, by name.
 
     Raises
     ------
@@ -67,13 +67,18 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     """
     timeline = scenario.timeline
     progress = None if timeline is None else _progress(run, scenario, timeline)
-    edges, carried = run_to_end(run, scenario, how.max_ticks, progress)
+    pauses = program_pauses(run)
+    edges, carried = run_to_end(run, scenario, how.max_ticks, progress, pauses)
     executed = Executed.of(scenario, run.execution())
     row = executed.row() | executed.use(edges, carried) | measured("programs", executed)
     delivered = executed.delivered()
     none = delivered.minus(delivered)
     window = (executed.ticks + 1) / scenario.switching.flits_per_tick(scenario.topology)
     detail, end = executed.detail(edges, carried), executed.ticks + 1
+    if pauses is not None:
+        columns, tables = pauses.results(end)
+        row |= columns
+        detail |= tables
     if how.channels:
         counted = replace(cast("PacketProgramRun", run).snapshot(), tick=end)
         detail |= channel_columns(counted)
@@ -91,8 +96,9 @@ def _progress(run: Any, scenario: Scenario[Any, Workload], timeline: Timeline) -
 
 
 def run_to_end(
-    run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None, progress: Progress | None = None
-) -> tuple[Ints, Floats]:
+    run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None, progress: Progress | None = None,
+    pauses: ProgramPauses | None = None,
+) -> tuple[Ints, Floats]:  # fmt: skip
     """Advance a run until every operation is complete.
 
     Parameters
@@ -101,6 +107,8 @@ def run_to_end(
         The most ticks.
     progress : Progress, optional
         Advances and samples the run.
+    pauses : ProgramPauses, optional
+        Samples pauses at the edges.
 
     Returns
     -------
@@ -129,6 +137,8 @@ def run_to_end(
         except MessageDropped as error:
             watch.fail(str(error))
         carried.append(np.asarray(run.carried(), float))
+        if pauses is not None:
+            pauses.sample(edges)
         if not run.done():
             watch.check(edges[-1])
     return np.array(edges), np.array(carried)

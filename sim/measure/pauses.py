@@ -305,5 +305,54 @@ def pause_time_rows(
     return rows
 
 
+class ProgramPauses:
+    """Pauses of lossless queues while a program runs, sampled as it advances.
+
+    Parameters
+    ----------
+    run : SprayRun
+        With lossless queues, at tick 0.
+    """
+
+    def __init__(self, run: SprayRun):
+        self._run = run
+        self._before = run.counters(causes=False)
+        self._paused = {0: self._now()}
+
+    def _now(self) -> Ints:
+        table = self._run.pauses()
+        assert table is not None
+        return table[:, PauseCount.PAUSED].copy()
+
+    def sample(self, edges: Sequence[int]) -> None:
+        """Keep the samples at these ticks, int64 [edges]; the run has been advanced to the last of them."""
+        self._paused = {tick: self._paused[tick] for tick in edges[:-1]} | {edges[-1]: self._now()}
+
+    def results(self, end: int) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+        """Return columns of results.csv, and rows of pauses.csv and pauses_time.csv by name.
+
+        end : int
+            The tick after which nothing arrived, not after the last sample.
+        """
+        session, after = self._run.session, self._run.counters()
+        assert after.pause is not None
+        trees = pause_trees(session, after)
+        *earlier, (_, last) = self._paused.items()
+        samples = [*((tick, paused) for tick, paused in earlier if tick < end), (end, last)]
+        row = pause_columns(self._run, self._before, after, end, True, trees)
+        if after.cnps is not None:
+            row["cnps"] = int(after.cnps.sum())
+        return row, {
+            "pauses": pause_rows(session, trees, after.pause),
+            "pauses_time": pause_time_rows(session, trees, samples),
+        }
+
+
+def program_pauses(run: Any) -> ProgramPauses | None:
+    """Return the sampler of a program's run at tick 0; None without lossless queues."""
+    session = getattr(run, "session", None)
+    return ProgramPauses(run) if isinstance(session, SpraySession) and session.ports is not None else None
+
+
 def _us(ticks: int, tick_us: Fraction) -> float:
     return float(ticks * tick_us)

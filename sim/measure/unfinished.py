@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a program does not end: what stalls it, and what its operations wait for."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from flitlab.models.application.goal import label_of
 from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
-from flitlab.models.routing.certificate import describe_cycle
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ApplicationRun, Execution, ProgramStatus
+from flitlab.sim.engines.transport.spray import SprayRun
+from flitlab.sim.measure.pauses import LinkNames
 from flitlab.sim.measure.stall import deadlock_timeout
 
 MAX_LISTED = 5
@@ -31,8 +32,8 @@ class StallDetector:
 
     def check(self, tick: int) -> None:
         """Check the run, which has been advanced to a tick without completing its program."""
-        if (deadlock := getattr(self.run, "deadlock", None)) is not None and (links := deadlock()):  # not in all runs
-            self.fail(f"the network is deadlocked: {describe_cycle(self.scenario.topology, list(links))}")
+        if (deadlock := getattr(self.run, "deadlock", None)) is not None and (ports := deadlock()):  # not in all runs
+            self.fail(f"the network is deadlocked: {LinkNames(cast('SprayRun', self.run).session).cycle(ports)}")
         status = self.run.program_status()
         if status.stalled and not status.event_pending:
             some = f"{status.stalled:,} message{'s are' if status.stalled > 1 else ' is'}"

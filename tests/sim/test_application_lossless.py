@@ -10,11 +10,14 @@ from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.spray import Spray
 from flitlab.sim.config.programs import traffic_of
+from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.application import ProgramMeasure, measure_program
+from flitlab.sim.measure.spray import measure_sprayed
+from flitlab.sim.measure.transport import Window
 from flitlab.sim.measure.unfinished import UnfinishedError
 from tests.scenarios import line
-from tests.sim.lossless_cases import clockwise, fabric, ring
+from tests.sim.lossless_cases import clockwise, fabric, racks, ring, session
 from tests.sim.test_application_datagram import program, receive, send
 
 LINK, MTU, HEADER = 12_500, 4064, 64
@@ -50,6 +53,22 @@ def test_a_program_that_deadlocks_ends_with_the_cycle():
     case = scenario(ring(5), ranks, routes)
     with pytest.raises(UnfinishedError, match=r"deadlocked: \(0->1, VC \*\) waits for \(1->2, VC \*\)"):
         measure_program(start("reference", case, 1.0, 1), case, 1.0, ProgramMeasure())
+
+
+def test_messages_that_are_sent_at_once_pause_what_flows_that_begin_together_pause():
+    senders, size = range(1, 8), 200_000
+    ranks = [[receive(sender, size) for sender in senders], *([send(0, size)] for _ in senders)]
+    case = scenario(racks(), ranks)
+    found = measure_program(start("reference", case, 1.0, 1), case, 1.0, ProgramMeasure())
+    flows = session(racks(), [(sender, 0) for sender in senders], size, queues=fabric(6, 4))
+    expected = measure_sprayed(ReferenceSpray(flows), None, 1.0, Window((0.0, 0.01)))
+    assert found.row["pause_frames"] > 20 and found.row["pause_root"] == "0->host 0"
+    for name in ("pause_frames", "longest_pause_us", "most_paused", "pause_root", "peak_ingress_bytes"):
+        assert found.row[name] == expected.row[name]
+    for ours, theirs in zip(found.detail["pauses"], expected.detail["pauses"], strict=True):
+        assert ours == theirs | {"victims": ours["victims"]}
+        parts = [row for row in found.detail["pauses_time"] if row["channel"] == f"{ours['from']}->{ours['to']}"]
+        assert sum(row["paused_us"] for row in parts) == pytest.approx(ours["paused_us"])
 
 
 @pytest.mark.long

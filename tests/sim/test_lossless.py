@@ -319,3 +319,24 @@ def test_queues_that_drop_mark_only_where_they_say_so():
         case = session(racks(), [(1, 0)], 200_000, {"kind": "nscc", "paths": 1}, queues)
         assert (case.low < case.queue_bytes).all() == marks and (case.low > 10**12).all() == (not marks)
         assert queues.trim == trims
+
+
+@pytest.mark.parametrize("engine", long_after(1, ["reference", "compiled"]))
+@pytest.mark.parametrize("kind", long_after(1, ["hpcc", "roce", "dcqcn", "swift", "timely"]))
+def test_nothing_depends_on_the_tick_at_which_flows_begin(kind, engine):
+    """Across the ticks at which 32 bits are exceeded, with a sign and without."""
+    case = session(racks(), [(1, 0), (2, 0), (9, 0), (10, 3)], 100_000, {"kind": kind}, fabric(6, 4, ecn=(5, 10)))
+    found = []
+    for begin in (0, 2**31 - 50_000, 2**32 - 50_000):
+        later = replace(case, flows=replace(case.flows, start=case.flows.start + begin))
+        run = ENGINES[engine](later)
+        run.advance(begin + 1_000_000)
+        counters = run.counters()
+        assert run.ended()
+        flow = counters.flow.copy()
+        flow[:, [FlowCount.FINISHED, FlowCount.COMPLETE]] -= begin
+        found.append((flow, counters.link, counters.pause))
+    assert found[0][2][:, PauseCount.FRAMES].sum() > 0
+    for later in found[1:]:
+        for ours, theirs in zip(found[0], later, strict=True):
+            assert (ours == theirs).all()

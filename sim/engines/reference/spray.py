@@ -452,14 +452,16 @@ class ReferenceSpray(ReferenceTransport):
 
     def counters(self, causes: bool = True) -> Counters:
         links = np.array([link.counts for link in self.links], np.int64)
-        pause = None if self.ports is None else pause_table(self.ports.ports, self.clock.now)
         cnps = None if self.rdma is None else self.rdma.state.flow.cnps.copy()
         flow = flow_table(self.session, self.senders, self.receivers)
         most_paused = 0 if self.ports is None else int(self.ports.totals[1])
-        counters = Counters(self.clock.now, flow, links, pause, cnps, most_paused)
+        counters = Counters(self.clock.now, flow, links, self.pauses(), cnps, most_paused)
         if self.ports is None or not causes:
             return counters
         return replace(counters, causes=self.ports.cause_table(), held=self.ports.held_ticks())
+
+    def pauses(self) -> Ints | None:
+        return pause_table(None if self.ports is None else self.ports.ports, self.clock.now)
 
     def deadlock(self) -> tuple[int, ...]:
         may_change = later_changes(self.session, self.clock.now)

@@ -71,6 +71,10 @@ class Lockstep:
         compare_counters(ours, self._reference.counters(**what))
         return ours
 
+    def pauses(self) -> Ints | None:
+        pauses: Ints | None = self._compiled.pauses()
+        return pauses
+
     def in_flight(self) -> Ints:
         in_flight: Ints = self._compiled.in_flight()
         return in_flight

@@ -159,6 +159,9 @@ class SprayRun(TransportRun, Protocol):
     def counters(self, causes: bool = True) -> Counters:
         """All counters, copied; causes: also ``causes`` and ``held``, which take longer than the others."""
 
+    def pauses(self) -> Ints | None:
+        """The pauses of all ports, as in ``Counters.pause``."""
+
     def ended(self) -> bool:
         """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""
 

@@ -94,26 +94,7 @@ def fct_ms_bound(point: MeasuredPoint) -> float | None:
     return time
 
 
-LOSSLESS = "([lossless queues](lossless.md))"
 declare(
-    Column("flows", "pause_frames", f"PAUSE frames that input ports sent, in the window {LOSSLESS}.",
-           report="pause_frames", summary="pauses"),
-    Column("flows", "paused_share", f"Part of the window for which a channel or host is paused, on average {LOSSLESS}.",
-           label="paused share"),
-    Column("flows", "longest_pause_us", f"The longest pause of a channel or host {LOSSLESS}.", "us", "longest pause"),
-    Column("flows", "most_paused", f"The most channels that were paused at the same time, since tick 0 {LOSSLESS}.",
-           label="channels paused at once"),
-    Column("flows", "pause_root", "The queue that [caused](lossless.md#who-caused-a-pause) the longest pauses.",
-           report="pause_root"),
-    Column("flows", "victims", "Flows that were paused and do not use the queue that "
-           "[caused](lossless.md#who-caused-a-pause) it, since tick 0.", report="victims", summary="victims"),
-    Column("flows", "watchdogs", f"Pauses that a watchdog ended, in the window {LOSSLESS}."),
-    Column("flows", "peak_ingress_bytes", f"The most bytes that were charged to an input port {LOSSLESS}.", "bytes",
-           "peak of an input port"),
-    Column("flows", "deadlocked", f"Whether the run ended because packets waited for each other in a cycle {LOSSLESS}.",
-           report="deadlocked"),
-    Column("flows", "deadlock_cycle", f"The cycle of channels, each of which waited for the next {LOSSLESS}."),
-    Column("flows", "cnps", "Congestion notification packets that receivers sent, in the window (RDMA)."),
     Column("flows", "fct_receiver_ms_mean", "Mean time until the receiver of a flow had all of it (spray).", "ms",
            "mean completion time at the receiver"),
     Column("flows", "mcf_paths_drawn", "Maximum concurrent flow over the paths that the subflows drew.", NIC),

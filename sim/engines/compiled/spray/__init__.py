@@ -318,14 +318,17 @@ class CompiledSpray(CompiledTransport):
         link = state.link
         links = [link[name] for name in ("accepted", "marked", "max_data_bytes", "busy_ticks")]
         links[1:1] = self._drops_and_trims()
-        ports = None if state.lossless is None else state.lossless.ports
         most_paused = 0 if state.lossless is None else int(state.lossless.totals[1])
-        pause = pause_table(ports, self._tick)
-        counters = Counters(self._tick, flows, np.stack(links, axis=1), pause, cnps_of(state.rdma), most_paused)
+        links_table = np.stack(links, axis=1)
+        counters = Counters(self._tick, flows, links_table, self.pauses(), cnps_of(state.rdma), most_paused)
         if not causes:
             return counters
         held = held_ticks(state, self._constants.inject, self._constants.eject, self._tick)
         return replace(counters, causes=causes_of(state.lossless, self._tick), held=held)
+
+    def pauses(self) -> Ints | None:
+        lossless = self._state.lossless
+        return pause_table(None if lossless is None else lossless.ports, self._tick)
 
     def _drops_and_trims(self) -> list[Ints]:
         """Return the packets dropped, and trimmed, by each link: int64 [links] each."""

@@ -21,7 +21,7 @@ from flitlab.sim.engines.compiled.spray.state import (
 
 _LOW = np.int64(0xFFFFFFFF)
 
-_MANY_LINKS, _AHEAD = 2048, 64
+_MANY_LINKS, _SEARCHED_TICKS = 2048, 64
 """Links from which on events of lossless queues are worth prefetching (at 768 it costs 6 %, at 6,144 it saves a third),
 and ticks that are searched for them.
 """
@@ -136,8 +136,8 @@ def prefetch_events(lossless, const, state, tick):
     """
     if const.links < _MANY_LINKS:
         return
-    near = next_arrival_tick(const, state, tick + 1, tick + _AHEAD)
-    far = next_arrival_tick(const, state, near + 1, tick + _AHEAD)
+    near = next_arrival_tick(const, state, tick + 1, tick + _SEARCHED_TICKS)
+    far = next_arrival_tick(const, state, near + 1, tick + _SEARCHED_TICKS)
     entry = np.int64(state.bucket[near & const.mask])
     while entry != NONE:
         link, kind, entry = event_of(lossless, entry)
