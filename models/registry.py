@@ -65,6 +65,7 @@ class Spec(Parameters):
     """
 
     kind: str
+    """Which component it is."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

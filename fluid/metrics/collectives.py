@@ -19,8 +19,7 @@ LISTED = 64
 class Collectives(MetricSpec):
     """Least times of collectives by any algorithm, in units over a channel of capacity 1, and what is possible.
 
-    ranks: ``switches``, a rank on every switch that has hosts (on each, if none has), or ``hosts``. root: of the
-    broadcast. gap: of the all-to-all, relative; by default 1e-4, on more than 128 switches 1e-2.
+    With ``ranks: switches`` a rank is on every switch that has hosts, or on each if none has.
     ``all_gather_lambda`` is the least time of an all-gather in which each rank gives a unit, as a fraction, and
     ``useful_bandwidth`` (N - 1) / λ, channels' worth that every rank receives; ``cut`` says what bounds it, and
     ``cut_inside`` or ``cut_outside`` lists the switches on one side. ``all_reduce_lower`` and ``all_reduce_upper`` are
@@ -35,8 +34,11 @@ class Collectives(MetricSpec):
     unprefixed: ClassVar[bool] = True
 
     ranks: Ranks = "switches"
+    """Where ranks are: on every switch with hosts, or every host."""
     root: int = Field(default=0, ge=0)
+    """Root of the broadcast."""
     gap: float | None = Field(default=None, gt=0, lt=1)
+    """Relative gap of the all-to-all. null: 1e-4, on more than 128 switches 1e-2."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         from flitlab.fluid.collective.bounds import bounds  # imports compilers

@@ -18,6 +18,7 @@ class PhysicalSpec(MetricSpec):
     """A metric with prices and dimensions from ``constants``."""
 
     constants: Constants = Field(default_factory=load)
+    """Prices and dimensions."""
 
     @field_validator("constants", mode="before", json_schema_input_type=Any)
     @classmethod
@@ -32,11 +33,17 @@ class LayoutSpec(PhysicalSpec):
     """
 
     switches_per_cabinet: int | None = Field(default=None, ge=1)
+    """Switches of a cabinet. null: of constants."""
     pitch: tuple[Positive, Positive] | None = None
+    """Distance of cabinets in a row, and of rows. null: of constants. [m]"""
     reach: NotNegative | None = None
+    """Length of a cable besides the way between cabinets. null: of constants. [m]"""
     placement: Literal["order", "optimised"] = "order"
+    """Whether switches fill cabinets in order, or are exchanged for short cables."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the exchanges."""
     hosts: bool = False
+    """Whether cables of hosts count."""
 
     @cached_property
     def effective_constants(self) -> Constants:

@@ -36,9 +36,13 @@ class Bisection(MetricSpec):
     """
 
     tries: int = Field(default=20, ge=1)
+    """Runs of METIS."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the first run."""
     balance: Literal["switches", "hosts"] = "switches"
+    """What both halves have equally many of."""
     weight: Literal["links", "capacity"] = "links"
+    """What is minimised across the cut."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         if topology.switches < 2:

@@ -89,7 +89,9 @@ class KnownOrders(MetricSpec):
     """
 
     degree: int | None = Field(default=None, ge=1)
+    """Degree. null: the largest of the topology."""
     diameter: int | None = Field(default=None, ge=1, le=MAX_DIAMETER)
+    """Diameter. null: that of the topology."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         if topology.switches < 2 and not (self.degree and self.diameter):
@@ -161,7 +163,9 @@ class LemmaBounds(MetricSpec):
     """
 
     k: int = Field(default=1, ge=1)
+    """Paths of a pair, for Lemma 2."""
     hops: int | None = Field(default=None, ge=1)
+    """The most hops of a path, for Lemma 3. null: the least that serves all pairs."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         n, degree = topology.switches, int(topology.out_degree.max())

@@ -41,6 +41,7 @@ class GdbgLemmas(MetricSpec):
     """
 
     k: int | None = Field(default=None, ge=1)
+    """Paths of a pair, for Lemma 8. null: without it."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         degree = gdbg_degree(topology)

@@ -35,7 +35,9 @@ class HopDistribution(MetricSpec):
     """
 
     within: int | None = Field(default=None, ge=0)
+    """Hops within which the share of pairs is counted."""
     sources: int | None = Field(default=None, ge=64)
+    """Switches from which distances are measured. null: all."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         sampled = sampled_distances(topology, self.sources or topology.switches)

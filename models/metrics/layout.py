@@ -77,8 +77,11 @@ class CablingMetric(PhysicalSpec):
     """
 
     racks: Arrangement = "cluster"
+    """Whether switches stand at the centre, or in racks with their hosts."""
     switches_per_rack: int = Field(default=40, ge=1)
+    """Switches of a rack."""
     hosts_per_rack: int = Field(default=40, ge=1)
+    """Hosts of a rack."""
 
     def blueprint(self, topology: Topology) -> tuple[Racks, Blueprint]:
         """The racks and the cables of a network."""

@@ -35,9 +35,13 @@ class LinkLoad(MetricSpec):
     """
 
     routing: Literal["minimal", "ksp", "allpath"] = "minimal"
+    """Paths over which each pair splits what it sends."""
     k: int = Field(default=8, ge=1, le=1024)
+    """Paths of a pair, with ksp."""
     hops: int | None = Field(default=None, ge=1)
+    """The most hops of a path, with allpath. null: the least that serves all pairs."""
     seed: int = Field(default=0, ge=0)
+    """Seed that chooses among equally long paths."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         if topology.switches < 2:

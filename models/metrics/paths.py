@@ -30,6 +30,7 @@ class KShortest(MetricSpec):
     """
 
     k: int = Field(default=8, ge=1, le=1024)
+    """Paths of a pair."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         n = topology.switches
@@ -65,6 +66,7 @@ class PathsWithin(MetricSpec):
     """
 
     hops: int = Field(default=3, ge=1)
+    """The most hops of a path."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         n = topology.switches
@@ -111,9 +113,13 @@ class PathCounts(MetricSpec):
     """
 
     routing: Literal["ecmp", "ksp"] = "ksp"
+    """Paths of each pair."""
     k: int = Field(default=8, ge=1, le=1024)
+    """Paths of a pair."""
     pattern: Literal["permutation"] = "permutation"
+    """The traffic."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the traffic and of the choice among paths."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         if topology.hosts < 2:

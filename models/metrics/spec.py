@@ -14,13 +14,14 @@ from flitlab.models.validation import notes_errors, raise_errors
 class MetricSpec(Spec):
     """A quantity of a topology. A metric adds its parameters and defines :meth:`measure`.
 
-    label: prefix of its column names instead of the kind; required where one kind occurs twice. unprefixed: whether
-    column names without a label have no prefix.
+    Where one kind occurs twice, a ``label`` is required. unprefixed: whether column names without a label have no
+    prefix.
     """
 
     unprefixed: ClassVar[bool] = False
 
     label: str | None = None
+    """Prefix of the columns, in place of the kind."""
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         """Return JSON-able values by name; the name '' stands for the metric itself.

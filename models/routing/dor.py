@@ -82,6 +82,7 @@ class DimensionOrder(RoutingSpec):
     """
 
     select: Literal["random", "hash"] = "random"
+    """How one of the channels that serve is chosen."""
 
     def routes(self, topology: Topology) -> Routes:
         grid = line_grid(topology)

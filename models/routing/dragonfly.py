@@ -129,6 +129,7 @@ class DragonflyMinimal(RoutingSpec):
     """
 
     select: Literal["random", "hash"] = "random"
+    """How one of the channels that serve is chosen."""
 
     def routes(self, topology: Topology) -> Routes:
         ports, longest = dragonfly_ports(topology)

@@ -58,8 +58,11 @@ class EqualCost(WeightedSpec, SourceRouted):
     """
 
     ways: int = Field(default=8, ge=1, le=MOST)
+    """The most next channels, or paths."""
     routed: Literal["hop", "source"] = "hop"
+    """Whether switches choose channels, or sources paths."""
     seed: int = Field(default=0, ge=0)
+    """Seed that draws which of equally long paths are kept."""
 
     def routes(self, topology: Topology) -> Routes:
         if self.routed == "source":

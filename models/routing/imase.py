@@ -47,6 +47,7 @@ class Arithmetic(RoutingSpec):
     """
 
     select: Literal["random", "hash", "adaptive"] = "random"
+    """How one of the channels that serve is chosen."""
 
     def routes(self, topology: Topology) -> Routes:
         digits = digits_of(topology)

@@ -35,6 +35,7 @@ class SourceRouted(RoutingSpec):
     supports_multistage: ClassVar[bool] = True
 
     per: Literal["packet", "flow"] = "packet"
+    """Whether every packet draws its path, or every pair of hosts by a hash."""
 
     def along(self, topology: Topology, table: PathTable, **notes: Any) -> Routes:
         """The routes over a table of paths.
@@ -77,9 +78,13 @@ class KShortest(ChannelWeightSpec, SourceRouted):
     """
 
     k: int = Field(default=8, ge=1, le=MOST)
+    """Paths of every pair of switches."""
     max_hops: int | None = Field(default=None, ge=1)
+    """The most channels of a path. null: any."""
     ties: Literal["drawn", "lexicographic"] = "drawn"
+    """Which of equally long paths are kept: drawn, or the first by number."""
     seed: int = Field(default=0, ge=0)
+    """Seed that draws which of equally long paths are kept."""
 
     def routes(self, topology: Topology) -> Routes:
         drawn, weight = self.ties == "drawn", self.weights(topology)
@@ -115,8 +120,11 @@ class LimitedSpread(SourceRouted):
     """
 
     k: int = Field(default=8, ge=1, le=MOST)
+    """Paths of every pair of switches."""
     spread: int = Field(default=1, ge=0)
+    """Hops by which a path may exceed the shortest."""
     seed: int = Field(default=0, ge=0)
+    """Seed that draws which of equally long paths are kept."""
 
     def routes(self, topology: Topology) -> Routes:
         table = path_table(topology, shortest_sets(topology, self.k, self.spread, self.seed))
@@ -144,6 +152,7 @@ class AllPath(SourceRouted):
     """
 
     hops: int | None = Field(default=None, ge=1)
+    """The most channels of a path. null: the least that serves a de Bruijn graph."""
 
     def routes(self, topology: Topology) -> Routes:
         require_connected(topology)

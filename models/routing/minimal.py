@@ -92,6 +92,7 @@ class Minimal(WeightedSpec):
     supports_multistage: ClassVar[bool] = True
 
     select: Literal["random", "hash", "adaptive"] = "random"
+    """How one of the channels that serve is chosen."""
 
     def routes(self, topology: Topology) -> Routes:
         escapes = self.policy_code() == VcPolicy.ESCAPE and self.select == "adaptive"

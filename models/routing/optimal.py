@@ -68,15 +68,25 @@ class Optimal(PlannedSpec):
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     for_: dict[str, Any] | None = Field(default=None, alias="for")
+    """The traffic for which routes are optimal. null: the scenario's own."""
     hops: int | None = Field(default=None, ge=1, le=255)
+    """The most channels of a path. null: one more than the diameter."""
     paths: int | None = Field(default=None, ge=1, le=1024)
+    """Paths of a pair that are kept. null: 8, or 16 where few pairs have demand."""
     entries: int | None = Field(default=None, ge=1, le=65536)
+    """Weights are multiples of 1 / entries. null: exact."""
     gap: float = Field(default=1e-3, gt=0, lt=1)
+    """Relative gap to which the flow is certified."""
     candidates: int = Field(default=700, ge=1, le=10**6)
+    """Paths of a pair from which on the solver requests them."""
     per: Literal["packet", "flow"] = "packet"
+    """Whether every packet draws its path, or every pair of hosts by a hash."""
     select: Literal["random", "adaptive"] = "random"
+    """How a host chooses among drawn paths."""
     draws: int = Field(default=2, ge=2, le=MOST_DRAWS)
+    """Paths that a host draws, with select adaptive."""
     seed: int = Field(default=0, ge=0)
+    """Seed of the paths of pairs without demand."""
 
     @model_validator(mode="after")
     def _one_choice(self) -> Self:

@@ -39,7 +39,9 @@ class Polarized(RoutingSpec):
     """
 
     hops: int | None = Field(default=None, ge=1, le=HOPS_MOST)
+    """The most channels of a route. null: twice the diameter."""
     penalty: int = Field(default=1, ge=0, le=1000)
+    """Packets for each hop by which a channel gains less than the most."""
 
     def routes(self, topology: Topology) -> Routes:
         ports, diameter = minimal_ports(topology, MASK_PORTS)

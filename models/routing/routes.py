@@ -29,6 +29,7 @@ class RoutingSpec(Spec):
     supports_multistage: ClassVar[bool] = False
 
     vc_policy: VcPolicySpec | None = None
+    """VCs that a packet may take at each hop. null: by routing and network."""
 
     @field_validator("vc_policy", mode="before", json_schema_input_type=VcPolicyKind | VcPolicySpec | None)
     @classmethod

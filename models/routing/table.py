@@ -71,7 +71,9 @@ class Table(RoutingSpec):
     supports_multistage: ClassVar[bool] = True
 
     path: Path
+    """The file."""
     per: Literal["packet", "flow"] = "packet"
+    """Whether every packet draws its path, or every pair of hosts by a hash."""
 
     def routes(self, topology: Topology) -> Routes:
         if self.path.suffix in (".json", ".ini"):

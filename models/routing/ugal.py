@@ -45,8 +45,11 @@ class Ugal(ViaSpec):
     """
 
     legs: Literal["minimal", "dor", "updown", "dragonfly"] = "minimal"
+    """The routing to the intermediate switch and from it."""
     mode: Literal["local", "global"] = "local"
+    """Whether a host knows the queues of its switch, or of the whole route."""
     threshold: int = Field(default=0, ge=0, le=1 << 30)
+    """Advantage of the minimal route. [flits, times hops with local]"""
 
     def routes(self, topology: Topology) -> Routes:
         routes = self.over_all(
@@ -79,7 +82,9 @@ class Par(ViaSpec):
     """
 
     legs: Literal["dragonfly"] = "dragonfly"
+    """The routing to the intermediate switch and from it."""
     threshold: int = Field(default=0, ge=0, le=1 << 30)
+    """Advantage of the minimal route. [flits times hops]"""
 
     def routes(self, topology: Topology) -> Routes:
         if topology.hosts and not topology.host_count.all():

@@ -171,7 +171,9 @@ class UpDown(ChannelWeightSpec):
     """
 
     roots: Annotated[list[Name], Field(min_length=1)] | None = None
+    """Switches at the top. null: the last tier, or the switch nearest to all hosts."""
     select: Literal["random", "hash"] = "random"
+    """How one of the channels that serve is chosen."""
 
     def routes(self, topology: Topology) -> Routes:
         names = switch_names(topology)

@@ -39,6 +39,7 @@ class ViaSpec(RoutingSpec):
     """The common part of routings over an intermediate switch: the ``legs`` to it and from it."""
 
     legs: Literal["minimal", "optimal", "dor", "updown", "dragonfly"] = "minimal"
+    """The routing to the intermediate switch and from it."""
 
     def over_all(self, topology: Topology, select: int, threshold: int = 0) -> Routes:
         """The routes over every switch.
@@ -140,6 +141,7 @@ class Valiant(ViaSpec, PlannedSpec):
     """
 
     per: Literal["packet", "flow"] = "packet"
+    """Whether every packet draws its path, or every pair of hosts by a hash."""
 
     @property
     def weighed(self) -> bool:

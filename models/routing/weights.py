@@ -48,7 +48,9 @@ class ChannelWeightSpec(RoutingSpec):
     """Keys of a routing by the weight of channels, by default hops."""
 
     weight: str | None = None
+    """Length of a channel: hops, delay, latency, or a column of the file. null: hops."""
     hop_ticks: int | None = Field(default=None, ge=0)
+    """Ticks of a hop before the delay, with latency. null: of the switching mode."""
 
     def weight_name(self, topology: Topology) -> str:
         """The weight in force: ``hops``, ``delay``, ``latency`` or a column.
@@ -112,6 +114,7 @@ class WeightedSpec(ChannelWeightSpec):
     """Keys of a routing by shortest paths: the weight of channels, and the choice among equally short paths."""
 
     ties: Literal["all", "first"] = "all"
+    """Whether all equally short paths are used, or Dijkstra's first one."""
 
     def weight_name(self, topology: Topology) -> str:
         """The weight in force, by default that of the topology."""

@@ -185,6 +185,7 @@ class DatagramSpec(SwitchingSpec):
     related_keys: ClassVar[tuple[str, ...]] = ("transport", "traffic.sizes")
 
     mode: Literal["datagram"]
+    """The switching mode."""
     packet_bytes: Annotated[int, BeforeValidator(whole), Field(ge=1, le=65535)] = 1000
     """Size of a data packet."""
     nic_mbps: Annotated[float, Field(ge=1e-6, le=1e7)] = 64.0

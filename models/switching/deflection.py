@@ -199,6 +199,7 @@ class DeflectionSpec(BufferedSpec):
     switching_mode: ClassVar[type[Deflection]] = Deflection
 
     mode: Literal["deflection"]
+    """The switching mode."""
 
     def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         yield SpecError("needs routing.kind: deflection", key="switching.mode")

@@ -113,6 +113,7 @@ class FlowSpec(CreditedSpec):
     switching_mode: ClassVar[type[Flow]] = Flow
 
     mode: Literal["flow"]
+    """The switching mode."""
     duplex: Literal["full", "half", "half_hosts"] = "full"
     """half: both directions of a link share its capacity; half_hosts: those of hosts, too."""
 

@@ -105,6 +105,7 @@ class IdealSpec(TimedSpec):
     sends_flits: ClassVar[bool] = True
 
     mode: Literal["ideal"]
+    """The switching mode."""
     subnets: Annotated[int, BeforeValidator(whole), Field(ge=1, le=MAX_SUBNETS)] = 1
     """Copies of the network, each with channels, VCs and host channels of its own."""
 

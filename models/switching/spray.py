@@ -318,6 +318,7 @@ class SpraySpec(SwitchingSpec):
     default_transport: ClassVar[str] = "nscc"
 
     mode: Literal["spray"]
+    """The switching mode."""
     mtu_bytes: Annotated[int, BeforeValidator(whole), Field(ge=65, le=65535)] = 4150
     """Size of a full packet, header included."""
     header_bytes: Annotated[int, BeforeValidator(whole), Field(ge=0, le=65534)] = 64

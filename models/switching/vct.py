@@ -67,6 +67,7 @@ class VctSpec(BufferedSpec):
     supports_progressive: ClassVar[bool] = True
 
     mode: Literal["vct"] = "vct"
+    """The switching mode."""
 
     def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         if self.iterations > 1:

@@ -176,6 +176,7 @@ class WormholeSpec(BufferedSpec):
     any_input_speedup: ClassVar[bool] = True
 
     mode: Literal["wormhole"]
+    """The switching mode."""
     speedup: Annotated[int | float | str, AfterValidator(_speedup)] = 1
     """Steps of the crossbar per tick, a fraction such as "3/2", 1 to 16."""
     output_flits: BufferSize | None = None

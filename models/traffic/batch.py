@@ -42,10 +42,15 @@ class Batch(TrafficSpec):
     """
 
     of: dict[str, Any]
+    """The pattern in whose proportions destinations are drawn."""
     packets: int = Field(default=1000, ge=1)
+    """Packets of every host that sends."""
     outstanding: int | None = Field(default=None, ge=1)
+    """Packets of a host that are not delivered yet, at most. null: any."""
     flits: int = Field(default=1, ge=1, le=MAX_FLITS)
+    """Flits of a packet."""
     seed: int = Field(default=1, ge=0)
+    """Seed of destinations."""
 
     def demand(self, topology: Topology) -> Traffic:
         pattern = nested("traffic", self.of, "of", lambda spec: spec.build(topology))

@@ -27,7 +27,9 @@ class Chunky(TrafficSpec):
     """
 
     percent: float = Field(ge=0, le=100)
+    """Part of the racks that send to one other rack each. [%]"""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def demand(self, topology: Topology) -> Traffic:
         racks, rng = racks_of(topology), generator(self.seed)

@@ -35,8 +35,11 @@ class Hotspot(TrafficSpec):
     """
 
     hosts: int | list[Name] = 1
+    """The hot hosts, or how many."""
     fraction: float = Field(default=0.1, gt=0, le=1)
+    """Part of the packets that go to hot hosts."""
     background: dict[str, Any] | None = None
+    """Another pattern at a fixed load, in addition."""
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)

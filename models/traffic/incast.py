@@ -23,8 +23,11 @@ class Incast(TrafficSpec):
     """
 
     senders: int = Field(default=8, ge=1)
+    """Hosts that send."""
     receiver: Name = 0
+    """The host that receives."""
     seed: int = Field(default=1, ge=0)
+    """Seed that draws the senders."""
 
     def demand(self, topology: Topology) -> Traffic:
         hosts = topology.hosts

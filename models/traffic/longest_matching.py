@@ -59,9 +59,13 @@ class LongestMatching(TrafficSpec):
     """
 
     heavy: Heavy | None = None
+    """Flows that are larger than the others, and by how much."""
     ties: Literal["random", "mirrored"] = "random"
+    """Which of equally long matchings is taken."""
     tie_breaks: int = Field(default=1, ge=1, le=1000)
+    """Matchings that are drawn; a ceiling is the least over all."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)

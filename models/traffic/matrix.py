@@ -48,14 +48,23 @@ class Matrix(TrafficSpec):
     """
 
     path: Path | None = None
+    """The file."""
     text: str | None = None
+    """The table itself, in place of a file."""
     layout: Layout | None = None
+    """Whether lines are triples or rows. null: as it looks."""
     names: Which | None = None
+    """What a name means that is a label and the number of another."""
     level: Literal["host", "switch", "rack"] = "host"
+    """What rows and columns stand for."""
     normalise: Literal["hose", "none"] = "hose"
+    """Whether the largest sum of a row or column is scaled to 1."""
     downsample: bool = False
+    """Whether a larger matrix loses evenly spaced rows and columns."""
     shuffle: bool = False
+    """Whether hosts are in random order."""
     seed: int = Field(default=1, ge=0)
+    """Seed of this order."""
 
     def demand(self, topology: Topology) -> Traffic:
         try:

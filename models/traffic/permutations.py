@@ -32,7 +32,9 @@ class Permutation(TrafficSpec):
     """
 
     among: PermutationSet = "cycle"
+    """The permutations among which one is drawn."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)
@@ -54,8 +56,11 @@ class Perm(TrafficSpec):
     """
 
     x: int = Field(ge=1, le=1000)
+    """Permutations that are superposed."""
     among: PermutationSet = "cycle"
+    """The permutations among which one is drawn."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)
@@ -82,7 +87,9 @@ class RandomMatching(TrafficSpec):
     """
 
     servers: int = Field(default=1, ge=1, le=10_000)
+    """Virtual servers of a switch."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def demand(self, topology: Topology) -> Traffic:
         units = Units.of(topology)
@@ -105,7 +112,9 @@ class Shift(TrafficSpec):
     """
 
     by: int | Literal["random"]
+    """Hosts between sender and receiver, or random."""
     seed: int = Field(default=1, ge=0)
+    """Seed of a random distance."""
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)

@@ -66,7 +66,9 @@ class Cluster(TrafficSpec):
     """
 
     shuffle: bool = False
+    """Whether racks are in random order."""
     seed: int = Field(default=1, ge=0)
+    """Seed of this order."""
 
     def racks(self, count: int, rng: np.random.Generator) -> Floats:
         """Return the demand between racks, float64 [count, count]; powers of ten. rng: the same for every ``seed``."""

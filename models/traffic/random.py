@@ -26,7 +26,9 @@ class Random(TrafficSpec):
     """
 
     x: int = Field(ge=1)
+    """Receivers of every host."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)

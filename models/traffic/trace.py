@@ -52,7 +52,9 @@ class Trace(TrafficSpec):
     """
 
     path: Path
+    """The file."""
     repeat: bool = False
+    """Whether the trace begins again at its end."""
 
     def demand(self, topology: Topology) -> Traffic:
         start, source, target, amount, after, classes, lines = [], [], [], [], [], [], []

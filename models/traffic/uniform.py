@@ -20,6 +20,7 @@ class Uniform(TrafficSpec):
     """
 
     include_self: bool = False
+    """Whether a host may draw itself."""
 
     def demand(self, topology: Topology) -> Traffic:
         require_two_hosts(topology)

@@ -54,9 +54,13 @@ class Dctcp(WindowedSpec):
     """
 
     init_window: int | None = Field(default=None, ge=1, le=10**5)  # type: ignore[assignment]
+    """Packets of the first window. null: 10, in mode spray 1.5 bandwidth-delay products. [packet]"""
     mark_packets: int = Field(default=20, ge=1, le=10**6)
+    """Queue above which packets are marked. [packet]"""
     paths: Paths | None = None
+    """Entropy values of a flow, in mode spray."""
     spread: Spread | None = None
+    """How a sender chooses one, in mode spray."""
 
     def transport(self) -> Transport:
         reject_keys(self, SPRAYED, "datagram")

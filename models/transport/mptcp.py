@@ -75,7 +75,9 @@ class Mptcp(WindowedSpec):
     """
 
     subflows: int = Field(default=8, ge=1, le=1024)
+    """Subflows of a flow, each on its own path."""
     coupling: Literal["lia", "none"] = "lia"
+    """Whether the windows of a flow grow as one."""
 
     def transport(self) -> Transport:
         return self.windowed(law(linked if self.coupling == "lia" else additive, halve_to_one))

@@ -34,6 +34,7 @@ class Several(TransportSpec):
     """
 
     of: Annotated[list[dict[str, Any]], Field(min_length=2, max_length=16)]
+    """The transports."""
 
     @property
     def specs(self) -> list[TransportSpec]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from flitlab.models.registry import names, spec_class
+from flitlab.models.registry import CATEGORIES, names, spec_class
 from flitlab.sim.cli import main
 from flitlab.sim.cli.components import keys_in, parameters
 from flitlab.sim.cli.topology import parse_spec
@@ -252,9 +252,13 @@ def test_every_key_of_a_section_has_a_meaning():
     sectioned = [(path, key) for path, model in sections() for key in keys_in(model, "")]
     missing = [f"{path}.{key.key}" for path, key in sectioned if not key.meaning]
     assert len(sectioned) > 100 and not missing
-    ours = [mode for mode in names("switching") if spec_class("switching", mode).__module__.startswith("flitlab.")]
-    modes = [(mode, key) for mode in ours for key in parameters("switching", mode)]
-    assert len(modes) > 50 and not [key.key for _, key in modes if not key.meaning]
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_key_of_a_component_has_a_meaning(category):
+    ours = [name for name in names(category) if spec_class(category, name).__module__.startswith("flitlab.")]
+    missing = [f"{name}.{key.key}" for name in ours for key in parameters(category, name) if not key.meaning]
+    assert ours and not missing
 
 
 def test_topology(config, capsys, tmp_path):

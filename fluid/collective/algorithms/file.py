@@ -17,7 +17,7 @@ from flitlab.models.registry import SpecError, register
 class File(AlgorithmSpec):
     """The schedule of a file, JSON, MSCCL's XML or the JSON of TE-CCL or TACCL, verified chunk by chunk before it runs.
 
-    path: of the file, see docs/collectives.md for its formats. window: as for ``trees``.
+    docs/collectives.md has the formats.
 
     Example: ``algorithm: {kind: file, path: mine.schedule.json}``
     """
@@ -25,7 +25,9 @@ class File(AlgorithmSpec):
     collectives: ClassVar[tuple[str, ...]] = tuple(KINDS)
 
     path: str
+    """The file."""
     window: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Messages to a peer in flight at a time."""
 
     def plan(self, question: Question, once: Once) -> Plan:
         schedule: Schedule = result_or_raise(once(("schedule file", self.path), lambda: self._read()))

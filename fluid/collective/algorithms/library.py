@@ -232,6 +232,7 @@ class HamiltonianRing(AlgorithmSpec):
     collectives: ClassVar[tuple[str, ...]] = with_algorithm("ring")
 
     seed: int = Field(default=1, ge=0)
+    """Seed of the search for a cycle."""
 
     def plan(self, question: Question, once: Once) -> Plan:
         key = ("ring", question.topology.content_hash, self.seed)
@@ -253,6 +254,7 @@ class Hierarchical(AlgorithmSpec):
     collectives: ClassVar[tuple[str, ...]] = with_algorithm("hierarchical")
 
     group: Annotated[int, Field(ge=1)] | None = None
+    """Ranks of a group. null: those of a switch or of a pod."""
 
     def plan(self, question: Question, once: Once) -> Plan:
         sizes = group_sizes(question.topology)

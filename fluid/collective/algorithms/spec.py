@@ -89,11 +89,11 @@ class Plan:
 class AlgorithmSpec(Spec):
     """The keys of an algorithm, ``collective.algorithm`` in a configuration. An algorithm defines :meth:`plan`.
 
-    collectives: those that it supports. optional: whether a scenario is left out, with a warning, where there is no
-    program.
+    collectives: those that it supports.
     """
 
     optional: bool = False
+    """Whether a scenario is left out, with a warning, where there is no program."""
     collectives: ClassVar[tuple[str, ...]] = ()
 
     def plan(self, question: Question, once: Once) -> Plan:

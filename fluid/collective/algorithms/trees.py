@@ -61,13 +61,14 @@ class StreamPlan:
 class Scheduled(AlgorithmSpec):
     """An algorithm that follows a schedule of streams, see :meth:`stream_plan`.
 
-    chunks: per part of the data, by default as many as keep the program short. window: messages to a peer in flight at
-    a time; a message is done when it has left its host or, with ``messages: {confirmed: true}``, when it has been
-    delivered. With 1, messages to a peer do not share channels.
+    A message leaves the ``window`` when it has left its host or, with ``messages: {confirmed: true}``, when it has been
+    delivered. With a window of 1, messages to a peer do not share channels.
     """
 
     chunks: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Chunks of each part of the data. null: as many as keep the program short."""
     window: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Messages to a peer in flight at a time."""
 
     def stream_plan(self, question: Question) -> StreamPlan:
         """The streams of a collective. Raises ``SpecError`` or ``FluidError`` where there are none."""
@@ -107,6 +108,7 @@ class Trees(Scheduled):
     collectives: ClassVar[tuple[str, ...]] = ("all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce")
 
     parts: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Trees of each rank. null: as many as the bound needs."""
 
     def stream_plan(self, question: Question) -> StreamPlan:
         network, kind, count = question.network(), question.collective, question.count

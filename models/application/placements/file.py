@@ -28,6 +28,7 @@ class FilePlacement(PlacementSpec):
     named: ClassVar[bool] = True
 
     path: Path
+    """The file."""
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         ranks, names = program.ranks, host_names(topology)

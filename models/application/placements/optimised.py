@@ -43,7 +43,9 @@ class Optimised(PlacementSpec):
     """
 
     seed: int = Field(default=1, ge=0)
+    """Seed of the exchanges."""
     sweeps: int = Field(default=100, ge=1, le=100_000)
+    """Exchanges that are tried, per pair of a rank and a host."""
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         require_enough_hosts(topology, program)

@@ -50,6 +50,7 @@ class Random(PlacementSpec):
     """
 
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         require_enough_hosts(topology, program)
@@ -71,8 +72,11 @@ class Groups(PlacementSpec):
     """
 
     switches: int | None = Field(default=None, ge=1)
+    """Switches of a group. null: a group of a dragonfly."""
     order: Literal["linear", "random"] = "linear"
+    """Whether equally free groups are taken in order, or drawn."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def hosts(self, topology: Topology, program: Program) -> Ints:
         require_enough_hosts(topology, program)

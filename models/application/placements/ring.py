@@ -30,6 +30,7 @@ class Ring(PlacementSpec):
     """
 
     seed: int = Field(default=1, ge=0)
+    """Seed of the search for a cycle."""
 
     def hosts(self, topology: Topology, program: Program) -> np.ndarray:
         require_enough_hosts(topology, program)

@@ -34,7 +34,9 @@ class Dt(NasBenchmark):
     samples: ClassVar[dict[str, int]] = {"S": 1728, "W": 13824, "A": 110592, "B": 884736, "C": 7077888, "D": 56623104}
 
     graph: Literal["BH", "WH", "SH"] = "BH"
+    """Graph of tasks: black hole, white hole or shuffle."""
     fields: int = Field(1, ge=1, le=64)
+    """Doubles of a sample."""
 
     def allows(self, ranks: int) -> bool:
         return ranks >= nodes(self.graph, self.sources[self.class_])

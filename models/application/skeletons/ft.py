@@ -43,8 +43,11 @@ class Ft(NasBenchmark):
     }  # fmt: skip
 
     class_: Letter = Field("A", alias="class")
+    """Class of the benchmark: its size."""
     grid: tuple[Side, Side] | None = None
+    """Grid of ranks, for more ranks than planes. null: as square as possible."""
     algorithm: str | None = None
+    """Algorithm of the all-to-all. null: as an MPI library chooses."""
 
     def program(self, hosts: int) -> Program:
         if self.grid is not None and not self._fits(self.grid):

@@ -36,7 +36,9 @@ class Is(NasBenchmark):
     keys: ClassVar[dict[str, int]] = {"S": 2**16, "W": 2**20, "A": 2**23, "B": 2**25, "C": 2**27, "D": 2**31}
 
     class_: Letter = Field("A", alias="class")
+    """Class of the benchmark: its size."""
     algorithm: str | None = None
+    """Algorithm of the all-to-all of keys. null: as an MPI library chooses."""
 
     def allows(self, ranks: int) -> bool:
         return is_power_of_two(ranks) and ranks <= (128 if self.class_ == "S" else 1024)

@@ -14,6 +14,7 @@ class RecordedSpec(ApplicationSpec):
     """A program from ``path``. ``ranks``, if set, must equal its ranks; ``gflops`` cannot be changed."""
 
     path: Path
+    """The file."""
 
     def program(self, hosts: int) -> Program:
         if self.gflops != type(self).model_fields["gflops"].default:

@@ -34,7 +34,9 @@ class Butterfly(TopologySpec):
     """
 
     k: int = Field(ge=2, le=4096)
+    """Inputs, and outputs, of a switch."""
     n: int = Field(ge=1, le=24)
+    """Stages of switches."""
 
     def graph(self) -> Topology:
         self.reject_other_hosts("n")

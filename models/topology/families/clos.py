@@ -37,12 +37,19 @@ class Clos(TopologySpec):
     """
 
     pods: int = Field(ge=1)
+    """Pods."""
     leaves: int = Field(ge=1)
+    """Leaf switches of a pod."""
     aggregations: int = Field(ge=1)
+    """Aggregation switches of a pod."""
     cores: int = Field(ge=1)
+    """Core switches, a multiple of the aggregation switches of a pod."""
     hosts_per_leaf: int = Field(ge=1)
+    """Hosts of a leaf switch."""
     multiplicity: int = Field(default=1, ge=1)
+    """Parallel links between a leaf and an aggregation switch."""
     core_multiplicity: int = Field(default=1, ge=1)
+    """Parallel links between an aggregation and a core switch."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

@@ -142,13 +142,21 @@ class ClosExpansion(TopologySpec):
     """  # noqa: E501
 
     hosts_total: int = Field(default=480, ge=1)
+    """Hosts of the network at first."""
     switches: int = Field(default=34, ge=1)
+    """The most switches of the network at first."""
     ports: int = Field(default=48, ge=2)
+    """Ports of every switch."""
     servers: int = Field(default=24, ge=1)
+    """Hosts of an edge switch."""
     edges_per_pod: int = Field(default=5, ge=1)
+    """Edge switches of a pod."""
     steps: list[Stage] = Field(default=[])
+    """What each step of the expansion adds, and its budget."""
     stage: int | None = Field(default=None, ge=0)
+    """Steps that are carried out. null: all."""
     prices: Prices = Prices()
+    """Prices of a switch, of a cable and of moving one."""
 
     def graph(self) -> Topology:
         self.reject_other_hosts("hosts_total")

@@ -28,9 +28,13 @@ class Clustered(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Switches, an even number."""
     degree: int = Field(ge=1)
+    """Links of every switch."""
     cross: int = Field(ge=1)
+    """Links of every switch to the other cluster."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         self._check()

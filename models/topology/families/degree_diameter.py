@@ -64,8 +64,11 @@ class DegreeDiameter(TopologySpec):
     """
 
     degree: int = Field(ge=1)
+    """The most links, or channels out, of a switch."""
     diameter: int = Field(ge=1, le=MAX_DIAMETER)
+    """The most hops between two switches."""
     directed: bool = True
+    """Whether channels are uni-directional."""
 
     def graph(self) -> Topology:
         best = self._best(self.diameter)

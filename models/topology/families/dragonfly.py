@@ -100,10 +100,15 @@ class Dragonfly(TopologySpec):
     """
 
     a: int = Field(ge=1)
+    """Routers of a group."""
     p: int | None = Field(default=None, ge=1)
+    """Hosts of a router. null: as many as global links."""
     h: int | None = Field(default=None, ge=1)
+    """Global links of a router. null: half of a, at least 1."""
     groups: int | None = Field(default=None, ge=2)
+    """Groups. null: a h + 1, the most."""
     arrangement: Arrangement = "consecutive"
+    """Order in which the global ports of a group lead to the others."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

@@ -34,11 +34,17 @@ class DragonflyPlus(TopologySpec):
     """
 
     spines: int = Field(ge=1)
+    """Spine switches of a group."""
     leaves: int | None = Field(default=None, ge=1)
+    """Leaf switches of a group. null: as many as spines."""
     p: int | None = Field(default=None, ge=1)
+    """Hosts of a leaf switch. null: as many as spines."""
     h: int | None = Field(default=None, ge=1)
+    """Global links of a spine switch. null: as many as spines."""
     groups: int | None = Field(default=None, ge=2)
+    """Groups. null: spines h + 1, the most."""
     arrangement: Arrangement = "palmtree"
+    """Order in which the global ports of a group lead to the others."""
 
     def graph(self) -> Topology:
         spines, h = self.spines, self.h or self.spines

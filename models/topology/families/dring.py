@@ -41,8 +41,11 @@ class DRing(TopologySpec):
     """
 
     supernodes: int = Field(ge=2 * REACH + 1)
+    """Supernodes on the ring."""
     switches: int = Field(ge=1)
+    """Switches in all."""
     ports: int | None = Field(default=None, ge=1)
+    """Ports of a switch; those without links take hosts. null: see hosts_per_switch."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

@@ -102,10 +102,15 @@ class Expanded(TopologySpec):
     """  # noqa: E501
 
     base: dict[str, Any]
+    """The network at first, a topology."""
     steps: list[Step]
+    """What each step adds: switches, or a budget for them."""
     stage: int | None = Field(default=None, ge=0)
+    """Steps that are carried out. null: all."""
     prices: Prices = Prices()
+    """Prices of a switch, of a cable and of moving one."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         base = build_nested(self.base, "base")

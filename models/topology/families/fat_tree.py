@@ -28,6 +28,7 @@ class FatTree(TopologySpec):
     """
 
     k: int = Field(ge=2)
+    """Ports of a switch, an even number."""
 
     def graph(self) -> Topology:
         if self.k % 2:

@@ -62,10 +62,15 @@ class FatClique(TopologySpec):
     """
 
     size: int = Field(ge=1)
+    """Switches of a sub-block."""
     sub_blocks: int = Field(ge=1)
+    """Sub-blocks of a block."""
     blocks: int = Field(ge=1)
+    """Blocks."""
     block_ports: int | None = Field(default=None, ge=0)
+    """Links of a switch to other sub-blocks of its block. null: sub_blocks - 1."""
     global_ports: int | None = Field(default=None, ge=0)
+    """Links of a switch to other blocks. null: blocks - 1."""
 
     def graph(self) -> Topology:
         block = self.size * self.sub_blocks

@@ -87,18 +87,31 @@ class File(TopologySpec):
     """
 
     path: str | None = None
+    """The file."""
     text: str | None = None
+    """The topology itself, in place of a file."""
     format: ReadFormat | None = None
+    """The format. null: by the content, or else by the suffix."""
     directed: bool | None = None
+    """Whether a line is a uni-directional channel. null: what the file says."""
     pair_directions: bool | None = None
+    """Whether opposite channels are a link."""
     names: Which | None = None
+    """What a name means that is a label and the number of another switch."""
     capacity_from: str = "capacity"
+    """Attribute with the capacity of an edge."""
     delay_from: str = "delay"
+    """Attribute with the delay of an edge."""
     hosts_from: str = "hosts"
+    """Attribute with the hosts of a node."""
     missing: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Capacity of edges without the attribute."""
     ejection: list[int | str] | None = None
+    """Switch at which each host ejects, in a uni-directional multistage network."""
     component: Literal["all", "largest"] = "all"
+    """Whether all switches are taken, or the largest strongly connected component."""
     component_share: float = Field(default=0.5, ge=0, le=1)
+    """Least part of switches, links and hosts that this component must have."""
 
     def graph(self) -> Topology:
         key = "path" if self.text is None else "text"

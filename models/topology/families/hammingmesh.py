@@ -72,10 +72,15 @@ class HammingMesh(TopologySpec):
     """
 
     a: int = Field(ge=1)
+    """Columns of accelerators on a board."""
     b: int = Field(ge=1)
+    """Rows of accelerators on a board."""
     x: int = Field(ge=1)
+    """Columns of boards."""
     y: int = Field(ge=1)
+    """Rows of boards."""
     radix: int = Field(default=64, ge=2)
+    """Ports of the switches that join boards."""
 
     def graph(self) -> Topology:
         a, b, x, y = self.a, self.b, self.x, self.y

@@ -100,7 +100,9 @@ class HyperX(TopologySpec):
     """
 
     dims: Extents
+    """Switches along each dimension."""
     multiplicity: Multiplicity = 1
+    """Parallel links, one number or one for each dimension."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
@@ -150,7 +152,9 @@ class FlattenedButterfly(TopologySpec):
     """
 
     k: int = Field(ge=2)
+    """Routers of a row, and hosts of a router."""
     n: int = Field(ge=2, le=64)
+    """Dimensions + 1."""
 
     def graph(self) -> Topology:
         routers, dims = self.k ** (self.n - 1), [self.k] * (self.n - 1)

@@ -157,9 +157,13 @@ class HyperXSearch(TopologySpec):
 
     # a number here; a list, as in other topologies, is accepted only for a better error message
     hosts: int | list[int]  # type: ignore[assignment]
+    """Hosts in all."""
     radix: int = Field(ge=2, le=512)
+    """Ports of a switch."""
     bisection: float = Field(gt=0, allow_inf_nan=False)
+    """Least relative bisection; at 1 one half of the hosts can send to the other."""
     objective: Literal["switches", "links"] = "switches"
+    """What is minimised first."""
 
     def graph(self) -> Topology:
         hosts, bisection = self._number_of_hosts(), Fraction(str(self.bisection))

@@ -42,9 +42,13 @@ class Imase(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Switches."""
     degree: int = Field(ge=1)
+    """Channels out of every switch."""
     a: int = 1
+    """Factor of the rule that joins switches."""
     b: int = 1
+    """Summand of the rule that joins switches."""
 
     def graph(self) -> Topology:
         if self.n <= self.degree:
@@ -66,7 +70,9 @@ class Gdbg(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Switches."""
     degree: int = Field(ge=2)
+    """Channels out of every switch."""
 
     def graph(self) -> Topology:
         limit_size(self.n * self.degree, "n" if self.n > self.degree else "degree")
@@ -104,7 +110,9 @@ class Kautz(TopologySpec):
     """
 
     degree: int = Field(ge=1)
+    """Channels out of every switch."""
     diameter: int = Field(ge=1, le=64)
+    """The most hops between two switches."""
 
     def graph(self) -> Topology:
         n = kautz_order(self.degree, self.diameter)

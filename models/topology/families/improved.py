@@ -181,10 +181,15 @@ class Improved(TopologySpec):
     """
 
     of: dict[str, Any]
+    """The topology to start from."""
     demand: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform"})
+    """The traffic for which it is improved."""
     steps: int = Field(default=50_000, ge=1, le=10**8)
+    """Exchanges that are tried."""
     power: int = Field(default=2, ge=1, le=16)
+    """Power of the channel loads whose sum is minimised."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         base = build_nested(self.of, "of")

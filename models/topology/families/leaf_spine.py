@@ -49,10 +49,15 @@ class LeafSpine(TopologySpec):
     """
 
     leaves: int = Field(ge=1)
+    """Leaf switches."""
     spines: int = Field(ge=1)
+    """Spine switches."""
     hosts_per_leaf: int | None = Field(default=None, ge=1)
+    """Hosts of a leaf switch. null: by oversubscription."""
     multiplicity: int = Field(default=1, ge=1)
+    """Parallel links between a leaf and a spine."""
     oversubscription: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Capacity of a leaf's hosts over that of its links. null: 1, or by the hosts."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

@@ -36,8 +36,11 @@ class LongHop(TopologySpec):
     """
 
     dim: int = Field(ge=1, le=20)
+    """Bits of a number: 2**dim switches."""
     degree: int = Field(ge=1)
+    """Links of every switch."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the search for a code."""
 
     def graph(self) -> Topology:
         n = 2**self.dim

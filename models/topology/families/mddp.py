@@ -136,11 +136,17 @@ class Mddp(TopologySpec):
     """
 
     n: int = Field(ge=3)
+    """Switches."""
     degree: int = Field(ge=2)
+    """Channels out, or links, of a switch."""
     directed: bool = True
+    """Whether channels are uni-directional."""
     best_of: int = Field(default=5, ge=1, le=1000)
+    """Graphs of which the best is kept."""
     greedy: bool = False
+    """Whether each edit is the best of ten."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         if self.degree >= self.n:

@@ -57,6 +57,7 @@ class Mesh(TopologySpec):
     """
 
     dims: Extents
+    """Switches along each dimension."""
 
     def graph(self) -> Topology:
         return grid(self.kind, self.dims, wrap=False)
@@ -75,6 +76,7 @@ class Torus(TopologySpec):
     """
 
     dims: Extents
+    """Switches along each dimension."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
@@ -108,6 +110,7 @@ class Hypercube(TopologySpec):
     """
 
     dim: int = Field(ge=1, le=20)
+    """Dimensions: 2**dim switches."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

@@ -69,7 +69,9 @@ class Planes(TopologySpec):
     """
 
     count: int = Field(ge=1)
+    """Planes."""
     of: dict[str, Any]
+    """The network of one plane, a topology."""
 
     def graph(self) -> Topology:
         plane = build_nested(self.of, "of")

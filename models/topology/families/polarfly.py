@@ -70,6 +70,7 @@ class PolarFly(TopologySpec):
     """
 
     q: int = Field(le=MAX_Q)
+    """Order of the field, a prime power: q**2 + q + 1 switches."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

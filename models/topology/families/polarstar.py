@@ -108,9 +108,13 @@ class PolarStar(TopologySpec):
     """
 
     q: int | None = Field(default=None, le=MAX_Q)
+    """Order of the field of the polarity graph, a prime power."""
     d: int | None = Field(default=None, ge=0)
+    """Links of a switch inside its supernode."""
     degree: int | None = Field(default=None, ge=3, le=2 * MAX_Q)
+    """The most links of a switch, in place of q and d."""
     supernode: Supernode | None = None
+    """Graph inside a supernode. null: the larger one that exists."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

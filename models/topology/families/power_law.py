@@ -39,13 +39,21 @@ class PowerLaw(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Switches."""
     exponent: float | None = Field(default=None, allow_inf_nan=False)
+    """Exponent of the distribution of ports."""
     mean_ports: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Mean of that distribution, in place of its exponent."""
     min_ports: int = Field(default=4, ge=2)
+    """The least ports of a switch."""
     max_ports: int = Field(default=32, ge=2, le=1_000_000)
+    """The most ports of a switch."""
     hosts_total: int = Field(ge=1)
+    """Hosts in all."""
     beta: float = Field(default=1, ge=-50, le=50, allow_inf_nan=False)
+    """Hosts are in proportion to ports**beta."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         self.reject_other_hosts("hosts_total")

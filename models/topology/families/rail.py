@@ -35,11 +35,17 @@ class Rail(TopologySpec):
     """
 
     servers: int = Field(ge=1)
+    """Servers."""
     gpus: int = Field(ge=1)
+    """GPUs of a server, each with a host."""
     servers_per_pod: int | None = Field(default=None, ge=1)
+    """Servers that share rails. null: all."""
     spines: int = Field(default=0, ge=0)
+    """Spine switches, which join rails."""
     multiplicity: int = Field(default=1, ge=1)
+    """Parallel links between a rail and a spine."""
     nvlink: float | None = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Capacity of a GPU's link inside its server; that of a card is 1. null: without."""
 
     def graph(self) -> Topology:
         count, per_pod = self.servers * self.gpus, self.servers_per_pod or self.servers

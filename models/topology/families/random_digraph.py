@@ -24,8 +24,11 @@ class RandomDigraph(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Switches."""
     degree: int = Field(ge=1)
+    """Channels out of, and into, every switch."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         if self.degree >= self.n:

@@ -40,11 +40,17 @@ class Rrg(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Switches."""
     degree: int | None = Field(default=None, ge=1)
+    """Links of every switch; else ports and hosts_total."""
     ports: int | None = Field(default=None, ge=1)
+    """Ports of every switch, for links and hosts."""
     hosts_total: int | None = Field(default=None, ge=1)
+    """Hosts in all, spread evenly."""
     split: int = Field(default=1, ge=1)
+    """Links that a port without a host makes."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

@@ -37,7 +37,9 @@ class SameEquipment(TopologySpec):
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     as_: dict[str, Any] = Field(alias="as")
+    """The topology whose switches, ports, links and hosts are taken."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         reference = build_nested(self.as_, "as")

@@ -30,7 +30,9 @@ class BCube(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Ports of a switch, and servers at each."""
     k: int = Field(ge=0, le=64)
+    """Highest level: there are k + 1 levels of switches."""
 
     def graph(self) -> Topology:
         digits, servers, row = self.k + 1, self.n ** (self.k + 1), self.n**self.k
@@ -67,7 +69,9 @@ class DCell(TopologySpec):
     """
 
     n: int = Field(ge=2)
+    """Ports of a mini-switch, and servers at each."""
     k: int = Field(ge=0, le=8)
+    """Level of recursion; servers have k + 1 ports."""
 
     def graph(self) -> Topology:
         sizes = [self.n]

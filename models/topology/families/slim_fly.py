@@ -86,6 +86,7 @@ class SlimFly(TopologySpec):
     """
 
     q: int = Field(le=MAX_Q)
+    """Order of the field, a prime power: 2 q**2 switches."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:

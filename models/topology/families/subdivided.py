@@ -32,8 +32,11 @@ class Subdivided(TopologySpec):
     """
 
     base: dict[str, Any]
+    """The topology whose links are divided."""
     p: int = Field(ge=1)
+    """Channels of the path that replaces a link."""
     path_hosts: int = Field(default=0, ge=0)
+    """Hosts of every switch on such a path."""
 
     def graph(self) -> Topology:
         base = build_nested(self.base, "base")

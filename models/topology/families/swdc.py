@@ -138,10 +138,15 @@ class Swdc(TopologySpec):
     """
 
     lattice: Literal["ring", "torus2d", "hextorus3d"]
+    """The lattice."""
     n: int | None = Field(default=None, ge=1)
+    """Switches. null: by dims."""
     dims: list[int] | None = None
+    """Switches along each dimension of the lattice. null: as square as possible."""
     degree: int = Field(default=6, ge=1, le=MAX_PORTS)
+    """Links of every switch, those of the lattice included."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         dims = self._dims()

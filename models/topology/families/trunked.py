@@ -28,7 +28,9 @@ class Trunked(TopologySpec):
     """
 
     links: int = Field(ge=1)
+    """Parallel links in place of each link."""
     of: dict[str, Any]
+    """The topology whose links are replaced."""
 
     def graph(self) -> Topology:
         base = build_nested(self.of, "of")

@@ -63,7 +63,9 @@ class TwistedTorus(TopologySpec):
     """
 
     dims: Extents
+    """Switches along each dimension."""
     twist: int
+    """Places by which going round a shorter dimension leads along the longest."""
 
     def graph(self) -> Topology:
         switches = prod(self.dims)

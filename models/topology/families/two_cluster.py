@@ -60,13 +60,21 @@ class TwoCluster(TopologySpec):
     """  # noqa: E501
 
     large: FastSwitchType
+    """The large switches: count, ports, servers, fast_ports."""
     small: SwitchType
+    """The small switches: count, ports, servers."""
     hosts_total: int | None = Field(default=None, ge=1)
+    """Hosts in all, in place of servers."""
     server_ratio: float = Field(default=1, ge=0, allow_inf_nan=False)
+    """Share of hosts at large switches, over their share of ports."""
     cross: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Links between the types, over those of pairing all ports at random."""
     cross_links: int | None = Field(default=None, ge=1)
+    """Links between the types, in place of cross."""
     line_speed: float = Field(default=10, gt=0, allow_inf_nan=False)
+    """Capacity of the links between fast ports."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         self.reject_other_hosts("hosts_total, or servers of the types,")

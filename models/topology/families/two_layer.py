@@ -36,12 +36,19 @@ class TwoLayer(TopologySpec):
     """  # noqa: E501
 
     pods: int = Field(ge=2)
+    """Pods."""
     switches_per_pod: int = Field(ge=1)
+    """Switches of a pod."""
     ports: int | None = Field(default=None, ge=1)
+    """Ports of a switch, for links and hosts."""
     hosts_total: int | None = Field(default=None, ge=1)
+    """Hosts in all, spread evenly."""
     degree: int | None = Field(default=None, ge=1)
+    """Links of every switch, in place of ports and hosts."""
     local_fraction: float = Field(ge=0, lt=1)
+    """Part of the links that lie inside pods."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         n = self.pods * self.switches_per_pod

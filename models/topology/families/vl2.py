@@ -30,9 +30,13 @@ class Vl2(TopologySpec):
     """
 
     da: int = Field(ge=2)
+    """Ports of an aggregation switch."""
     di: int = Field(ge=2)
+    """Aggregation switches, and ports of a core switch."""
     servers_per_tor: int = Field(default=20, ge=1)
+    """Hosts of a top-of-rack switch."""
     line_speed: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+    """Capacity of the links between switches."""
 
     def graph(self) -> Topology:
         tors = self.full_tors()
@@ -93,7 +97,9 @@ class Vl2Rewired(Vl2):
     """
 
     tors: int | None = Field(default=None, ge=1)
+    """Top-of-rack switches. null: those of vl2."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     def graph(self) -> Topology:
         full = self.full_tors()

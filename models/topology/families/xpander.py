@@ -33,8 +33,11 @@ class Xpander(TopologySpec):
     """
 
     degree: int = Field(ge=1)
+    """Links of every switch."""
     lift: int = Field(ge=1)
+    """Switches of each node of the complete graph."""
     seed: int = Field(default=1, ge=0)
+    """Seed of the random draws."""
 
     @classmethod
     def candidates(cls, equipment: Equipment) -> Iterator[Candidate]:
