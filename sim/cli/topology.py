@@ -117,7 +117,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | 
         for case in study.cases:
             topology = case.topology
             distinct.setdefault(topology.content_hash, (case.label, (topology, metrics or case.metrics)))
-        return dict(distinct.values())
+        named = dict(distinct.values())
+        return {only[0].kind: only for only in named.values()} if len(named) == 1 else named
     graph = {"topology": {"kind": "file", "path": options.file}}
     root = wrap(graph, "topology") if is_graph else parse_spec(options.file, diagnostics)
     draft = Draft(_without_idle_seed(root), "metrics", Path.cwd(), diagnostics)
