@@ -36,7 +36,7 @@ GREYS = "Greys"
 """White: never paused, black: paused all the time."""
 
 
-@figure("pauses", "flows", "programs", place=9)
+@figure("pauses", "flows", "programs", "collectives", place=9)
 def pauses(run: Run, size: tuple[float, float]) -> Figure | None:
     """Which channels of lossless queues are paused, over time, below the queue that caused it.
 
