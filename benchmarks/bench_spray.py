@@ -3,9 +3,10 @@
 
     python benchmarks/bench_spray.py [--runs 3]
 
-Every host sends one message at once, by NSCC or RCCC over 64 paths. A packet-hop is a packet of any kind, 64 bytes or
-full, that the queue of a link of a host or between switches has taken. The kernel is compiled before the clock starts;
-the note says how long a run takes and how long messages do. Nothing is asserted: machines differ.
+Every host sends one message at once: by NSCC or RCCC over 64 paths, or by RDMA over one path with lossless queues. A
+packet-hop is a packet of any kind, 64 bytes or full, that the queue of a link of a host or between switches has taken.
+Kernels are compiled before the clock starts; the note says how long a run takes and how long messages do. Nothing is
+asserted: machines differ.
 """
 
 import resource
@@ -20,6 +21,7 @@ from measured import Row, command, digits
 from flitlab.models.registry import make
 from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.lossless import Lossless
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
 
@@ -31,8 +33,15 @@ WORK = [
     (8, 2_000_000, {"kind": "rccc", "spread": "reps"}),
     (16, 2_000_000, {"kind": "nscc", "spread": "mixed"}),
     (32, 1_000_000, {"kind": "nscc", "spread": "mixed"}),
+    (8, 20_000_000, {"kind": "roce"}),
+    (16, 4_000_000, {"kind": "roce"}),
+    (16, 4_000_000, {"kind": "hpcc"}),
+    (32, 1_000_000, {"kind": "roce"}),
 ]
 """Ports of the fat tree's switches, bytes of each message, and transport."""
+
+LOSSLESS = Fabric(mtu_bytes=4064, header_bytes=64, trim=False, lossless=Lossless(xoff=15, xon=12))
+"""Queues with priority flow control, for RDMA."""
 
 
 def session(ports: int, size: int, transport: dict) -> SpraySession:
@@ -42,7 +51,8 @@ def session(ports: int, size: int, transport: dict) -> SpraySession:
     source, destination, _ = traffic.pairs()
     flows = Flows(source, destination, np.full(len(source), size), np.zeros(len(source), np.int64))
     routes = make("routing", kind="ecmp", ways=64).build(tree)
-    return make_spray_session(tree, routes, make("transport", **transport).spraying(), Fabric(), flows, seed=1)
+    fabric = Fabric() if "spread" in transport else LOSSLESS
+    return make_spray_session(tree, routes, make("transport", **transport).spraying(), fabric, flows, seed=1)
 
 
 def until_done(what: SpraySession) -> tuple[CompiledSpray, float]:
@@ -55,9 +65,9 @@ def until_done(what: SpraySession) -> tuple[CompiledSpray, float]:
 
 
 def rows(runs: int) -> Iterator[Row]:
-    """Every fabric, after a run that compiles."""
-    until_done(session(4, 100_000, WORK[0][2]))
+    """Every fabric, each after a run that compiles."""
     for ports, size, transport in WORK:
+        until_done(session(4, 100_000, transport))
         what = session(ports, size, transport)
         measured = [until_done(what) for _ in range(runs)]
         counters, spent = measured[0][0].counters(), statistics.median(seconds for _, seconds in measured)
@@ -68,7 +78,8 @@ def rows(runs: int) -> Iterator[Row]:
         note = f"{digits(spent)} CPU-s; the last message ends after {ended * 1e6:.0f} us"
         if what.topology.hosts > 4096:
             note += f"; {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2g} GiB"
-        name = f"spray, {transport['kind']}, {transport['spread']}, {what.topology.hosts:,} hosts x {size / 1e6:g} MB"
+        queues = "lossless" if what.ports else "spray"
+        name = f"{queues}, {', '.join(transport.values())}, {what.topology.hosts:,} hosts x {size / 1e6:g} MB"
         yield Row(name, "M packet-hops/CPU-s", [hops / seconds / 1e6 for _, seconds in measured], note)
 
 
