@@ -16,9 +16,12 @@ from scipy.stats import chi2, chi2_contingency, chisquare
 from flitlab.models.jit import njit
 from flitlab.models.registry import make
 from flitlab.models.rules.arrivals import make_arrivals, next_arrival
+from flitlab.models.rules.bits import port_list, port_set
+from flitlab.models.rules.deflect import least_bound_port
 from flitlab.models.rules.draw import Stream, below, draw
-from flitlab.models.rules.packets import make_packets
-from flitlab.models.rules.route import next_port
+from flitlab.models.rules.packets import length, make_packets
+from flitlab.models.rules.route import fixed_port, next_port, pick
+from flitlab.models.rules.tables import Selection
 from flitlab.models.traffic.source import BurstRates
 from tests.models.test_routing import routes_of, walk
 from tests.scenarios import build, line
@@ -148,6 +151,48 @@ def test_counts_in_windows_have_the_variance_of_a_renewal_process(kind, load):
     assert counts.var(ddof=1) == pytest.approx(expected, rel=5 * np.sqrt(2 / len(counts)))
 
 
+RARE = 1e-10
+"""The same, where many samples tell a fault from chance."""
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.07])
+def test_hosts_of_lower_rates_are_bernoulli_processes_of_their_own(rate):
+    """Of the candidates of a rate p each is kept with probability r: gaps are geometric with r p."""
+    traffic = make("traffic", kind="uniform").build(line(2, 4))
+    arrivals = make_arrivals("bernoulli", 2.0, LENGTH, np.append([1.0], np.full(7, rate)), BURST)
+    packets = make_packets(traffic, (LENGTH,), (1.0,))
+    gaps = np.diff(times_of(arrivals, packets, 1, 3, PACKETS))
+    chance = rate * 2.0 / LENGTH
+    edges = np.arange(1, int(np.log(0.001) / np.log(1 - chance)))
+    count = np.bincount(np.minimum(gaps, edges[-1]))[1:]
+    expected = -np.diff(np.append((1 - chance) ** (edges - 1), 0.0)) * len(gaps)
+    assert chisquare(count, expected).pvalue > RARE
+    assert is_independent((gaps[:-1] > 1 / chance).astype(int), (gaps[1:] > 1 / chance).astype(int), 2)
+
+
+@pytest.mark.parametrize("load", [0.02, 0.6])
+def test_bursts_are_geometric(load):
+    """A burst ends with 1 / BURST after each packet, but a pause of 0 ticks joins it to the next one."""
+    pause = BURST * (LENGTH / load - LENGTH)
+    end = pause / (1 + pause) / BURST
+    ends = np.flatnonzero(np.diff(created("onoff", load)) > LENGTH)
+    bursts = np.diff(ends)
+    deviation = np.sqrt(1 - end) / end
+    assert abs(bursts.mean() - 1 / end) < 6.5 * deviation / np.sqrt(len(bursts))
+    fourth = (9 * (1 - end) + end**2) / (1 - end)  # kurtosis of a geometric variable
+    assert bursts.var() == pytest.approx(deviation**2, rel=6.5 * np.sqrt((fourth - 1) / len(bursts)))
+
+
+def test_lengths_have_their_shares_whatever_the_gap_before_them():
+    traffic = make("traffic", kind="uniform").build(line(2, 4))
+    packets = make_packets(traffic, (1, 5, 64), (0.5, 0.3, 0.2))
+    arrivals = make_arrivals("bernoulli", 0.5 * 14.8, 14.8, traffic.rate, BURST)
+    gaps = np.diff(times_of(arrivals, packets, 1, 3, 20_001))
+    kind = np.searchsorted([1, 5, 64], [length(packets, 1, 3, k + 1) for k in range(20_000)])
+    assert chisquare(np.bincount(kind), np.array([0.5, 0.3, 0.2]) * 20_000).pvalue > RARE
+    assert is_independent(kind, np.minimum(gaps, 3) - 1, 3)
+
+
 BURSTS = {
     "long": BurstRates(start=0.01, end=0.05),
     "rate": BurstRates(end=0.2, rate=0.7),
@@ -241,3 +286,54 @@ def test_hops_of_a_packet_are_drawn_independently():
     first, second = choice.reshape(-1, 2).T
     assert len(values) == 2 and all(chisquare(np.bincount(each)).pvalue > UNLIKELY for each in (first, second))
     assert is_independent(first, second, 2) and is_independent(first[:-1], first[1:], 2)
+
+
+def test_flows_are_hashed_evenly_and_packets_of_a_flow_alike():
+    """Over four ports; at two switches in a row independently, or half of the paths would never be taken."""
+    ports, hosts = port_set([0, 2, 3, 7]), 64
+    flows = [(source, destination) for source in range(hosts) for destination in range(hosts)]
+
+    def hashed(switch, source, destination, sequence=0, hop=0, seed=1):
+        return int(fixed_port(ports, Selection.HASH, seed, switch, source, destination, hosts, sequence, hop))
+
+    first, second, other_seed = (
+        np.searchsorted([0, 2, 3, 7], [hashed(switch, *flow, seed=seed) for flow in flows])
+        for switch, seed in ((5, 1), (6, 1), (5, 2))
+    )
+    assert all(chisquare(np.bincount(each, minlength=4)).pvalue > RARE for each in (first, second))
+    assert is_independent(first, second, 4) and is_independent(first, other_seed, 4)
+    assert all(len({hashed(5, *flow, k, k % 3) for k in range(9)}) == 1 for flow in flows[::100])
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 6, 24])
+def test_of_equal_ports_each_is_picked_alike(size):
+    among = np.sort(np.random.default_rng(size).choice(60, size, replace=False))
+    words = [draw(1, Stream.ROUTE, 3, k) for k in range(12_000)]
+    picked = [int(pick(port_set(among.tolist()), word)) for word in words]
+    assert set(picked) == set(among.tolist())
+    assert chisquare(np.bincount(np.searchsorted(among, picked))).pvalue > RARE
+
+
+def test_a_deflected_packet_takes_the_least_bound_output():
+    """Of all states of four outputs with up to three packets each: one of the least bound, none if all are full."""
+    for bound in product(range(4), repeat=4):
+        for among in ([0, 1, 2, 3], [1, 3]):
+            least = min(bound[port] for port in among)
+            ties = {port for port in among if bound[port] == least < 3}
+            counts = np.array((9, *bound), np.int64)
+            chosen = {int(least_bound_port(port_set(among), counts, 1, 3, 1, packet, 2)) for packet in range(3)}
+            assert chosen <= (ties or {-1})
+
+
+def test_ties_of_a_deflected_packet_are_drawn_evenly_and_independently():
+    """By packet, by hop and by seed; the outputs of few packets are 1, 2 and 4."""
+    bound, ports = np.array([2, 1, 1, 3, 1], np.int64), port_set(range(5))
+
+    def choices(hops, seed, first=0):
+        packets = range(first, first + 9000)
+        chosen = [int(least_bound_port(ports, bound, 0, 4, seed, packet, hops)) for packet in packets]
+        return np.searchsorted([1, 2, 4], chosen)
+
+    ours = choices(0, 1)
+    assert chisquare(np.bincount(ours, minlength=3)).pvalue > RARE and len(port_list(ports)) == 5
+    assert all(is_independent(ours, other, 3) for other in (choices(1, 1), choices(0, 2), choices(0, 1, 1)))

@@ -4,15 +4,16 @@
 A switch is evaluated when a header has been read, a host may inject, or heads wait. An output is *served* only when
 its state is needed: a call of :func:`_serve` sends what it has sent since the last one. With ``share: packet`` the
 times of a packet follow when it is bound. With ``share: flit`` each flit of a packet has the tick of its last arrival
-in ``arrivals``, and all outputs are served every ``window`` ticks, within which no flit arrives anywhere. Which VCs of
-an output are taken changes only when a packet is bound or a tail leaves, and no tail leaves before the tick ``tail``.
+in ``arrivals``. Every ``window`` ticks, within which no flit arrives anywhere, outputs are served, but for those whose
+next flits no switch or host needs before the next window (``needed_at``). Which VCs of an output are taken changes only
+when a packet is bound or a tail leaves, and no tail leaves before the tick ``tail``.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints, Words
+from flitlab.models.arrays import Ints, Masks, Words
 from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest
@@ -51,6 +52,7 @@ from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
+    NEVER,
     NONE,
     TICK_LIMIT,
     Net,
@@ -92,7 +94,7 @@ class VcConstants(NamedTuple):
     net: Net
     vcs: int  # packets that may be bound to an output
     by_flit: bool  # whether packets of an output take turns flit by flit
-    window: int  # ticks after which all outputs are served
+    window: int  # ticks after which outputs are served
     slot: int  # 1: decisions are made at every tick
     flits: int  # of every packet
     header_ticks: int
@@ -115,9 +117,11 @@ class VcState(NamedTuple):
     arrivals: np.ndarray  # int64 [records, flits]: hops << 32 | tick of the last arrival of each flit; share flit
     switch: np.ndarray  # _SWITCH_RECORD [switches]
     bound: Words  # uint32 [outputs]: packets bound to each
+    busy: Masks  # uint64 [outputs / 64]: outputs to which packets are bound, a bit each; share flit
     bound_packets: np.ndarray  # _BOUND [outputs, vcs]: these packets, in the order in which they were bound
     pointer: Words  # uint32 [outputs]: index of the packet whose turn it is; share flit
     served: Ints  # int64 [outputs]: share flit: tick before which flits are sent; share packet: tick of the next start
+    needed_at: Ints  # int64 [outputs]: tick by which the next flits that it sends are needed; share flit
     tail: Ints  # int64 [outputs]: tick before which it sends no tail, TICK_LIMIT if no packet is bound
     of_entry: Words  # uint32 [channels + hosts]: packets of each input that are at its switch
     host: np.ndarray  # HOST [hosts]
@@ -160,9 +164,11 @@ def make_constants_and_state(
         arrivals=np.zeros((size if model.by_flit else 0, flits), np.int64),
         **make_switches(topology, _SWITCH_RECORD, arrivals, ticks),
         bound=np.zeros(outputs, np.uint32),
+        busy=np.zeros(-(-outputs // 64), np.uint64),
         bound_packets=np.zeros((outputs, model.vcs), _BOUND),
         pointer=np.zeros(outputs, np.uint32),
         served=np.zeros(outputs, np.int64),
+        needed_at=np.zeros(outputs, np.int64),
         tail=np.full(outputs, TICK_LIMIT),
         of_entry=np.zeros(topology.channels + hosts, np.uint32),
         arriving=make_calendar_queue(ticks, heads),
@@ -206,6 +212,12 @@ def _schedule_hosts(const, state):
 
 
 @inline
+def _bit(output):
+    """Return the bit of an output in its word of ``state.busy``."""
+    return np.uint64(1) << np.uint64(output & 63)
+
+
+@inline
 def _release(const, state, output, place):
     """Remove a packet, whose tail has left, from those bound to an output."""
     switch, bound = const.out_switch[output], state.bound_packets[output]
@@ -218,15 +230,16 @@ def _release(const, state, output, place):
         bound[i].hop = bound[i + 1].hop
         bound[i].progress = bound[i + 1].progress
     state.bound[output] = last
+    if last == 0:
+        state.busy[output >> 6] &= ~_bit(output)
 
 
 @inline
 def _serve(const, state, output, until):
     """Let an output send what it sends before tick ``until``."""
     if const.by_flit:
-        if state.served[output] < until:
-            if state.bound[output] > 0:
-                _send_flits(const, state, output, until)
+        if state.bound[output] > 0 and state.served[output] < until:
+            _send_flits(const, state, output, until)
             state.served[output] = until
     else:
         while state.tail[output] < until:
@@ -248,6 +261,7 @@ def _send_flits(const, state, output, until):
     bound, tick, pointer = state.bound_packets[output], state.served[output], np.int64(state.pointer[output])
     channel, delay = np.int64(const.net.ports.out_channel[output]), const.delay[output]
     flits, count = np.int64(const.flits), np.int64(state.bound[output])
+    started, started_at = NONE, tick
     while tick < until and count > 0:
         turn, next_tick = np.int64(-1), until
         place = pointer
@@ -268,6 +282,7 @@ def _send_flits(const, state, output, until):
         if sent == 0 and channel != NONE:
             move_to_next_switch(const, state, packet, channel)
             schedule_event(state.arriving, packet, tick + delay)
+            started, started_at = packet, tick
         key = ((hop + 1) << _HOP_SHIFT) + delay
         hop_key = hop << _HOP_SHIFT
         while True:  # one flit; more where the packet is the only one
@@ -292,6 +307,10 @@ def _send_flits(const, state, output, until):
     for place in range(count):
         left = min(left, flits - np.int64(bound[place].progress))
     state.tail[output] = min(TICK_LIMIT, until + left - 1)
+    if channel == NONE:
+        state.needed_at[output] = state.tail[output] + delay
+    elif count == 1 and np.int64(bound[0].packet) == started:  # the next switch reads its header first
+        state.needed_at[output] = started_at + delay + const.header_ticks
 
 
 @inline
@@ -320,6 +339,10 @@ def _bind(const, state, packet, output, tick):
     count_grant(const, state, packet, channel)
     if const.by_flit:
         state.tail[output] = min(state.tail[output], tick + const.flits - 1)
+        state.needed_at[output] = const.delay[output] + (state.tail[output] if channel == NONE else tick)
+        if count == 0:
+            state.busy[output >> 6] |= _bit(output)
+            state.served[output] = tick
         return
     start = max(tick, state.served[output])
     if start > tick + (const.vcs - 1) * const.flits:
@@ -452,30 +475,33 @@ def _inject(const, state, switch, host, tick):
 
 
 @inline
+def _is_full(const, state, switch):
+    """Tell whether the hosts of a switch must wait, as enough packets are there or inbound."""
+    return np.int64(state.switch[switch].resident) + np.int64(state.switch[switch].inbound) >= const.limit[switch]
+
+
+@inline
 def _inject_from_hosts(const, state, switch, tick):
     """Let the hosts of a switch inject while few enough packets are there, from one on that changes every tick."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    switch_record, next_sender, is_served, is_blocked = state.switch[switch], TICK_LIMIT, False, False
+    switch_record, next_sender, is_blocked = state.switch[switch], TICK_LIMIT, False
     host = first + tick % count
     for _ in range(count):
         if max(state.host[host].created_at, state.host[host].free_at) <= tick:
-            if switch_record.resident + switch_record.inbound >= const.limit[switch] and not is_served:
+            if _is_full(const, state, switch):
                 _release_all_tails(const, state, switch, tick + 1)
-                is_served = True
-            if switch_record.resident + switch_record.inbound < const.limit[switch]:
-                _inject(const, state, switch, host, tick)
-            else:
+            if _is_full(const, state, switch):
                 is_blocked = True
-        if max(state.host[host].created_at, state.host[host].free_at) > tick:
-            if state.host_scheduled_at[host] <= tick:
-                schedule_host(const, state, host, tick)
-            if state.host_scheduled_at[host] > tick:
-                next_sender = min(next_sender, state.host_scheduled_at[host])
+                break
+            _inject(const, state, switch, host, tick)
+        elif state.host_scheduled_at[host] <= tick:
+            schedule_host(const, state, host, tick)
+        if state.host_scheduled_at[host] > tick:
+            next_sender = min(next_sender, state.host_scheduled_at[host])
         host = host + 1 if host + 1 < first + count else first
-    if is_blocked:
-        departure = _next_departure(const, state, switch, tick)
-        schedule(state.switch_wheel, switch, departure)
-        next_sender = min(next_sender, departure)
+    if is_blocked:  # no host can inject before a packet leaves
+        next_sender = _next_departure(const, state, switch, tick)
+        schedule(state.switch_wheel, switch, next_sender)
     switch_record.next_sender = next_sender
     switch_record.blocked = is_blocked
 
@@ -489,11 +515,24 @@ def _next_departure(const, state, switch, tick):
     return departure
 
 
+@inline
+def _expect_departure(const, state, switch, tick):
+    """Schedule a switch whose hosts wait, as a packet may leave it at ``tick``."""
+    if state.switch[switch].next_sender > tick:
+        state.switch[switch].next_sender = tick
+        schedule(state.switch_wheel, switch, tick)
+
+
 @kernel
-def _serve_outputs(const, state, until):
-    """Let all outputs send what they send before tick ``until``."""
-    for output in range(len(state.bound)):
-        _serve(const, state, output, until)
+def _serve_outputs(const, state, until, needed_before):
+    """Let outputs send what they send before tick ``until``, if it is needed before tick ``needed_before``."""
+    for word in range(len(state.busy)):
+        busy = state.busy[word]
+        while busy:
+            output = word * 64 + lowest(busy)
+            busy &= busy - np.uint64(1)
+            if state.needed_at[output] < needed_before:
+                _serve(const, state, output, until)
 
 
 def settle_channels(const: VcConstants, state: VcState, tick: int, channels: Ints) -> None:
@@ -502,7 +541,7 @@ def settle_channels(const: VcConstants, state: VcState, tick: int, channels: Int
     A packet is counted when it is bound.
     """
     if const.by_flit:
-        _serve_outputs(const, state, tick)
+        _serve_outputs(const, state, tick, NEVER)
     bound = np.arange(const.vcs) < state.bound[:, None]
     progress = state.bound_packets["progress"].astype(np.int64)
     left = const.flits - progress if const.by_flit else np.clip(progress - tick, 0, const.flits)
@@ -525,7 +564,7 @@ def advance(const, state, now, until):
         if log_is_full(const, state) or pool_is_low(const, state):
             return tick
         if tick % const.window == 0:
-            _serve_outputs(const, state, tick)
+            _serve_outputs(const, state, tick, tick + const.window)
         receive_heads(const, state, state.switch, tick, _receive_packet)
         deliver_packets(const, state, tick)
         run_program(state.program, const, state, tick, schedule_host)
@@ -535,8 +574,8 @@ def advance(const, state, now, until):
             finish_reading(const, state, switch, tick, _insert_waiting)
             if state.switch[switch].waiting != NONE:
                 _bind_heads(const, state, switch, tick)
-                if state.switch[switch].blocked:  # packets that are bound now may be the next that leave
-                    state.switch[switch].next_sender = tick
+                if state.switch[switch].blocked:  # a packet that is bound now may be the next that leaves
+                    _expect_departure(const, state, switch, tick + const.flits - 1)
             if state.switch[switch].next_sender <= tick:
                 _inject_from_hosts(const, state, switch, tick)
         state.counters.scalars[Scalar.EVENTS] += count

@@ -131,26 +131,28 @@ class Alarm(simpy.Event):
         clock.schedule(self, phase, tick - clock.now)
 
 
+def next_slot(tick: int, slot: int) -> int:
+    """The first multiple of ``slot`` ticks that is not before a tick."""
+    return -(-tick // slot) * slot
+
+
 class Allocator:
     """A switch or a sending host, which decides in the allocation phase.
 
     It reads only its own state, at the ticks at which that may have changed. An extra call of :meth:`allocate` changes
     nothing, so any change of the state calls :meth:`schedule_at`. phase: SENDING or ALLOCATION. waiting: what it could
-    not grant or send yet. slot: ticks; it decides at multiples of them.
+    not grant or send yet.
     """
 
     phase = Phase.ALLOCATION
     waiting: Sized
 
-    def __init__(self, clock: Clock, slot: int = 1):
+    def __init__(self, clock: Clock):
         self.clock = clock
-        self.slot = slot
         self._allocations = clock.allocations[self.phase]
 
     def schedule_at(self, tick: int) -> None:
-        """Schedule :meth:`allocate` at the current tick or a later one, or the next slot; once for each tick."""
-        if self.slot > 1:
-            tick = -(-tick // self.slot) * self.slot
+        """Schedule :meth:`allocate` at the current tick or a later one; once for each tick."""
         allocators = self._allocations.get(tick)
         if allocators is None:
             allocators = self.clock.add_allocation(tick, self.phase)

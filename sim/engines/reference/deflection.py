@@ -27,7 +27,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.clock import Allocator
+from flitlab.sim.engines.reference.clock import Allocator, next_slot
 from flitlab.sim.engines.reference.faults import ReferenceFaults
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.network import Network, Output
@@ -53,7 +53,7 @@ class DeflectionSwitch(Allocator):
     """
 
     def __init__(self, net: "DeflectionNetwork", index: int):
-        super().__init__(net.clock, net.slot)
+        super().__init__(net.clock)
         self.network = net
         self.index = index
         self.location = net.scenario.topology.channels + index
@@ -61,6 +61,8 @@ class DeflectionSwitch(Allocator):
         self.minimal: list[int] = []
         self.ejection: dict[int, Output] = {}
         self.hosts: deque[DeflectionHost] = deque()
+        self.header = net.times.header
+        self.hold_packets = net.times.hold_packets
         self.resident = 0
         self.inbound = 0
         self.waiting: list[Packet] = []
@@ -89,19 +91,20 @@ class DeflectionSwitch(Allocator):
         self.network.ledger.occupy(self.resident)
         assert self.resident <= self.bound, f"switch {self.index} holds {self.resident} packets"
         self._expected.append(packet)
-        self.schedule_at(packet.arrived + self.network.times.header)
-        if self.waiting and self.resident > self.network.times.hold_packets:
+        self.schedule_at(packet.arrived + self.header)
+        if self.waiting and self.resident > self.hold_packets:
             self.schedule_at(packet.arrived)  # one more resident forces another out
 
     def allocate(self, now: int) -> None:
         """Grant outputs to packets in order of rank, deflect excess packets, and let hosts send."""
-        expected, header = self._expected, self.network.times.header
-        while expected and expected[0].arrived + header <= now:
+        expected, read = self._expected, now - self.header
+        while expected and expected[0].arrived <= read:
             insort(self.waiting, expected.popleft())
         if self.waiting:
             free = sum([1 << port for port, output in enumerate(self.outputs) if output.free_at <= now])
             free = self._grant_minimal(now, free)
-            self._deflect(now, free)
+            if self.resident > self.hold_packets:
+                self._deflect(now, free)
         self._admit(now)
 
     def remove_dropped(self) -> None:
@@ -132,7 +135,7 @@ class DeflectionSwitch(Allocator):
 
     def _deflect(self, now: int, free: int) -> None:
         """Send excess packets, the lowest-ranked first, on any free output."""
-        while self.resident > self.network.times.hold_packets and free and self.waiting:
+        while self.resident > self.hold_packets and free and self.waiting:
             packet = self.waiting.pop()
             port = self._pick(free, packet)
             free &= ~(1 << port)
@@ -153,15 +156,23 @@ class DeflectionSwitch(Allocator):
 
     def _admit(self, now: int) -> None:
         """Let hosts start packets while the pool has space, in round robin."""
-        hold_packets = self.network.times.hold_packets
-        for host in [host for host in self.hosts if host.waiting]:
-            if host.free_at <= now and self.resident + self.inbound < hold_packets:
-                host.send(now, self)
-                self.inbound += 1
-                while self.hosts[-1] is not host:
-                    self.hosts.rotate(-1)
-            if host.waiting and host.free_at > now:
+        space = self.hold_packets - self.resident - self.inbound
+        if space <= 0:
+            return
+        for host in [host for host in self.hosts if host.waiting and host.free_at <= now][:space]:
+            host.send(now, self)
+            self.inbound += 1
+            while self.hosts[-1] is not host:
+                self.hosts.rotate(-1)
+            if host.waiting:
                 self.schedule_at(host.free_at)
+
+
+class SlottedSwitch(DeflectionSwitch):
+    """A switch that decides at multiples of a packet's length."""
+
+    def schedule_at(self, tick: int) -> None:
+        super().schedule_at(next_slot(tick, self.network.flits))
 
 
 class DeflectionFaults(ReferenceFaults):
@@ -190,9 +201,9 @@ class DeflectionNetwork(Network[Deflection]):
             raise ValueError("deflection needs as many channels into every switch as out of it")
         self.pick = machine_code(pick, np.uint64(0), 0)
         self.flits = scenario.source.flits[0]
-        self.slot = self.flits if times.slotted else 1
+        kind = SlottedSwitch if times.slotted else DeflectionSwitch
 
-        self.switches = switches = [DeflectionSwitch(self, v) for v in range(topology.switches)]
+        self.switches = switches = [kind(self, v) for v in range(topology.switches)]
         self.hosts = hosts = [DeflectionHost(self, h) for h in range(topology.hosts)]
         ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
         for channel, (tail, head, extra) in enumerate(ends):

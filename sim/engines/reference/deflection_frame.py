@@ -10,7 +10,7 @@ paths for packets that have arrived by then. The packet in slot v sends its flit
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.clock import Alarm, Allocator, Phase
+from flitlab.sim.engines.reference.clock import Alarm, Allocator, Phase, next_slot
 from flitlab.sim.engines.reference.hot_potato import HotPotatoNetwork
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -56,7 +56,7 @@ class FrameSwitch(Allocator):
     """
 
     def __init__(self, net: "FrameNetwork", index: int):
-        super().__init__(net.clock, net.times.frame_ticks)
+        super().__init__(net.clock)
         self.network = net
         self.index = index
         self.outputs: list[FrameOutput] = []
@@ -65,6 +65,9 @@ class FrameSwitch(Allocator):
         self.waiting: dict[int, list[tuple[Packet, FrameEntry]]] = {}
         self.entries: dict[int, FrameEntry] = {}
         self.resident = 0
+
+    def schedule_at(self, tick: int) -> None:
+        super().schedule_at(next_slot(tick, self.network.times.frame_ticks))
 
     def receive(self, packet: Packet, entry: FrameEntry) -> None:
         """Store a packet whose head arrives, or that a host has sent."""

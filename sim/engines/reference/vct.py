@@ -242,20 +242,19 @@ class VctSwitch(Allocator):
             self.waiting.append(heappop(expected)[2])
         if not self.waiting:
             return
-        counts = self.network.ledger.stalls is not None
+        network = self.network
+        counts = network.ledger.stalls is not None
         stalls = {vc.index: self._stall(vc, now) for vc in self.waiting} if counts else {}
-        if self.network.times.oldest_first:
-            self.waiting.sort(key=lambda vc: (vc.queue[0].created, vc.age))
-        elif self.network.times.priority == "class":
-            self.waiting.sort(key=lambda vc: (-self.network.urgency(vc.queue[0]), vc.age))
+        if network.order is not None:
+            self.waiting.sort(key=network.order)
         self.waiting = [
             vc for vc in self.waiting
             if vc.output.free_at > now or vc.reader.free_at > now or not self._grant(vc, now)
         ]  # fmt: skip
-        if self.waiting and self.network.polarized:
+        if network.polarized and self.waiting:
             self.schedule_at(now + 1)  # what an output costs changes with every grant
         if counts and self.waiting:
-            self.network.ledger.stall({vc.index: stalls[vc.index] for vc in self.waiting}, self.network.times.vcs)
+            network.ledger.stall({vc.index: stalls[vc.index] for vc in self.waiting}, network.times.vcs)
             self.schedule_at(now + 1)
 
     def _stall(self, vc: VctInputVC, now: int) -> int:
@@ -420,6 +419,7 @@ class VctNetwork(Network[Vct]):
         self.progressive = self.routes.rule == Selection.PROGRESSIVE
         self.has_slow_channels = max([*self.flit_ticks, self.host_flit_ticks]) > 1
         self.input_vcs: list[VctInputVC] = []
+        self.order = self._order()
 
         self.switches = switches = [VctSwitch(self, v) for v in range(topology.switches)]
         self.hosts = hosts = [VctHost(self, h) for h in range(topology.hosts)]
@@ -447,6 +447,14 @@ class VctNetwork(Network[Vct]):
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.faults = VctFaults(self)
         self.start(hosts)
+
+    def _order(self) -> Callable[[VctInputVC], tuple[int, int]] | None:
+        """The key by which switches sort waiting heads, None for the order of their eligibility."""
+        if self.times.oldest_first:
+            return lambda vc: (vc.queue[0].created, vc.age)
+        if self.times.priority == "class":
+            return lambda vc: (-self.urgency(vc.queue[0]), vc.age)
+        return None
 
     def count_channels(self) -> None:
         super().count_channels()
