@@ -34,7 +34,8 @@ class Epoch:
 
     tick: its first tick. rate: float64 [channels], share of the capacity as built that a channel has, or will have once
     its link works again. links: bool [channels], whether the link of each works. switches: bool [switches], whether
-    each works. description: the events at its first tick, in words.
+    each works. description: the events at its first tick, in words. factors: of those that slow links, the index of the
+    event and its factor.
     """
 
     tick: int
@@ -42,6 +43,7 @@ class Epoch:
     links: Bools
     switches: Bools
     description: str = ""
+    factors: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def built(cls, topology: Topology) -> "Epoch":
@@ -329,9 +331,12 @@ def make_timeline(
         if tick < epochs[-1].tick:
             raise SpecError("times must not decrease: the event before this one is later", key=key)
         description = state.change(event, key)
+        factors: tuple[tuple[int, float], ...] = () if event.factor is None else ((index, event.factor),)
         if tick == epochs[-1].tick:
-            description = ", ".join(filter(None, (epochs.pop().description, description)))
-        epochs.append(Epoch(tick, state.rate, state.links, state.switches, description))
+            before = epochs.pop()
+            description = ", ".join(filter(None, (before.description, description)))
+            factors = before.factors + factors
+        epochs.append(Epoch(tick, state.rate, state.links, state.switches, description, factors))
         if not isinf(delay := event.learned_after):
             event_of_reroute.setdefault(tick + _duration(event, delay, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)

@@ -333,7 +333,7 @@ class _Builder:
         self.errors.stop()
         validate_window(draft, switching_mode, topology)
         if not counts_flows(draft):
-            validate_memory(draft, topology, switching_mode, setting.flits)
+            validate_memory(draft, topology, switching_mode, setting.flits, timeline)
         self.errors.stop()
         for warning in switching_mode.config_warnings(topology, routes, setting.flits[0]):
             draft.warn(warning.key or "switching", str(warning))

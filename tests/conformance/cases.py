@@ -37,7 +37,7 @@ from flitlab.sim.engines.compare import compare_executions, compare_logs, compar
 from flitlab.sim.engines.transport import datagram, spray
 from flitlab.sim.engines.transport.run import compare_counters, compare_traces
 from tests import ROOT
-from tests.scenarios import TRAFFIC, routings, sources, topologies
+from tests.scenarios import TRAFFIC, routings, sources, topologies, with_flit_times
 from tests.sim.test_application_engines import DONE, random_program
 
 for _folder in (ROOT / "tests" / "toys").glob("*/compiled.py"):
@@ -71,6 +71,8 @@ def cases(draw, mode: str, events: bool = False) -> Scenario:
     """A scenario in which hosts create packets or flows; with ``events``, its network changes."""
     networks = topologies().filter(lambda topology: topology.channels >= 12) if events else topologies()
     topology, source = draw(networks), draw(sources(one_length=draw(st.booleans())))
+    if events and mode in ("vct", "wormhole", "ideal") and draw(st.booleans()):
+        topology = with_flit_times(draw, topology)
     traffic = draw(st.sampled_from(TRAFFIC[2:] if mode_class(mode).counts == "flows" else TRAFFIC))  # not of all pairs
     for routing in (draw(routings(topology)), *FALLBACKS):
         base = {"topology": topology, "routing": routing, "traffic": traffic, "source": source}
