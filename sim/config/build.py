@@ -323,7 +323,8 @@ class _Builder:
         routes = components.routes
         if self.one_subnet is not None:
             switching_mode = mode_in_subnets(switching_mode, self.one_subnet.topology, topology.subnets)
-        timeline = timeline_of(draft, components, switching_mode, spec.tick_ns)
+        subnet = None if self.one_subnet is None else self.one_subnet.topology
+        timeline = timeline_of(draft, components, switching_mode, spec.tick_ns, subnet)
         self.errors.stop()
         assert routes is not None  # setting has them, too
         instance = Instance(topology, traffic, routes)

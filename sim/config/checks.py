@@ -401,8 +401,6 @@ def validate_subnets(draft: Draft, spec: SwitchingSpec, classes: Sequence[Traffi
         draft.reject(key, f"must be 1 in experiment: {draft.experiment}")
     if draft.follows_trace:
         draft.reject(key, f"must be 1 for traffic.kind: {draft.at('traffic', 'kind')}, whose packets name no subnet")
-    if draft.has_value("timeline"):
-        draft.reject(key, "must be 1 for a network that changes: events name links of one network")
 
 
 def validate_start(

@@ -169,8 +169,11 @@ def values_of(annotation: Any, field: FieldInfo) -> Iterator[Any]:
         yield from [annotation(low)] * ("Gt" not in bounds)
 
 
-def changing(case: Scenario, routing: dict, number: int) -> Scenario:
-    """The scenario with as many of some random events as are possible, each after those before."""
+def changing(case: Scenario, routing: dict, number: int, subnet: Topology | None = None) -> Scenario:
+    """The scenario with as many of some random events as are possible, each after those before.
+
+    subnet: one of the copies that its network consists of; None if it is no copies.
+    """
     rng, topology, events = Random(number), case.topology, []
     last = horizon(case)
     links = sorted({(int(min(e)), int(max(e))) for e in zip(topology.src, topology.dst, strict=True)})
@@ -188,17 +191,20 @@ def changing(case: Scenario, routing: dict, number: int) -> Scenario:
             event["reroute_after"] = rng.choice([0.0, 1.0, last / 20, float("inf")])
         events.append(event)
     events.append({"at_tick": last * 2 // 5, "restore": {"links": 0.999}, "reroute_after": 0.0})
-    return with_events(case, routing, events, possible=True)
+    return with_events(case, routing, events, possible=True, subnet=subnet)
 
 
-def with_events(case: Scenario, routing: dict, events: list[dict], possible: bool = False) -> Scenario:
-    """The scenario with events; with ``possible``, without those that cannot happen."""
+def with_events(
+    case: Scenario, routing: dict, events: list[dict], possible: bool = False, subnet: Topology | None = None
+) -> Scenario:
+    """The scenario with events; with ``possible``, without those that cannot happen. subnet: as of :func:`changing`."""
     happened: list[Event] = []
     for event in events:
         parsed = [*happened, Event.model_validate(event)]
         try:
             tick_ns = case.switching.tick_ns(case.topology, 1.0)
-            timeline = make_timeline(case.topology, parsed, make("routing", **routing), case.routes, tick_ns)
+            router = make("routing", **routing)
+            timeline = make_timeline(case.topology, parsed, router, case.routes, tick_ns, subnet=subnet)
             case.switching.check_timeline(timeline, case.routes)
             case.switching.check(case.instance, case.work, 0.5, 1, timeline)
         except SpecError:

@@ -211,8 +211,9 @@ class WormholeTimelineRun(TimelineRun):
         packets = self._state.pool.packet[packet_of_vc[head_dropped & ejects & ~has_head]]
         number = packets["sequence"].astype(np.int64) % classes.class_count
         limited = classes.reply_limit[number] != NO_LIMIT
-        sources = classes.reply[number] * classes.hosts + packets["dst_host"]
-        np.subtract.at(replies.outstanding, sources[limited], 1)
+        reply, hosts = classes.reply[number], classes.hosts // classes.subnets
+        host = packets["dst_host"] % hosts + np.where(classes.subnets > 1, classes.subnet[reply], 0) * hosts
+        np.subtract.at(replies.outstanding, (reply * classes.hosts + host)[limited], 1)
 
     def _release_vcs(self, head_dropped: Bools) -> None:
         """Release the output VCs of the packets at some input VCs; head_dropped: bool [input VCs]."""
