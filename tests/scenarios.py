@@ -102,6 +102,13 @@ def slow_channels(topology: Topology, draw: Callable) -> Topology:
     return replace(topology, delay=np.array(delay, np.int64), host_delay=host_delay)
 
 
+def with_flit_times(draw: Callable, topology: Topology) -> Topology:
+    """The same graph with flit times of 1 to 5 ticks on its channels, and up to 4 on those of hosts."""
+    count = topology.channels
+    ticks = draw(st.lists(st.sampled_from([1, 1, 2, 3, 5]), min_size=count, max_size=count))
+    return replace(topology, capacity=1 / np.array(ticks, float), host_capacity=1 / draw(st.sampled_from([1, 2, 4])))
+
+
 @st.composite
 def topologies(draw) -> Topology:
     """Small graphs of every kind: one-way, two-way, grids, parallel channels, hosts spread unevenly."""

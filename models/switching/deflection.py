@@ -143,6 +143,12 @@ class Deflection(DynamicTopology, Buffered):
                 "change under packets that are there already"
             )
             raise SpecError(problem, key="timeline")
+        if any((epoch.rate != 1).any() for epoch in timeline.epochs):
+            problem = (
+                "slow is not for packets that are deflected: a switch forwards all packets that arrive, so that its "
+                "channels are equally fast (vct, wormhole, ideal, datagram, spray and flow take slow links)"
+            )
+            raise SpecError(problem, key="timeline")
         super().check_timeline(timeline, routes)
         topology = timeline.topology
         for epoch in timeline.epochs:

@@ -10,12 +10,13 @@ from flitlab.models.rules.tables import Tables
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.timeline.flit_ticks import check_flit_ticks
 from flitlab.models.timeline.network_changes import NetworkChange, network_changes
 from flitlab.models.topology.graph import Topology
 
 
 class DynamicTopology(SwitchingMode):
-    """A switching mode whose links and switches fail and return. Working channels move one flit per tick.
+    """A switching mode of flits whose links and switches fail, slow down and return.
 
     This class comes before the other bases of a mode. drains: whether hosts wait for an empty network before the routes
     change.
@@ -25,12 +26,8 @@ class DynamicTopology(SwitchingMode):
     drains: ClassVar[bool] = False
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, and for routes of a remaining network that packets cannot follow."""
-        if any((epoch.rate != 1).any() for epoch in timeline.epochs):
-            problem = (
-                f"slow needs another mode than {self.mode}, which moves one flit per tick over every working channel"
-            )
-            raise SpecError(f"{problem}: datagram, spray or flow", key="timeline")
+        """Raise ``SpecError`` for links whose flits take no whole ticks, and for routes that packets cannot follow."""
+        check_flit_ticks(timeline)
         self.policy_changes(timeline, routes)
 
     def policy_changes(self, timeline: Timeline | None, routes: Routes) -> tuple[NetworkChange, ...]:
@@ -75,7 +72,7 @@ class Draining(DynamicTopology, Buffered):
     drains: ClassVar[bool] = True
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, and for routes of a remaining network without a certificate."""
+        """Raise ``SpecError`` for links whose flits take no whole ticks, and for routes without a certificate."""
         if self.may_deadlock:
             raise SpecError("needs routes with a certificate: a network that deadlocks is never empty", key="timeline")
         super().check_timeline(timeline, routes)

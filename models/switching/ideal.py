@@ -17,7 +17,7 @@ from flitlab.models.switching.switching_mode import MAX_SUBNETS, Certify, Switch
 from flitlab.models.switching.timed import FlitTimed, TimedSpec
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.timeline.network_changes import NetworkChange
-from flitlab.models.topology.flit_times import capacity_unit, flit_times
+from flitlab.models.topology.flit_times import capacity_unit
 from flitlab.models.topology.graph import Topology
 
 
@@ -51,13 +51,8 @@ class Ideal(DynamicTopology, FlitTimed):
         return routes.tables(topology)._replace(escape=np.zeros((0, 0), np.uint8))
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:
-        """Raise ``SpecError`` for slow links, for channels of different speed, and for routes of a remaining network in
-        another form.
-        """
+        """Raise ``SpecError`` for links whose flits take no whole ticks, and for routes of another form."""
         super().check_timeline(timeline, routes)
-        if not flit_times(timeline.topology).all_one:
-            problem = "needs channels that are all equally fast in mode ideal (vct and wormhole take others)"
-            raise SpecError(problem, key="timeline")
         for change in self.policy_changes(timeline, routes):
             if change.routes is not None and change.routes.form != routes.form:
                 problem = (

@@ -16,6 +16,8 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, recorded_warnings
 from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.events import Event
+from flitlab.models.timeline.renumbering import merged_routes, renumbered_routes
+from flitlab.models.timeline.surviving import SurvivingNetwork, connected_switches
 from flitlab.models.topology.failures import subtopology
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import channels_of, draw_links, link_numbers
@@ -34,7 +36,8 @@ class Epoch:
 
     tick: its first tick. rate: float64 [channels], share of the capacity as built that a channel has, or will have once
     its link works again. links: bool [channels], whether the link of each works. switches: bool [switches], whether
-    each works. description: the events at its first tick, in words.
+    each works. description: the events at its first tick, in words. factors: of those that slow links, the index of the
+    event and its factor.
     """
 
     tick: int
@@ -42,6 +45,7 @@ class Epoch:
     links: Bools
     switches: Bools
     description: str = ""
+    factors: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def built(cls, topology: Topology) -> "Epoch":
@@ -56,26 +60,13 @@ class Epoch:
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivingNetwork:
-    """The part of a network that an epoch leaves to hosts, renumbered.
-
-    topology: the surviving network; hosts keep their numbers. channel, switch: int64 [channels], int64 [switches], the
-    numbers that its channels and switches have in the whole network.
-    """
-
-    topology: Topology
-    channel: Ints
-    switch: Ints
-
-
-@dataclass(frozen=True, eq=False)
 class Timeline:
     """The epochs of a run, the first from tick 0, and the ticks at which the routing learns of the current epoch.
 
     topology: the whole network. epochs: in ascending order. reroutes: ticks, ascending. routing: builds the routes of
     the surviving network; None where only ceilings are computed. tick_ns: duration of a tick in nanoseconds, None if
     unknown. planned: for a routing that is optimised for a demand, the precomputed routes by the content hash of the
-    surviving network.
+    surviving network. subnet: one of the copies that ``topology`` consists of; None if it is no copies.
     """
 
     topology: Topology
@@ -84,6 +75,7 @@ class Timeline:
     routing: RoutingSpec | None
     tick_ns: float | None = None
     planned: Mapping[str, Routes] = field(default_factory=dict)
+    subnet: Topology | None = None
 
     @cached_property
     def content_hash(self) -> str:
@@ -109,7 +101,7 @@ class Timeline:
         if works.all() and epoch.switches.all() and (epoch.rate == 1).all():
             return SurvivingNetwork(whole, np.arange(whole.channels), np.arange(whole.switches))
         with_ids = replace(whole, capacity=whole.capacity * epoch.rate, delay=np.arange(whole.channels), grid=None)
-        reached = _connected_switches(whole, works)
+        reached = connected_switches(whole, works)
         reduced = subtopology(with_ids, reached, works & reached[whole.src] & reached[whole.dst])
         intact = works.all() and epoch.switches.all()
         topology = replace(reduced, delay=whole.delay[reduced.delay], grid=whole.grid if intact else None)
@@ -134,11 +126,36 @@ class Timeline:
             return planned
         try:
             with recorded_warnings():  # the warnings of the network as built have been shown
+                if self.subnet is not None:
+                    return merged_routes(self._routes_of_subnets(surviving), surviving.topology)
                 return self.routing.build(surviving.topology)
         except SpecError as error:
             raise SpecError(
                 f"{self.routing.kind} does not support the remaining network: {error}", key="timeline"
             ) from error
+
+    def _routes_of_subnets(self, surviving: SurvivingNetwork) -> list[Routes]:
+        """Return the routes that the routing builds for each subnet of a surviving network, in the numbers of that.
+
+        Raises ``SpecError``.
+        """
+        assert self.subnet is not None and self.routing is not None
+        whole, one, routes = self.topology, self.subnet, []
+        rate, delay = np.zeros(whole.channels), np.arange(one.channels)
+        rate[surviving.channel] = surviving.topology.capacity / whole.capacity[surviving.channel]
+        for copy in range(whole.subnets):
+            first_switch, first_channel = copy * one.switches, copy * one.channels
+            rates = rate[first_channel : first_channel + one.channels]
+            links, switches = rates > 0, np.isin(first_switch + np.arange(one.switches), surviving.switch)
+            epoch = Epoch(0, np.where(links, rates, 1.0), links, switches)
+            part = replace(self, topology=one, epochs=(epoch,), subnet=None).surviving(epoch)
+            numbered = SurvivingNetwork(
+                part.topology,
+                np.searchsorted(surviving.channel, first_channel + delay[part.channel]),
+                np.searchsorted(surviving.switch, first_switch + part.switch),
+            )
+            routes.append(renumbered_routes(self.routing.build(part.topology), numbered, surviving.topology))
+        return routes
 
     def instance(self, epoch: Epoch, whole: Instance) -> Instance:
         """Return the network, the demand and the routes of an epoch.
@@ -180,37 +197,6 @@ def renumbered_traffic(traffic: Traffic, topology: Topology) -> Traffic:
     background = None if traffic.background is None else renumbered_traffic(traffic.background, topology)
     classes = tuple(replace(one, demand=renumbered_traffic(one.demand, topology)) for one in traffic.classes)
     return replace(traffic, topology=topology, alternates=alternates, background=background, classes=classes)
-
-
-def _connected_switches(topology: Topology, works: Bools) -> Bools:
-    """Return the switches that every host reaches and that reach every host, bool [switches].
-
-    Raises ``SpecError`` where hosts do not reach each other.
-    """
-    root = int(topology.host_switch[0]) if topology.hosts else 0
-    from_root, to_root = (_reachable(topology, works, root, reverse) for reverse in (False, True))
-    hosts = topology.host_count > 0
-    for reached, text in ((from_root, "from switch {} to switch {}"), (to_root, "to switch {} from switch {}")):
-        if (unreachable := np.flatnonzero(hosts & ~reached)).size:
-            ends = map(switch_names(topology).label, (root, unreachable[0]))
-            raise SpecError(f"cuts hosts off: no path is left {text.format(*ends)}", key="timeline")
-    return from_root & to_root
-
-
-def _reachable(topology: Topology, works: Bools, root: int, reverse: bool) -> Bools:
-    """Return the switches reachable from a switch, or with ``reverse`` those that reach it, bool [switches].
-
-    works: bool [channels], the channels that count.
-    """
-    src, dst = (topology.dst, topology.src) if reverse else (topology.src, topology.dst)
-    reached = np.zeros(topology.switches, bool)
-    reached[root] = True
-    while True:
-        extended = reached.copy()
-        extended[dst[works & reached[src]]] = True
-        if (extended == reached).all():
-            return reached
-        reached = extended
 
 
 @dataclass
@@ -303,6 +289,7 @@ def make_timeline(
     routes: Routes | None,
     tick_ns: Fraction | None,
     replan: Callable[[Topology], Routes] | None = None,
+    subnet: Topology | None = None,
 ) -> Timeline:
     """Build the timeline of a run from its events; the routing must support every network that it learns of.
 
@@ -313,6 +300,7 @@ def make_timeline(
     routing, routes: of the network as built; None without a routing.
     tick_ns: duration of a tick in nanoseconds; None if unknown.
     replan: builds the routes of a surviving network, for a routing that is optimised for a demand.
+    subnet: one of the copies that the network consists of; None if it is no copies.
 
     Raises
     ------
@@ -329,14 +317,17 @@ def make_timeline(
         if tick < epochs[-1].tick:
             raise SpecError("times must not decrease: the event before this one is later", key=key)
         description = state.change(event, key)
+        factors: tuple[tuple[int, float], ...] = () if event.factor is None else ((index, event.factor),)
         if tick == epochs[-1].tick:
-            description = ", ".join(filter(None, (epochs.pop().description, description)))
-        epochs.append(Epoch(tick, state.rate, state.links, state.switches, description))
+            before = epochs.pop()
+            description = ", ".join(filter(None, (before.description, description)))
+            factors = before.factors + factors
+        epochs.append(Epoch(tick, state.rate, state.links, state.switches, description, factors))
         if not isinf(delay := event.learned_after):
             event_of_reroute.setdefault(tick + _duration(event, delay, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)
     planned: dict[str, Routes] = {}
-    timeline = Timeline(topology, tuple(epochs), tuple(sorted(event_of_reroute)), routing, ns, planned)
+    timeline = Timeline(topology, tuple(epochs), tuple(sorted(event_of_reroute)), routing, ns, planned, subnet)
     for tick in timeline.reroutes:
         try:
             surviving = timeline.surviving(timeline.epoch_at(tick))

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes of a surviving network in the switch and port numbers of the whole network."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Masks
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.port_table import empty_table
-from flitlab.models.routing.routes import RouteForm, Routes
+from flitlab.models.routing.routes import PathTable, RouteForm, Routes
+from flitlab.models.routing.validation import mark_validated
 from flitlab.models.rules.port_sets import allow, allows
-from flitlab.models.timeline.epochs import SurvivingNetwork
+from flitlab.models.timeline.surviving import SurvivingNetwork
 from flitlab.models.topology.graph import Topology
 
 
@@ -47,6 +50,42 @@ def renumbered_routes(routes: Routes, surviving: SurvivingNetwork, whole: Topolo
         group=None if routes.group is None else _per_switch(routes.group, surviving, whole),
         port_threshold=_thresholds(routes.port_threshold, surviving, whole, port),
     )  # fmt: skip
+
+
+def merged_routes(parts: Sequence[Routes], topology: Topology) -> Routes:
+    """Merge the routes of the subnets of a network.
+
+    Parameters
+    ----------
+    parts: of each subnet in order, each as :func:`renumbered_routes` returns it: with routes of one subnet only.
+    topology: all subnets.
+    """
+
+    def merged(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return arrays[0] if arrays[0] is None else np.maximum.reduce(arrays)
+
+    first = parts[0]
+    paths = None if first.paths is None else _merged_paths([part.paths for part in parts if part.paths is not None])
+    layer = merged("layer") if paths is None or first.layer is None else np.concatenate([part.layer for part in parts])
+    whole = replace(
+        first, ports=merged("ports"), hops_max=max(part.hops_max for part in parts), paths=paths, layer=layer,
+        layers=max(part.layers for part in parts), leg=merged("leg"), escape=merged("escape"), group=merged("group"),
+        port_threshold=merged("port_threshold"),
+    )  # fmt: skip
+    return mark_validated(topology, whole)
+
+
+def _merged_paths(parts: Sequence[PathTable]) -> PathTable:
+    """The paths of all subnets: those of a subnet belong to consecutive pairs of switches."""
+    first_port = np.cumsum([0, *(len(part.port) for part in parts)])
+    starts = [part.path_start[:-1] + first for part, first in zip(parts, first_port, strict=False)]
+    return PathTable(
+        np.sum([part.pair_start for part in parts], axis=0),
+        np.concatenate([*starts, first_port[-1:]]).astype(np.int64),
+        np.concatenate([part.port for part in parts]),
+        np.concatenate([part.threshold for part in parts]),
+    )
 
 
 def _port_sets(ports: Masks, surviving: SurvivingNetwork, whole: Topology, port: Ints) -> Masks:

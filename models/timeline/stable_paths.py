@@ -11,8 +11,8 @@ from flitlab.models.paths.pathset import starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.tables import RouteForm
-from flitlab.models.timeline.epochs import SurvivingNetwork
 from flitlab.models.timeline.renumbering import renumbered_routes
+from flitlab.models.timeline.surviving import SurvivingNetwork
 from flitlab.models.topology.graph import Topology
 
 _WORDS = np.int64(LAST_WORD + 1)

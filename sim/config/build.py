@@ -323,7 +323,8 @@ class _Builder:
         routes = components.routes
         if self.one_subnet is not None:
             switching_mode = mode_in_subnets(switching_mode, self.one_subnet.topology, topology.subnets)
-        timeline = timeline_of(draft, components, switching_mode, spec.tick_ns)
+        subnet = None if self.one_subnet is None else self.one_subnet.topology
+        timeline = timeline_of(draft, components, switching_mode, spec.tick_ns, subnet)
         self.errors.stop()
         assert routes is not None  # setting has them, too
         instance = Instance(topology, traffic, routes)
@@ -333,7 +334,7 @@ class _Builder:
         self.errors.stop()
         validate_window(draft, switching_mode, topology)
         if not counts_flows(draft):
-            validate_memory(draft, topology, switching_mode, setting.flits)
+            validate_memory(draft, topology, switching_mode, setting.flits, timeline)
         self.errors.stop()
         for warning in switching_mode.config_warnings(topology, routes, setting.flits[0]):
             draft.warn(warning.key or "switching", str(warning))

@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec, kinds
@@ -65,7 +66,13 @@ def is_routing_too_large(draft: ConfigDocument, topology: Topology) -> bool:
     return reject_too_large(draft, "routing", BYTES_PER_PAIR * topology.switches**2)
 
 
-def validate_memory(draft: Draft, topology: Topology, switching_mode: SwitchingMode, flits: tuple[int, ...]) -> None:
+def validate_memory(
+    draft: Draft,
+    topology: Topology,
+    switching_mode: SwitchingMode,
+    flits: tuple[int, ...],
+    timeline: Timeline | None = None,
+) -> None:
     """Reject a scenario of which the buffers, calendar or batches of a point exceed the memory.
 
     Parameters
@@ -74,11 +81,13 @@ def validate_memory(draft: Draft, topology: Topology, switching_mode: SwitchingM
     topology: channels and hosts.
     switching_mode: buffers and delays.
     flits: the packet lengths.
+    timeline: None for a static network.
     """
     measure, ports = draft.config.measure, topology.channels + topology.hosts
     key, packets = switching_mode.buffer_capacity(topology, min(flits))
     reject_too_large(draft, key, BYTES_PER_PACKET * packets)
-    calendar = switching_mode.lookahead(topology, max(flits)) * (BYTES_PER_TICK + ports // 2)
+    slowdown = 1.0 if timeline is None else 1 / min(float(epoch.rate.min(initial=1)) for epoch in timeline.epochs)
+    calendar = switching_mode.lookahead(topology, ceil(max(flits) * slowdown)) * (BYTES_PER_TICK + ports // 2)
     reject_too_large(draft, "traffic.packet_flits", calendar)
     batches = 40 * (1 + measure.longest // measure.ticks)
     reject_too_large(draft, "measure.max_ticks", batches * BYTES_PER_PAIR * (topology.hosts + 64))
@@ -392,8 +401,6 @@ def validate_subnets(draft: Draft, spec: SwitchingSpec, classes: Sequence[Traffi
         draft.reject(key, f"must be 1 in experiment: {draft.experiment}")
     if draft.follows_trace:
         draft.reject(key, f"must be 1 for traffic.kind: {draft.at('traffic', 'kind')}, whose packets name no subnet")
-    if draft.has_value("timeline"):
-        draft.reject(key, "must be 1 for a network that changes: events name links of one network")
 
 
 def validate_start(

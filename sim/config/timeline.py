@@ -7,7 +7,9 @@ from fractions import Fraction
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.switching_mode import SwitchingMode
-from flitlab.models.timeline.epochs import Epoch, SurvivingNetwork, Timeline, make_timeline
+from flitlab.models.timeline.epochs import Epoch, Timeline, make_timeline
+from flitlab.models.timeline.surviving import SurvivingNetwork
+from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.components import Components
 from flitlab.sim.config.draft import BUDGET, Draft
 from flitlab.sim.config.flows import window_of
@@ -51,7 +53,11 @@ def epochs_of(timeline: Timeline, instance: Instance) -> list[ScenarioEpoch]:
 
 
 def timeline_of(
-    draft: Draft, components: Components, switching_mode: SwitchingMode, flit_ns: float | None
+    draft: Draft,
+    components: Components,
+    switching_mode: SwitchingMode,
+    flit_ns: float | None,
+    subnet: Topology | None = None,
 ) -> Timeline | None:
     """The timeline of a scenario; None without events, or, with errors added, if it is invalid.
 
@@ -60,6 +66,7 @@ def timeline_of(
     draft, components: the configuration and its components.
     switching_mode: in force.
     flit_ns: nanoseconds of a flit, None if unknown.
+    subnet: one of the copies that the network consists of; None if it is no copies.
     """
     if not draft.config.timeline:
         return None
@@ -92,7 +99,10 @@ def timeline_of(
         tick_ns = switching_mode.tick_ns(topology, flit_ns)
     except SpecError:
         return None  # rejected at the start of the run
-    timeline = _build_timeline(draft, components, tick_ns)
+    if subnet is not None and components.replan is not None:
+        draft.reject("timeline", f"is not for subnets with routing {routes.kind}, which is made for a demand")
+        return None
+    timeline = _build_timeline(draft, components, tick_ns, subnet)
     if timeline is None:
         return None
     _reject_late_events(draft, timeline, switching_mode)
@@ -124,12 +134,14 @@ def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, object]
     return {"timeline": [event.model_dump(mode="json", exclude_none=True) for event in draft.config.timeline or ()]}
 
 
-def _build_timeline(draft: Draft, components: Components, tick_ns: Fraction | None) -> Timeline | None:
-    """The timeline of the events; None if it is invalid."""
+def _build_timeline(
+    draft: Draft, components: Components, tick_ns: Fraction | None, subnet: Topology | None = None
+) -> Timeline | None:
+    """The timeline of the events; None if it is invalid. subnet: as of :func:`timeline_of`."""
     events = draft.config.timeline or ()
     try:
         return make_timeline(
-            components.topology, events, components.routing, components.routes, tick_ns, components.replan
+            components.topology, events, components.routing, components.routes, tick_ns, components.replan, subnet
         )
     except SpecError as error:
         draft.reject(error.key or "timeline", str(error), error.choices)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures and returns of links and switches during a run of packets: one procedure for all modes and both engines.
+"""Changes of links and switches during a run of packets: one procedure for all modes and both engines.
 
-A switching mode lists its packets by location, drops packets, blocks the outputs of failed channels and installs
-routes. Which packets are dropped, and when routes change, is decided here.
+A switching mode lists its packets by location, drops packets, blocks the outputs of failed channels, changes the speed
+of others and installs routes. Which packets are dropped, and when routes change, is decided here.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,9 @@ from flitlab.models.rules.route import are_stranded
 from flitlab.models.rules.tables import Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.dynamic_topology import DynamicTopology
+from flitlab.models.timeline.flit_ticks import slowed_flit_ticks
 from flitlab.models.timeline.network_changes import NetworkChange
+from flitlab.models.topology.flit_times import flit_times
 
 NO_LOCATION = -1
 """Location of a packet on the channel of a host, which never fails."""
@@ -41,13 +43,15 @@ class Residents(NamedTuple):
 class Faults(ABC):
     """The timeline of a run and its packets; a subclass answers for a switching mode in an engine.
 
-    channel_up, switch_up: bool [channels], bool [switches], whether each works.
+    channel_up, switch_up: bool [channels], bool [switches], whether each works. flit_ticks: int64 [channels].
     """
 
     def __init__(self, scenario: Scenario[DynamicTopology]):
         topology, mode = scenario.topology, scenario.switching
         self.changes = deque(mode.policy_changes(scenario.timeline, scenario.routes))
         self.channel_up, self.switch_up = np.ones(topology.channels, bool), np.ones(topology.switches, bool)
+        self.flit_ticks = flit_times(topology).channel
+        self._built = topology
         self.drains = mode.drains
         self._next_switch = np.concatenate([topology.dst, np.arange(topology.switches)])  # of each location
         self._learned: NetworkChange | None = None  # in force as soon as the network is empty
@@ -75,7 +79,7 @@ class Faults(ABC):
                 self._learned = None
 
     def apply_change(self, change: NetworkChange, tick: int) -> None:
-        """Let links and switches fail and return, and the routing learn of it."""
+        """Let links and switches fail, change speed and return, and the routing learn of it."""
         failed, restored = self.channel_up & ~change.works, change.works & ~self.channel_up
         has_failed = np.concatenate([failed, self.switch_up & ~change.switches, [False]])  # the last: NO_LOCATION
         self.channel_up, self.switch_up = change.works, change.switches
@@ -83,6 +87,9 @@ class Faults(ABC):
         self._drop(residents.packet[has_failed[residents.location]], tick)
         self.block(np.flatnonzero(failed), tick)
         self.unblock(np.flatnonzero(restored), tick)
+        before, self.flit_ticks = self.flit_ticks, slowed_flit_ticks(self._built, change.rate)
+        if len(changed := np.flatnonzero(self.flit_ticks != before)):
+            self.change_speeds(changed, tick)
         if change.routes is None:
             return
         if not self.drains:
@@ -118,6 +125,10 @@ class Faults(ABC):
     @abstractmethod
     def unblock(self, channels: Ints, tick: int) -> None:
         """Let packets use channels that return at a tick; int64 [restored]."""
+
+    def change_speeds(self, channels: Ints, tick: int) -> None:
+        """Let a flit that starts on a channel from a tick on take ``flit_ticks``; channels: int64 [changed]."""
+        raise NotImplementedError
 
     @abstractmethod
     def install_routes(self, change: NetworkChange) -> Tables:

@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
-from flitlab.models.timeline.epochs import SurvivingNetwork
+from flitlab.models.timeline.surviving import SurvivingNetwork
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.engines.table import kernel_key

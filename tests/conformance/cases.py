@@ -37,7 +37,7 @@ from flitlab.sim.engines.compare import compare_executions, compare_logs, compar
 from flitlab.sim.engines.transport import datagram, spray
 from flitlab.sim.engines.transport.run import compare_counters, compare_traces
 from tests import ROOT
-from tests.scenarios import TRAFFIC, routings, sources, topologies
+from tests.scenarios import TRAFFIC, routings, sources, topologies, with_flit_times
 from tests.sim.test_application_engines import DONE, random_program
 
 for _folder in (ROOT / "tests" / "toys").glob("*/compiled.py"):
@@ -71,6 +71,8 @@ def cases(draw, mode: str, events: bool = False) -> Scenario:
     """A scenario in which hosts create packets or flows; with ``events``, its network changes."""
     networks = topologies().filter(lambda topology: topology.channels >= 12) if events else topologies()
     topology, source = draw(networks), draw(sources(one_length=draw(st.booleans())))
+    if events and mode in ("vct", "wormhole", "ideal") and draw(st.booleans()):
+        topology = with_flit_times(draw, topology)
     traffic = draw(st.sampled_from(TRAFFIC[2:] if mode_class(mode).counts == "flows" else TRAFFIC))  # not of all pairs
     for routing in (draw(routings(topology)), *FALLBACKS):
         base = {"topology": topology, "routing": routing, "traffic": traffic, "source": source}
@@ -79,6 +81,8 @@ def cases(draw, mode: str, events: bool = False) -> Scenario:
             continue
         keys = accepted(draw, "switching", mode, lambda keys, base=base: built(mode, keys, **base) is not None)
         case = built(mode, keys, **base) or plain
+        if mode_class(mode).counts == "packets" and horizon(case) > 100_000:  # delays of a million ticks
+            case = plain
         return changing(case, routing, draw(st.integers(0, 2**32))) if events else case
     reject()
 
@@ -167,8 +171,11 @@ def values_of(annotation: Any, field: FieldInfo) -> Iterator[Any]:
         yield from [annotation(low)] * ("Gt" not in bounds)
 
 
-def changing(case: Scenario, routing: dict, number: int) -> Scenario:
-    """The scenario with as many of some random events as are possible, each after those before."""
+def changing(case: Scenario, routing: dict, number: int, subnet: Topology | None = None) -> Scenario:
+    """The scenario with as many of some random events as are possible, each after those before.
+
+    subnet: one of the copies that its network consists of; None if it is no copies.
+    """
     rng, topology, events = Random(number), case.topology, []
     last = horizon(case)
     links = sorted({(int(min(e)), int(max(e))) for e in zip(topology.src, topology.dst, strict=True)})
@@ -186,17 +193,20 @@ def changing(case: Scenario, routing: dict, number: int) -> Scenario:
             event["reroute_after"] = rng.choice([0.0, 1.0, last / 20, float("inf")])
         events.append(event)
     events.append({"at_tick": last * 2 // 5, "restore": {"links": 0.999}, "reroute_after": 0.0})
-    return with_events(case, routing, events, possible=True)
+    return with_events(case, routing, events, possible=True, subnet=subnet)
 
 
-def with_events(case: Scenario, routing: dict, events: list[dict], possible: bool = False) -> Scenario:
-    """The scenario with events; with ``possible``, without those that cannot happen."""
+def with_events(
+    case: Scenario, routing: dict, events: list[dict], possible: bool = False, subnet: Topology | None = None
+) -> Scenario:
+    """The scenario with events; with ``possible``, without those that cannot happen. subnet: as of :func:`changing`."""
     happened: list[Event] = []
     for event in events:
         parsed = [*happened, Event.model_validate(event)]
         try:
             tick_ns = case.switching.tick_ns(case.topology, 1.0)
-            timeline = make_timeline(case.topology, parsed, make("routing", **routing), case.routes, tick_ns)
+            router = make("routing", **routing)
+            timeline = make_timeline(case.topology, parsed, router, case.routes, tick_ns, subnet=subnet)
             case.switching.check_timeline(timeline, case.routes)
             case.switching.check(case.instance, case.work, 0.5, 1, timeline)
         except SpecError:

@@ -37,6 +37,9 @@ PROGRAM = {
 }  # fmt: skip
 FAILURE = [{"at_tick": 150, "fail": {"links": [[0, 1]]}, "reroute_after": 50},
            {"at_tick": 300, "restore": {"links": [[0, 1]]}}]  # fmt: skip
+SLOW = [{"at_tick": 150, "slow": {"links": [[0, 1], [4, 5]]}, "factor": 0.25},
+        {"at_tick": 200, "fail": {"links": [[0, 1]]}, "reroute_after": 50},
+        {"at_tick": 300, "restore": {"links": [[0, 1], [4, 5]]}}]  # fmt: skip
 TRACE = "tick,source,destination,flits,class,after\n0,0,5,4,,\n0,0,5,4,,\n9,5,1,4,,1\n"
 
 ROUTERS = {
@@ -59,6 +62,9 @@ FEATURES = {
     "timeline, classes": {"timeline": FAILURE, "routing": {"kind": "updown"}, "traffic": CLASSES,
                           "switching": {"priority": "class"}},
     "timeline, replies": {"timeline": FAILURE, "routing": {"kind": "updown"}, "traffic": REPLIES},
+    "slow links": {"timeline": SLOW, "routing": {"kind": "updown"}},
+    "slow links, classes": {"timeline": SLOW, "routing": {"kind": "updown"}, "traffic": CLASSES,
+                            "switching": {"priority": "class"}},
     "trace": {"traffic": {"kind": "trace", "path": "t.csv"}, "loads": None},
     "program": PROGRAM,
     "ugal": {"topology": DRAGONFLY, "routing": {"kind": "ugal", "legs": "dragonfly"}, "switching": {"vcs": 8}},
@@ -92,8 +98,8 @@ PROGRAM_TIMES = {
     "vct": {"flit_ns": 6.4, "buffer_flits": 64}, "wormhole": {"flit_ns": 6.4}, "ideal": {"flit_ns": 6.4},
 }  # fmt: skip
 IDEAL = {
-    "alone", "classes", "replies", "speeds", "timeline", "timeline, classes", "timeline, replies", "trace", "program",
-    "channels",
+    "alone", "classes", "replies", "speeds", "timeline", "timeline, classes", "timeline, replies", "slow links",
+    "slow links, classes", "trace", "program", "channels",
 }  # fmt: skip
 
 DEFLECTION = {

@@ -25,7 +25,7 @@ from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from tests import long_after
-from tests.scenarios import carrying, ideal, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import carrying, ideal, scenario, vct_scenarios, with_flit_times, wormhole_scenarios
 
 ONES = {"header": 0, "switch": 1, "link": 1, "injection": 1, "ejection": 1, "credit": 1}
 MODES = ["vct", "wormhole", "ideal"]
@@ -158,11 +158,7 @@ def test_two_slow_hosts_share_a_fast_channel(engine_name, mode):
 
 def with_speeds(draw, case: Scenario) -> Scenario:
     """The scenario with drawn flit times of 1 to 5 ticks on its channels, and up to 4 on those of hosts."""
-    topology, count = case.topology, case.topology.channels
-    ticks = draw(st.lists(st.sampled_from([1, 1, 2, 3, 5]), min_size=count, max_size=count))
-    host = draw(st.sampled_from([1, 2, 4]))
-    faster = replace(topology, capacity=1 / np.array(ticks, float), host_capacity=1 / host)
-    return replace(case, instance=replace(case.instance, topology=faster))
+    return replace(case, instance=replace(case.instance, topology=with_flit_times(draw, case.topology)))
 
 
 @st.composite
@@ -295,8 +291,7 @@ def test_capacities_above_1_divide_the_tick(config):
         (["topology.host_capacity=.inf"], "topology.host_capacity = .inf: must be finite in a simulation"),
         (["topology.host_capacity=0.7071"], "topology.host_capacity = 0.7071: capacities 1, 0.7071, 0.25 need more"),
         (["routing.kind=deflection"], "topology.capacity: must be the same for all channels"),
-        (["timeline=[{at_tick: 5, slow: {links: 1}, factor: 0.5}]"], "slow needs another mode than vct"),
-        (["switching.mode=ideal", "timeline=[{at_tick: 5, fail: {links: 1}}]"], "equally fast in mode ideal"),
+        (["timeline=[{at_tick: 5, slow: {links: [[0, 1]]}, factor: 0.03}]"], "timeline[0].factor = 0.03: a flit takes"),
     ],
 )  # fmt: skip
 def test_what_speeds_do_not_support_is_rejected(config, changes, message):

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError
 from flitlab.models.reply_queues import reply_cycle
+from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
+from flitlab.models.timeline.network_changes import network_changes
 from flitlab.models.traffic.source import Source
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
@@ -21,12 +23,13 @@ from flitlab.sim.engines.compiled.records import in_flight_records
 from flitlab.sim.engines.start import start
 from flitlab.sim.report.folder.frames import read_csv
 from tests import long_after
-from tests.conformance.cases import changing, horizon
+from tests.conformance.cases import changing, horizon, with_events
 from tests.conformance.conservation import assert_conserved, engines
 from tests.scenarios import TIMES, ideal, scenario, topologies
 from tests.sim.test_classes import MANY, PAIR, carrying, with_classes
 from tests.sim.test_reply_queues import DELAY, closed_loop
-from tests.sim.test_timeline_vct import DIAGONALS, NEVER, happening, square
+from tests.sim.test_subnets import in_subnets
+from tests.sim.test_timeline_vct import DIAGONALS, NEVER, RING, happening, square
 
 BUSY = st.sampled_from([0.3, 0.7, 1.0])
 MODES = ["vct", "wormhole", "ideal"]
@@ -54,8 +57,8 @@ def certified(draw, case: Scenario) -> Scenario:
 
 
 @st.composite
-def changing_classes(draw, mode: str) -> Scenario:
-    """A network that changes, with classes; at least one has replies."""
+def changing_classes(draw, mode: str, count: int = 1) -> Scenario:
+    """A network that changes, of ``count`` subnets, with classes; at least one has replies."""
     topology = draw(topologies().filter(lambda one: one.channels >= 12 and not one.directed and not one.has_delays))
     kinds = [{"kind": "updown"}, {"kind": "minimal"}, {"kind": "ksp", "k": 1}]
     kinds.append({"kind": "minimal", "select": "adaptive"})
@@ -74,7 +77,17 @@ def changing_classes(draw, mode: str) -> Scenario:
         reject()
     if mode == "wormhole" and case.switching.priority == "none":  # one variant of the kernel
         case = replace(case, switching=replace(case.switching, priority="class"))
-    return changing(certified(draw, case), routing, draw(st.integers(0, 2**32)))
+    case = certified(draw, case)
+    if count == 1:
+        return changing(case, routing, draw(st.integers(0, 2**32)))
+    limited = {n for number, one in enumerate(case.traffic.classes) if one.queue for n in (number, one.request)}
+    own = [n in limited or draw(st.booleans()) for n in range(len(case.traffic.classes))]
+    classes = tuple(
+        replace(one, subnet=draw(st.integers(0, count - 1)) if named else None)
+        for one, named in zip(case.traffic.classes, own, strict=True)
+    )
+    case = replace(case, instance=replace(case.instance, traffic=replace(case.traffic, classes=classes)))
+    return changing(in_subnets(case, count), routing, draw(st.integers(0, 2**32)), topology)
 
 
 def assert_classes_conserved(run) -> None:
@@ -110,9 +123,10 @@ def assert_limits_hold(run) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("subnets", [1, 2])
 @pytest.mark.parametrize("mode", MODES)
-def test_engines_agree_and_conserve_packets_of_every_class(mode):
-    @given(changing_classes(mode), BUSY, st.integers(0, 2**40))
+def test_engines_agree_and_conserve_packets_of_every_class(mode, subnets):
+    @given(changing_classes(mode, subnets), BUSY, st.integers(0, 2**40))
     @settings(MANY, max_examples=100)
     def check(case, load, seed):
         growing, offered = case.at(load)
@@ -266,7 +280,44 @@ def test_replies_that_may_deadlock_are_rejected_with_a_timeline(tmp_path):
         read(tmp_path / "given.yaml", ["switching.allow_deadlock=true"])
 
 
-def test_one_of_several_subnets_does_not_change(tmp_path):
-    (tmp_path / "given.yaml").write_text(keys("vct"))
-    with pytest.raises(ConfigError, match="must be 1 for a network that changes"):
-        read(tmp_path / "given.yaml", ["switching.subnets=2"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("event", [{"fail": {"links": [["0@1", "1@1"]]}}, {"slow": {"links": [[4, 5]]}, "factor": 0.5}])
+def test_an_event_in_a_subnet_leaves_others_as_they_are(engine_name, mode, event):
+    """Every second packet of four hosts in a ring takes subnet 1; without rerouting subnet 0 never hears of it."""
+    case = scenario(RING, mode="vct" if mode == "ideal" else mode, vcs=4)
+    case = in_subnets(ideal(case) if mode == "ideal" else case, 2)
+    minimal = {"kind": "minimal"}
+    changed = with_events(case, minimal, [{"at_tick": 200, "reroute_after": NEVER, **event}], subnet=RING)
+    logs = []
+    for one in (case, changed):
+        run = start(engine_name, one, 0.4, 1, log=True)
+        run.advance(600)
+        logs.append(run.log())
+    times = [dict(zip(log.identity.tolist(), log.delivered.tolist(), strict=True)) for log in logs]
+    of_subnet = [{k: t for k, t in one.items() if k % 8 // 4 == subnet} for one in times for subnet in (0, 1)]
+    assert of_subnet[0] == of_subnet[2] and len(of_subnet[0]) > 100
+    assert of_subnet[1] != of_subnet[3]
+
+
+def test_routes_of_a_subnet_learn_of_its_failures_only():
+    """Both copies have the routes that each has as a network of its own, of next hops and of paths."""
+    for routing in ({"kind": "minimal"}, {"kind": "ksp", "k": 1}, {"kind": "updown"}):
+        whole = in_subnets(scenario(RING, routing=routing, vcs=4), 2)
+        event = {"at_tick": 9, "fail": {"links": [["0@1", "1@1"]]}}
+        timeline = with_events(whole, routing, [event], subnet=RING).timeline
+        alone = with_events(scenario(RING, routing=routing, vcs=4), routing, [{**event, "fail": {"links": [[0, 1]]}}])
+        (ours,), (own,) = (network_changes(t, r) for t, r in ((timeline, whole.routes), (alone.timeline, alone.routes)))
+        for first, single in ((0, alone.routes), (4, own.routes)):
+            for source in range(4):
+                for target in range(4):
+                    if source != target:
+                        assert hops(ours.routes, first, source, target, 8) == hops(single, 0, source, target, 4)
+
+
+def hops(routes: Routes, first: int, source: int, target: int, switches: int) -> list[int]:
+    """The port set, or the ports of all paths, of a pair of switches; first: switch of the subnet."""
+    if routes.paths is None:
+        return np.atleast_1d(routes.ports[first + target, first + source]).tolist()
+    pair = (first + source) * switches + first + target
+    paths = range(routes.paths.pair_start[pair], routes.paths.pair_start[pair + 1])
+    return [routes.paths.port[routes.paths.path_start[p] : routes.paths.path_start[p + 1]].tolist() for p in paths]

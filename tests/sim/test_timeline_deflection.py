@@ -75,7 +75,7 @@ def test_a_point_counts_what_is_lost(tmp_path):
 
 def test_slow_links_are_refused(tmp_path):
     (tmp_path / "given.yaml").write_text(POTATO)
-    with pytest.raises(ConfigError, match="timeline: slow needs another mode than deflection"):
+    with pytest.raises(ConfigError, match="timeline: slow is not for packets that are deflected"):
         read(tmp_path / "given.yaml", ["timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]"])
 
 

@@ -108,7 +108,7 @@ def test_a_point_counts_what_is_lost(tmp_path):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow needs another mode than ideal"),
+        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.7}]", r"timeline\[0\].factor = 0.7: a flit takes 1 tick"),
         ("loads={saturation: {}}", "timeline: is not for a search, which needs a static network"),
         ("timeline[0].at_tick=3001", "timeline"),
         ("routing={kind: polarized}", "timeline.*polarized computes next hops from the whole network"),

@@ -149,7 +149,6 @@ def test_what_has_no_certificate_is_refused():
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ("timeline=[{at_tick: 1, slow: {links: 1}, factor: 0.5}]", "timeline: slow needs another mode than wormhole"),
         ("switching={mode: wormhole, vcs: 1, allow_deadlock: true}", "timeline: needs routes with a certificate"),
         ("measure.ticks=1500", "timeline: 2 links return at tick 2000, after the end of the run, 1,500 ticks"),
     ],

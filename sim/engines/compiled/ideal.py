@@ -3,7 +3,8 @@
 
 Only earlier packets hold a packet back, so that its start on an output is known as soon as it joins the output's queue.
 The packet goes to the delivery queue of the channel at once, with the tick of its arrival; a hop is hence one event.
-Packets are records of a pool, which is doubled when it is used up.
+Packets are records of a pool, which is doubled when it is used up. Their fields about channels of different speed are
+used where ``IdealConstants.output_ticks`` is not None.
 """
 
 from typing import NamedTuple
@@ -23,11 +24,11 @@ from flitlab.models.rules.route import at_destination, next_port, route_word, us
 from flitlab.models.rules.tables import RouteForm, Selection, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
-from flitlab.models.switching.timed import slowest_flit
+from flitlab.models.timeline.flit_ticks import slowest_flit_of_epochs
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.engines.base import ChannelCounter, Scalar
 from flitlab.sim.engines.compiled.calendar_queue import calendar_ticks
-from flitlab.sim.engines.compiled.flit_times import fed_from, held_ticks, port_ticks
+from flitlab.sim.engines.compiled.flit_times import fed_from, held_ticks, output_ticks
 from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
@@ -46,6 +47,7 @@ from flitlab.sim.engines.compiled.records import (
     make_common_state,
     make_net,
     pool_is_low,
+    renamed_fields,
     run_program,
 )
 from flitlab.sim.engines.compiled.timing_wheel import (
@@ -58,6 +60,15 @@ from flitlab.sim.engines.compiled.timing_wheel import (
 )
 from flitlab.sim.engines.compiled.ugal import choose_route
 
+IDEAL_PACKET = renamed_fields(
+    {
+        "input_vc": "flit_ticks",  # ticks of a flit on the channel by which it came, or is coming
+        "switch": "queue_free_at",  # tick at which the queue that it has joined last was empty of earlier packets
+        "eligible_at": "tail_arrives_at",  # tick at which its tail arrives at the switch that has read its header last
+    }
+)
+"""A packet under ideal switching: PACKET with other uses of some fields."""
+
 FRONT, BACK = range(2)
 """Columns of ``IdealState.delivery_queue``: first packet, NONE if the queue is empty, and last packet."""
 
@@ -69,7 +80,6 @@ class IdealConstants(NamedTuple):
     rule: int  # selection among several routes or ports: RANDOM ...
     inputs: int
     output_ticks: Ints | None  # int64 [outputs]: ticks of a flit, see flitlab.sim.engines.compiled.flit_times
-    input_ticks: Ints | None  # int64 [inputs]: the same, of the channels that end there
     header_ticks: int
     transit_ticks: Ints  # int64 [outputs]: from a packet's start to the end of its delivery queue, without its flits if
     # the output ejects
@@ -112,12 +122,12 @@ def make_constants_and_state(
     ejects = ports.out_channel < 0
     extra = np.zeros(len(ejects), np.int64)
     channel_ticks, host_ticks, _ = flit_times(topology)
-    output_ticks, input_ticks = port_ticks(topology, ports)
     extra[~ejects] = (topology.delay + channel_ticks - 1)[ports.out_channel[~ejects]]
     extra[ports.eject] = topology.access_delay  # the last flit takes as long as the others: see ``join_output``
     transit_ticks = model.switch + extra + np.where(ejects, model.ejection - 1, model.link + model.header)
     injection = model.injection + model.header + topology.access_delay + host_ticks - 1
-    longest = int(packets.flits.max()) * slowest_flit(topology)
+    slowest = slowest_flit_of_epochs(topology, scenario.timeline)
+    longest = (int(packets.flits.max()) + 1) * slowest
     horizon = longest + max(int(transit_ticks.max(initial=0)), int(injection.max(initial=0))) + 2
     ticks = calendar_ticks(horizon)
     fed_by_switch = ports.in_output >= 0
@@ -125,8 +135,7 @@ def make_constants_and_state(
         net=make_net(topology, ports, arrivals, packets, seed, classes),
         rule=scenario.routes.select,
         inputs=inputs,
-        output_ticks=output_ticks,
-        input_ticks=input_ticks,
+        output_ticks=output_ticks(scenario, ports),
         header_ticks=model.header,
         transit_ticks=transit_ticks,
         injection_ticks=injection,
@@ -134,7 +143,7 @@ def make_constants_and_state(
         in_channel=np.where(fed_by_switch, ports.out_channel[np.where(fed_by_switch, ports.in_output, 0)], -1),
     )
     state = IdealState(
-        **make_common_state(scenario, constants.net, 4 * (inputs + hosts)),
+        **make_common_state(scenario, constants.net, 4 * (inputs + hosts), IDEAL_PACKET),
         delivery_queue=np.full((inputs + hosts, 2), NONE, np.uint32),
         free_at=np.zeros(len(ejects), np.int64),
         due_queues=np.zeros(inputs + hosts + 1, np.int64),
@@ -238,8 +247,14 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
 
 
 @inline
-def _choose_output(const, state, packet, switch, tick):
-    """Choose the output of a packet at a switch."""
+def choose_output(const, state, packet, switch, tick):
+    """Choose the output of a packet at a switch, and return it.
+
+    Parameters
+    ----------
+    packet, switch: int64.
+    tick: int64.
+    """
     record = state.pool.packet[packet]
     dst_host = np.int64(record.dst_host)
     dst_switch = np.int64(const.net.ejection_switch[dst_host])
@@ -261,31 +276,32 @@ def _choose_output(const, state, packet, switch, tick):
 def _forward(const, state, input_port, tick):
     """Let the packet that arrives at an input join the queue of its output."""
     packet = _dequeue(state, input_port)
-    if _joins_chosen_output(const.input_ticks, const, state, packet, tick):
+    if _joins_chosen_output(const.output_ticks, const, state, packet, tick):
         return
     flits = np.int64(state.pool.packet[packet].flits)
     if const.in_channel[input_port] >= 0:
         state.counters.channel_flits[const.in_channel[input_port]] += flits
         state.pool.packet[packet].hop += 1
     state.counters.scalars[Scalar.GRANTS] += 1
-    output = _choose_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
-    if not _waits_until_fed(const.input_ticks, const, state, packet, input_port, output, tick):
+    output = choose_output(const, state, packet, np.int64(const.net.ports.in_switch[input_port]), tick)
+    if not _waits_until_fed(const.output_ticks, const, state, packet, input_port, output, tick):
         _join_queue(const, state, packet, output, tick)
 
 
 @inline
-def _waits_until_fed(input_ticks, const, state, packet, input_port, output, tick):
+def _waits_until_fed(output_ticks, const, state, packet, input_port, output, tick):
     """Tell whether a packet would starve the output that it has chosen, and if so let it join the queue later.
 
     It waits at the front of the delivery queue of its input, where no other packet arrives until then.
-    input_ticks: ``const.input_ticks``.
+    output_ticks: ``const.output_ticks``.
     """
-    if input_ticks is None:
+    if output_ticks is None:
         return False
     record = state.pool.packet[packet]
-    record.output = NONE
-    arrived = tick - const.header_ticks
-    feeds = fed_from(input_ticks, const.output_ticks, input_port, output, arrived, np.int64(record.flits))
+    flits = np.int64(record.flits)
+    tail_arrives_at = tick - const.header_ticks + (flits - 1) * np.int64(record.flit_ticks)
+    record.output, record.tail_arrives_at = NONE, tail_arrives_at
+    feeds = fed_from(output_ticks, output, tail_arrives_at, flits)
     if feeds > tick:
         record.output = output
         record.arrives_at = feeds
@@ -298,12 +314,12 @@ def _waits_until_fed(input_ticks, const, state, packet, input_port, output, tick
 
 
 @inline
-def _joins_chosen_output(input_ticks, const, state, packet, tick):
+def _joins_chosen_output(output_ticks, const, state, packet, tick):
     """Let a packet that has waited until it does not starve its output join the queue; return whether it has.
 
-    input_ticks: ``const.input_ticks``.
+    output_ticks: ``const.output_ticks``.
     """
-    if input_ticks is None:
+    if output_ticks is None:
         return False
     output = np.int64(state.pool.packet[packet].output)
     if output != NONE:
@@ -321,16 +337,30 @@ def join_output(const, state, packet, switch, tick):
     packet, switch: int64.
     tick: int64.
     """
-    _join_queue(const, state, packet, _choose_output(const, state, packet, switch, tick), tick)
+    _join_queue(const, state, packet, choose_output(const, state, packet, switch, tick), tick)
+
+
+@inline
+def _start_in_queue(output_ticks, state, packet, output, tick):
+    """Return the tick at which a packet that joins the queue of an output starts, and keep what that depends on.
+
+    output_ticks: ``const.output_ticks``.
+    """
+    start = max(state.free_at[output], tick)
+    if output_ticks is None:
+        return start
+    record = state.pool.packet[packet]
+    record.queue_free_at, record.flit_ticks = state.free_at[output], output_ticks[output]
+    return max(start, fed_from(output_ticks, output, np.int64(record.tail_arrives_at), np.int64(record.flits)))
 
 
 @inline
 def _join_queue(const, state, packet, output, tick):
-    """Let a packet join the queue of an output; it does not starve it."""
+    """Let a packet join the queue of an output."""
     record = state.pool.packet[packet]
     flits = np.int64(record.flits)
     ticks = held_ticks(const.output_ticks, output, flits)
-    start = max(state.free_at[output], tick)
+    start = _start_in_queue(const.output_ticks, state, packet, output, tick)
     state.free_at[output] = start + ticks
     next_input = np.int64(const.net.ports.out_input[output])
     if next_input == NONE:
@@ -343,12 +373,11 @@ def _join_queue(const, state, packet, output, tick):
 
 
 @inline
-def _start_injection(input_ticks, const, state, host, packet, tick):
-    """Let a packet hold the channel of its host, where channels differ in speed (``const.input_ticks``)."""
-    if input_ticks is not None:
-        record = state.pool.packet[packet]
-        record.output = NONE
-        ticks = input_ticks[const.net.ports.inject[host]]
+def _start_injection(output_ticks, const, state, host, packet, tick):
+    """Let a packet hold the channel of its host, where channels differ in speed (``const.output_ticks``)."""
+    if output_ticks is not None:
+        record, ticks = state.pool.packet[packet], output_ticks[const.net.ports.eject[host]]
+        record.output, record.flit_ticks = NONE, ticks
         state.host[host].free_at = tick + np.int64(record.flits) * ticks
 
 
@@ -365,7 +394,7 @@ def _inject(classes, const, state, host, tick):
         flits = state.host[source].flits
         packet = inject_packet(const, state, source, tick)
         record.free_at = tick + flits
-        _start_injection(const.input_ticks, const, state, host, packet, tick)
+        _start_injection(const.output_ticks, const, state, host, packet, tick)
         record_injection(state.program, state.pool.packet[packet].send, record.free_at)
         choose_route(const, state, packet, queue_estimate, tick)
         _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection_ticks[host])

@@ -64,11 +64,21 @@ PACKET = np.dtype(
         ("deflections", np.uint32),  # number
         ("route", np.uint32),  # routing state: see flitlab.models.rules.route
         ("send", np.uint32),  # operation of a program whose message it belongs to
-        ("arrives_at", np.uint32),  # ideal switches: tick at which it leaves its delivery queue
+        ("arrives_at", np.uint32),  # ideal switches: tick at which it leaves its delivery queue; virtual
+        # cut-through, where channels differ in speed: tick at which its tail arrives
         ("switch", np.uint32),  # deflection: that it is in, or in flight to; wormhole switching: dst_switch
         ("eligible_at", np.uint32),  # deflection: tick from which on it may be granted in its switch
     ]
 )
+
+
+def renamed_fields(names: dict[str, str]) -> np.dtype:
+    """Return the record of a packet with other names of some fields.
+
+    names: new names by those of PACKET.
+    """
+    return np.dtype([(names.get(name, name), PACKET[name]) for name in PACKET.names or ()])
+
 
 # A host, a cache line: its next packet, not yet injected. With classes of traffic, a host has a record for each class,
 # number class * hosts + host, its *source*; ``free_at`` and ``last_class`` are those of class 0.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on dynamic topologies: failures and returns of links and switches.
+"""Runs on dynamic topologies: links and switches that fail, slow down and return.
 
 Changes apply between two calls of a kernel, which has no code for them. They are rare, so that the modules of switching
 modes work on whole arrays and lists.
@@ -143,6 +143,16 @@ class TimelineRun(CompiledRun, Faults):
     def unblock(self, channels: Ints, tick: int) -> None:
         """Let the outputs of channels be free when they would have been."""
         self.output_free_at[self._output_of_channel[channels]] = self._free_at[channels]
+
+    def set_output_ticks(self, channels: Ints) -> Ints:
+        """Set the ticks of a flit on the outputs of channels that change speed.
+
+        channels: int64 [changed]. Returns by how many ticks they change, int64 [changed].
+        """
+        ticks, outputs = self._constants.output_ticks, self._output_of_channel[channels]
+        change: Ints = self.flit_ticks[channels] - ticks[outputs]
+        ticks[outputs] += change
+        return change
 
     def install_routes(self, change: NetworkChange) -> Tables:
         routes = self._mode.tables_after(self._constants.routes, self._topology, change)

@@ -79,6 +79,12 @@ class ReferenceFaults(Faults):
             output.free_at = self._free_at.pop(channel)
             switch.schedule_at(max(tick, output.free_at))
 
+    def change_speeds(self, channels: Ints, tick: int) -> None:
+        for channel in channels.tolist():
+            output, switch = self.network.outputs[channel]
+            output.change_speed(int(self.flit_ticks[channel]))
+            switch.schedule_at(tick)
+
     def install_routes(self, change: NetworkChange) -> Tables:
         network, scenario = self.network, self.network.scenario
         tables: Tables = scenario.switching.tables_after(network.routes, scenario.topology, change)

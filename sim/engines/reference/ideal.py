@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ideal switch: an unlimited queue for every output, and no other contention.
 
-A packet joins the queue of its output as soon as its header has been read; packets of the same tick join in the order
-of their input ports (``flitlab.models.rules.ports``). An output sends its queue first come first served, one tick per
-flit. An adaptive packet takes its drawn output unless another is much better (``flitlab.models.rules.adaptive``); the
-cost of an output is its unsent flits. A polarized packet takes the output of least cost, its detour included (ties are
-drawn). A channel counts a packet when its header has been read at the far end.
+A packet joins the queue of its output as soon as its header has been read, and it does not starve the output; packets
+of the same tick join in the order of their input ports (``flitlab.models.rules.ports``). An output sends its queue
+first come first served; a packet that would starve it, because speeds have changed, holds up those behind it. An
+adaptive packet takes its drawn output unless another is much better (``flitlab.models.rules.adaptive``); the cost of an
+output is the time until it has sent its queue. A polarized packet takes the output of least cost, its detour included
+(ties are drawn). A channel counts a packet when its header has been read at the far end.
 """
 
 from collections import deque
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Bools, Ints
 from flitlab.models.rules.adaptive import drawn_channel, drawn_tie, keeps_drawn
 from flitlab.models.rules.bits import port_set
 from flitlab.models.rules.ports import make_ports
@@ -33,13 +35,9 @@ from flitlab.sim.engines.reference.packet import Packet
 
 
 class IdealInput:
-    """An input port of a switch; port: its number in the network. channel: that ends here, None for a host's.
+    """An input port of a switch; port: its number in the network. channel: that ends here, None for a host's."""
 
-    flit_ticks: ticks of a flit on it.
-    """
-
-    def __init__(self, switch: "IdealSwitch", port: int, flit_ticks: int, channel: int | None = None):
-        self.flit_ticks = flit_ticks
+    def __init__(self, switch: "IdealSwitch", port: int, channel: int | None = None):
         self.switch = switch
         self.port = port
         self.channel = channel
@@ -64,15 +62,28 @@ class IdealOutput:
         self.queue: deque[Packet] = deque()
         self.free_at = 0
 
+    def change_speed(self, flit_ticks: int) -> None:
+        """Let flits of packets that start from now on take ``flit_ticks``."""
+        self.delay += flit_ticks - self.flit_ticks
+        self.flit_ticks = flit_ticks
+
     def unsent(self, now: int) -> int:
-        """Ticks for the flits still to be sent at the start of tick ``now``."""
-        return max(self.free_at - now, 0) + sum(packet.flits for packet in self.queue) * self.flit_ticks
+        """Ticks until the queue is sent, from the start of tick ``now`` on."""
+        free_at = max(self.free_at, now)
+        for packet in self.queue:
+            free_at = max(free_at, packet.feeds_from(self.flit_ticks)) + packet.flits * self.flit_ticks
+        return free_at - now
+
+    def starts_at(self) -> int:
+        """The tick from which the first packet of the queue can be sent."""
+        return max(self.free_at, self.queue[0].feeds_from(self.flit_ticks))
 
     def serve(self, network: Network[Ideal], now: int) -> None:
         """Start the first packet of the queue if the output is free."""
-        if not self.queue or self.free_at > now:
+        if not self.queue or self.starts_at() > now:
             return
         packet = self.queue.popleft()
+        packet.flit_ticks = self.flit_ticks
         packet.location = NO_LOCATION if self.end is None or self.end.channel is None else self.end.channel
         self.free_at = now + packet.flits * self.flit_ticks
         network.ledger.cross(None if self.end is None else self.end.channel, packet.destination, packet.flits)
@@ -134,7 +145,7 @@ class IdealSwitch(Allocator):
         while self.expected and self.expected[0][0] <= now:
             packet, entry, output = heappop(self.expected)[2:]
             output = output or self._choose_output(packet, entry, now)
-            feeds = packet.arrived + (packet.flits - 1) * (entry.flit_ticks - output.flit_ticks)
+            feeds = packet.feeds_from(output.flit_ticks)
             if feeds > now:
                 heappush(self.expected, (feeds, entry.port, packet, entry, output))
                 self.schedule_at(feeds)
@@ -143,7 +154,18 @@ class IdealSwitch(Allocator):
         for output in [*self.outputs, *self.ejection.values()]:
             output.serve(self.network, now)
             if output.queue:
-                self.schedule_at(output.free_at)
+                self.schedule_at(output.starts_at())
+
+    def outputs_change_speed(self, now: int) -> None:
+        """Let the packets that have chosen an output join its queue when they do not starve it at its present speed."""
+        self.expected = [
+            (tick if output is None else max(packet.feeds_from(output.flit_ticks), now), port, packet, entry, output)
+            for tick, port, packet, entry, output in self.expected
+        ]
+        heapify(self.expected)
+        for tick, *_, output in self.expected:
+            if output is not None:
+                self.schedule_at(tick)
 
     def _choose_output(self, packet: Packet, entry: IdealInput, now: int) -> IdealOutput:
         """Return the output that a packet from an input chooses."""
@@ -186,11 +208,16 @@ class IdealFaults(ReferenceFaults):
             for output in switch.outputs:
                 output.queue = deque(packet for packet in output.queue if not packet.dropped)
 
+    def change_speeds(self, channels: Ints, tick: int) -> None:
+        super().change_speeds(channels, tick)
+        for switch in self.network.switches:
+            switch.outputs_change_speed(tick)
+
     def requeue(self, tick: int) -> None:
         """Use the updated routes at once.
 
         Packets in flight to an intermediate switch go to their destination; packets on drawn paths keep them. Packets
-        that wait for a failed output, or for one that leads nowhere, choose again.
+        that wait for a failed output, or for one that leads nowhere, choose again, those in its queue first.
         """
         network = self.network
         if network.routes.form == RouteForm.VIA:
@@ -199,17 +226,28 @@ class IdealFaults(ReferenceFaults):
         leaving = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output)]
         for switch, packet in leaving:
             switch.output(packet, tick).queue.append(packet)
+        for switch in network.switches:
+            switch.expected = [
+                (*entry[:4], switch.output(entry[2], tick) if self._leaves(entry[4], [entry[2]])[0] else entry[4])
+                for entry in sorted(switch.expected)
+            ]
+            switch.outputs_change_speed(tick)
         super().requeue(tick)
 
     def _leaving(self, output: IdealOutput) -> list[Packet]:
         """Remove and return the packets that must choose another output."""
-        assert output.end is not None
-        index, routes, waiting = output.end.switch.index, self.network.routes, list(output.queue)
-        leaves = are_stranded(routes, np.full(len(waiting), index), np.array([p.target for p in waiting], np.int64))
-        if output.free_at >= NEVER_FREE:
-            leaves[:] = True
+        waiting = list(output.queue)
+        leaves = self._leaves(output, waiting)
         output.queue = deque(packet for packet, left in zip(waiting, leaves, strict=True) if not left)
         return [packet for packet, left in zip(waiting, leaves, strict=True) if left]
+
+    def _leaves(self, output: IdealOutput | None, packets: list[Packet]) -> Bools:
+        """Whether each of some packets must choose another output, bool [packets]; output: that they have chosen."""
+        if output is None or output.end is None:
+            return np.zeros(len(packets), bool)
+        index, targets = output.end.switch.index, np.array([packet.target for packet in packets], np.int64)
+        stranded: Bools = are_stranded(self.network.routes, np.full(len(packets), index), targets)
+        return stranded | (output.free_at >= NEVER_FREE)
 
 
 class IdealNetwork(Network[Ideal]):
@@ -226,11 +264,11 @@ class IdealNetwork(Network[Ideal]):
         for channel, (tail, head, extra) in enumerate(ends):
             number = numbering.out_base[tail] + len(switches[tail].outputs)
             ticks = self.flit_ticks[channel]
-            end = IdealInput(switches[head], int(numbering.out_input[number]), ticks, channel)
+            end = IdealInput(switches[head], int(numbering.out_input[number]), channel)
             switches[tail].outputs.append(IdealOutput(times.switch + times.link + extra + ticks - 1, ticks, end))
         places = zip(hosts, topology.host_switch.tolist(), topology.ejection_switch.tolist(), strict=True)
         for host, first, last in places:
-            host.entry = IdealInput(switches[first], int(numbering.inject[host.index]), self.host_flit_ticks)
+            host.entry = IdealInput(switches[first], int(numbering.inject[host.index]))
             switches[last].ejection[host.index] = IdealOutput(self.ejection(host.index), self.host_flit_ticks)
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.faults = IdealFaults(self)

@@ -155,7 +155,8 @@ class Host:
         """
         packet = self.leave(now)
         self.network.ledger.enter(self.index, packet.flits)
-        self.free_at = now + packet.flits * self.network.host_flit_ticks
+        packet.flit_ticks = self.network.host_flit_ticks
+        self.free_at = now + packet.flits * packet.flit_ticks
         self.network.tail_leaves(packet, self.free_at)
         self.reply_ends(packet, self.free_at)
         self.network.move(packet, now + self.network.injection(self.index), receiver)
@@ -177,6 +178,11 @@ class Output:
         self.vcs: list[Any] = []
         self.free_at = 0
 
+    def change_speed(self, flit_ticks: int) -> None:
+        """Let flits of packets that start from now on take ``flit_ticks``."""
+        self.delay += flit_ticks - self.flit_ticks
+        self.flit_ticks = flit_ticks
+
     def carry(self, network: "Network[Any]", packet: Packet, now: int, receiver: Any) -> None:
         """Send a granted packet to ``receiver``: it holds the output for all its flits.
 
@@ -192,6 +198,7 @@ class Output:
             network.move(packet, now + (flits - 1) * self.flit_ticks + self.delay, None)
         else:
             packet.location = channel
+            packet.flit_ticks = self.flit_ticks
             packet.hop += 1
             network.move(packet, now + self.delay, receiver)
 

@@ -23,6 +23,7 @@ class Packet:
     program that it belongs to. location: where its head is (not under wormhole switching;
     :class:`~flitlab.sim.engines.faults.Residents`). dropped: whether it was dropped on a failed link or in a failed
     switch. promised: whether its reply counts as outstanding at its destination, which owes a limited number.
+    flit_ticks: ticks of a flit on the channel by which it came, or is coming (not under wormhole switching).
     """
 
     identity: int
@@ -47,6 +48,11 @@ class Packet:
     location: int = NO_LOCATION
     dropped: bool = False
     promised: bool = False
+    flit_ticks: int = 1
+
+    def feeds_from(self, flit_ticks: int) -> int:
+        """Return the tick from which it never starves a channel of ``flit_ticks``: its flits are there in time."""
+        return self.arrived + (self.flits - 1) * (self.flit_ticks - flit_ticks)
 
     def __lt__(self, other: "Packet") -> bool:
         """Whether this packet has priority over another one in deflection routing."""

@@ -27,6 +27,7 @@ from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.rules.vc import is_reserved, is_reserved_for_others, vc_score
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
+from flitlab.models.timeline.flit_ticks import slowest_flit_of_epochs
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import Allocator, Phase
@@ -56,17 +57,13 @@ class VctInputVC:
 
     index: in the numbering of ``flitlab.models.rules.ports``. sender: the upstream switch or host. queue: packets whose
     head has arrived and that are not granted; the first is the head packet. credits: free flits known to the sender.
-    returning: flits of credits in flight to it. credit: delay of credits in ticks. flit_ticks: ticks of a flit on the
-    channel that ends here. tail_left_at: tick at which the tail
+    returning: flits of credits in flight to it. credit: delay of credits in ticks. tail_left_at: tick at which the tail
     of the last granted packet has left. age: age key of the head packet. output: the only one that the head packet may
     take; of several, one that is always free.
     """
 
-    def __init__(
-        self, switch: "VctSwitch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int, ticks: int
-    ):
+    def __init__(self, switch: "VctSwitch", index: int, sender: Allocator, reader: Reader, flits: int, credit: int):
         self.switch = switch
-        self.flit_ticks = ticks
         self.index = index
         self.sender = sender
         self.reader = reader
@@ -93,8 +90,7 @@ class VctInputVC:
 
     def feeds_from(self, output: Output) -> int:
         """Return the tick from which the head packet never starves an output: its flits are there in time."""
-        packet = self.queue[0]
-        return packet.arrived + (packet.flits - 1) * (self.flit_ticks - output.flit_ticks)
+        return self.queue[0].feeds_from(output.flit_ticks)
 
     def leave(self, now: int, flit_ticks: int) -> None:
         """Remove the head packet, granted a channel of ``flit_ticks``: its credits return once its tail has left."""
@@ -223,12 +219,24 @@ class VctSwitch(Allocator):
         self._expected = [entry for entry in self._expected if entry[2] is not vc]
         heapify(self._expected)
 
-    def expect(self, vc: VctInputVC) -> None:
-        """Schedule the arbitration of the head packet of an input VC from the tick at which it is eligible."""
+    def eligible_at(self, vc: VctInputVC) -> int:
+        """Return the tick from which the head packet of an input VC may be granted."""
         packet = vc.queue[0]
         eligible = max(packet.arrived + self.header, vc.tail_left_at)
         if self.network.has_slow_channels:
             eligible = max(eligible, min(vc.feeds_from(output) for output, _ in packet.outlets))
+        return eligible
+
+    def outputs_change_speed(self, now: int) -> None:
+        """Schedule the head packets anew of which eligibility has changed; those that wait keep their place."""
+        for vc in self.input_vcs:
+            if vc.queue and (self.eligible_at(vc) > now or vc.age >> 32 >= now):
+                self.withdraw(vc)
+                self.expect(vc, now)
+
+    def expect(self, vc: VctInputVC, since: int = 0) -> None:
+        """Schedule the arbitration of the head packet of an input VC, once it is eligible, from tick ``since`` on."""
+        packet, eligible = vc.queue[0], max(self.eligible_at(vc), since)
         vc.age = self.network.age_key(eligible, vc.index)
         vc.output = packet.outlets[0][0] if len(packet.outlets) == 1 else _ALWAYS_FREE
         heappush(self._expected, (vc.age, eligible, vc))
@@ -400,6 +408,11 @@ class VctFaults(ReferenceFaults):
         for channel in channels:  # no head waits for a drawn channel that has failed
             self.network.outputs[channel][1].schedule_at(tick)
 
+    def change_speeds(self, channels: Ints, tick: int) -> None:
+        super().change_speeds(channels, tick)
+        for switch in {self.network.outputs[channel][1] for channel in channels}:
+            switch.outputs_change_speed(tick)
+
     def blocked_packets(self, tick: int) -> Sequence[Packet]:
         dead = {self.network.outputs[channel][0] for channel in np.flatnonzero(~self.channel_up)}
         heads = [vc.queue[0] for switch in self.network.switches for vc in switch.waiting]
@@ -417,7 +430,7 @@ class VctNetwork(Network[Vct]):
         self.age_key = machine_code(age_key, 0, 0)
         self.polarized = self.routes.form == RouteForm.POLARIZED
         self.progressive = self.routes.rule == Selection.PROGRESSIVE
-        self.has_slow_channels = max([*self.flit_ticks, self.host_flit_ticks]) > 1
+        self.has_slow_channels = slowest_flit_of_epochs(topology, scenario.timeline) > 1
         self.input_vcs: list[VctInputVC] = []
         self.order = self._order()
 
@@ -436,14 +449,10 @@ class VctNetwork(Network[Vct]):
         for channel, (tail, head) in enumerate(zip(topology.src, topology.dst, strict=True)):
             output = switches[tail].outputs[channel - topology.out_start[tail]]
             port = numbering.out_input[numbering.out_base[tail] + channel - topology.out_start[tail]]
-            output.vcs = self._input_port(
-                switches[head], int(port), switches[tail], int(credit[port]), output.flit_ticks
-            )
+            output.vcs = self._input_port(switches[head], int(port), switches[tail], int(credit[port]))
         for host, place in enumerate(topology.host_switch):
             port = numbering.inject[host]
-            hosts[host].vcs = self._input_port(
-                switches[place], int(port), hosts[host], int(credit[port]), self.host_flit_ticks
-            )
+            hosts[host].vcs = self._input_port(switches[place], int(port), hosts[host], int(credit[port]))
         self.outputs = [(output, switch) for switch in switches for output in switch.outputs]
         self.faults = VctFaults(self)
         self.start(hosts)
@@ -471,14 +480,12 @@ class VctNetwork(Network[Vct]):
         in_flight: int = sum(vc.size - vc.credits for vc in output.vcs)
         return (waiting + in_flight) * output.flit_ticks
 
-    def _input_port(
-        self, switch: VctSwitch, port: int, sender: Allocator, credit: int, flit_ticks: int
-    ) -> list[VctInputVC]:
-        """The VCs of an input port, with the credit delay and the flit time of its channel in ticks."""
+    def _input_port(self, switch: VctSwitch, port: int, sender: Allocator, credit: int) -> list[VctInputVC]:
+        """The VCs of an input port, with the credit delay of its channel in ticks."""
         times, reader = self.times, Reader()
         vcs = []
         for index in range(port * times.vcs, (port + 1) * times.vcs):
-            vcs.append(VctInputVC(switch, index, sender, reader, self.buffer_flits[port], credit, flit_ticks))
+            vcs.append(VctInputVC(switch, index, sender, reader, self.buffer_flits[port], credit))
             if not times.shared_input:
                 reader = Reader()
         switch.input_vcs += vcs

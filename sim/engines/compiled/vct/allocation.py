@@ -32,6 +32,7 @@ from flitlab.sim.engines.compiled.vct.requests import (
     downstream_input_of_output,
     eligible_tick_of_request,
     insert_requests_of_head_packet,
+    keep_tail_arrival,
     read_age_key_of_request,
     read_vc_range_and_flits_of_request,
     remove_request_at_index,
@@ -104,6 +105,7 @@ def grant_output_to_head_packet(const, state, packet, vc, output, out_vc, tick):
     ready_at = tick + const.switch_ticks + const.link_ticks + const.header_ticks
     if const.delayed:
         ready_at += const.delay[channel]
+    keep_tail_arrival(const.output_ticks, const, state, packet, output, ready_at)
     if is_vc_of_cut_edge(state, next_vc):
         export_packet_to_downstream_partition(state, packet, next_vc, ready_at)
         return

@@ -38,7 +38,11 @@ from flitlab.sim.engines.compiled.vct.credits import (
     flag_credits_awaited_by_upstream,
     select_downstream_vc,
 )
-from flitlab.sim.engines.compiled.vct.requests import allowed_ports_of_adaptive_packet, insert_requests_of_head_packet
+from flitlab.sim.engines.compiled.vct.requests import (
+    allowed_ports_of_adaptive_packet,
+    insert_requests_of_head_packet,
+    keep_tail_arrival,
+)
 from flitlab.sim.engines.compiled.vct.ugal import choose_route_at_injection, queue_estimate
 
 
@@ -63,13 +67,6 @@ def _choose_output_at_arrival(const, state, packet, tick):
 
 
 @inline
-def _keep_arrival(input_ticks, record, tick):
-    """Keep the tick at which the head of a packet arrived, where channels differ in speed (``const.input_ticks``)."""
-    if input_ticks is not None:
-        record.arrives_at = tick
-
-
-@inline
 def _enqueue_packet_in_input_vc(const, state, packet, tick):
     """Append a packet, whose header has been read, to its input VC.
 
@@ -78,7 +75,6 @@ def _enqueue_packet_in_input_vc(const, state, packet, tick):
     record = state.pool.packet[packet]
     vc = np.int64(record.input_vc)
     record.next = NONE
-    _keep_arrival(const.input_ticks, record, tick - const.header_ticks)
     if uses_congestion(const.rule):
         state.vc[vc].queued_flits += record.flits
     if state.vc[vc].head_packet == NONE:
@@ -166,11 +162,12 @@ def _start_packet(const, state, source, host, vc_number, tick):
     """
     flits = state.host[source].flits
     packet = inject_packet(const, state, source, tick)
-    free_at = tick + held_ticks(const.input_ticks, const.net.ports.inject[host], flits)
+    ejecting_output = np.int64(const.net.ports.eject[host])
+    free_at = tick + held_ticks(const.output_ticks, ejecting_output, flits)
     state.host[host].free_at = free_at
-    ejecting_output = end_reply(state.pool.replies, const, source, free_at)
-    if ejecting_output >= 0:
-        schedule(state.output_wheel, ejecting_output, free_at)
+    waiting_output = end_reply(state.pool.replies, const, source, free_at)
+    if waiting_output >= 0:
+        schedule(state.output_wheel, waiting_output, free_at)
     record_injection(state.program, state.pool.packet[packet].send, free_at)
     choose_route_at_injection(const.congestion_aware, const, state, packet, tick)
     state.pool.packet[packet].input_vc = const.net.ports.inject[host] * const.vcs + vc_number
@@ -178,6 +175,7 @@ def _start_packet(const, state, source, host, vc_number, tick):
     ready_at = tick + const.injection_ticks + const.header_ticks
     if const.delayed:
         ready_at += const.access[host]
+    keep_tail_arrival(const.output_ticks, const, state, packet, ejecting_output, ready_at)
     schedule_event(state.arriving, packet, ready_at)
     return free_at
 

@@ -160,7 +160,7 @@ def _choose_adaptive_output_or_wait(const, state, outputs, candidates, age, sinc
     draw = _draw_random_word_for_routing(const, state, packet)
     drawn = np.int64(const.net.ports.out_base[switch]) + drawn_channel(ports, draw)
     length = held_ticks(const.output_ticks, drawn, flits)
-    since = max(since, head_packet_feeds_from(const.input_ticks, const, state, vc, packet, drawn))
+    since = max(since, head_packet_feeds_from(const.output_ticks, state, packet, drawn))
     busy = np.int64(state.output[drawn].busy_until)
     if busy <= tick:
         for k in range(len(outputs)):
@@ -227,9 +227,7 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
                 schedule(state.output_wheel, output, tick + 1)  # every grant changes costs
             if required_output != NONE and output != required_output:
                 continue
-            grantable_from = max(
-                blocked_until, head_packet_feeds_from(const.input_ticks, const, state, vc, packet, output)
-            )
+            grantable_from = max(blocked_until, head_packet_feeds_from(const.output_ticks, state, packet, output))
             if grantable_from > tick:
                 schedule(state.output_wheel, output, grantable_from)
             elif downstream_input_of_output(state, output) == NONE:

@@ -16,7 +16,7 @@ from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.flit_times import ALWAYS, fed_from
+from flitlab.sim.engines.compiled.flit_times import ALWAYS, fed_from, held_ticks
 from flitlab.sim.engines.compiled.records import NEVER, NONE, ZERO
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.credits import select_downstream_vc
@@ -254,33 +254,51 @@ def count_older_requests_of_output(const, state, output, age):
 
 
 @inline
-def head_packet_feeds_from(input_ticks, const, state, vc, packet, output):
-    """Return the tick from which the head packet of an input VC never starves an output (``fed_from``).
+def keep_tail_arrival(output_ticks, const, state, packet, output, ready_at):
+    """Keep the tick at which the tail of a packet arrives, where channels differ in speed.
 
-    input_ticks: ``const.input_ticks``.
+    Parameters
+    ----------
+    output_ticks: ``const.output_ticks``.
+    packet: int64.
+    output: int64, through which it is sent; of a packet that its host sends, the output to that host.
+    ready_at: int64, tick at which its header will have been read.
     """
-    if input_ticks is None:
-        return ALWAYS
-    record = state.pool.packet[packet]
-    return fed_from(
-        input_ticks, const.output_ticks, vc // const.vcs, output, np.int64(record.arrives_at), np.int64(record.flits)
-    )
+    if output_ticks is not None:
+        record = state.pool.packet[packet]
+        behind = held_ticks(output_ticks, output, np.int64(record.flits) - 1)
+        record.arrives_at = ready_at - const.header_ticks + behind
 
 
 @inline
-def _fed_from(input_ticks, const, state, vc, packet):
-    """Return the tick from which the head packet of an input VC never starves one of its allowed outputs."""
-    if input_ticks is None:
+def head_packet_feeds_from(output_ticks, state, packet, output):
+    """Return the tick from which the head packet of an input VC never starves an output (``fed_from``).
+
+    output_ticks: ``const.output_ticks``.
+    """
+    if output_ticks is None:
+        return ALWAYS
+    record = state.pool.packet[packet]
+    return fed_from(output_ticks, output, np.int64(record.arrives_at), np.int64(record.flits))
+
+
+@inline
+def head_packet_is_fed_from(output_ticks, const, state, vc, packet):
+    """Return the tick from which the head packet of an input VC never starves one of its allowed outputs.
+
+    output_ticks: ``const.output_ticks``.
+    """
+    if output_ticks is None:
         return ALWAYS
     output = np.int64(state.pool.packet[packet].output)
     if const.rule != Selection.ADAPTIVE or output != NONE:
-        return head_packet_feeds_from(input_ticks, const, state, vc, packet, output)
+        return head_packet_feeds_from(output_ticks, state, packet, output)
     switch, earliest = np.int64(state.vc[vc].switch), NEVER
     ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
     while not is_empty(ports):
         output = np.int64(const.net.ports.out_base[switch]) + lowest(ports)
         ports = without_lowest(ports)
-        earliest = min(earliest, head_packet_feeds_from(input_ticks, const, state, vc, packet, output))
+        earliest = min(earliest, head_packet_feeds_from(output_ticks, state, packet, output))
     return earliest
 
 
@@ -319,7 +337,7 @@ def insert_requests_of_head_packet(const, state, vc, packet, eligible_at):
     eligible_at: int64, tick from which on it may be granted, unless it would starve its output.
     """
     record = state.pool.packet[packet]
-    eligible_at = max(eligible_at, _fed_from(const.input_ticks, const, state, vc, packet))
+    eligible_at = max(eligible_at, head_packet_is_fed_from(const.output_ticks, const, state, vc, packet))
     state.vc[vc].eligible_at = eligible_at
     age = age_key_of_head_packet(const, record, vc, eligible_at)
     if const.rule == Selection.ADAPTIVE and record.output == NONE:

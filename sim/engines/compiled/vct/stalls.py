@@ -50,7 +50,7 @@ def _reasons(const, state, vc, packet, tick):
     while not is_empty(ports):
         output = np.int64(const.net.ports.out_base[switch]) + lowest(ports)
         ports = without_lowest(ports)
-        if head_packet_feeds_from(const.input_ticks, const, state, vc, packet, output) > tick:
+        if head_packet_feeds_from(const.output_ticks, state, packet, output) > tick:
             continue
         at_output, is_hindered = _reasons_at_output(const, state, packet, output, is_input_busy, tick)
         if not is_hindered:

@@ -18,12 +18,12 @@ from flitlab.models.rules.ports import Ports, input_delays, make_ports
 from flitlab.models.rules.tables import Tables
 from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
-from flitlab.models.switching.timed import slowest_flit
 from flitlab.models.switching.vct import Vct
+from flitlab.models.timeline.flit_ticks import slowest_flit_of_epochs
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.sim.engines.compiled import records
 from flitlab.sim.engines.compiled.calendar_queue import CalendarQueue, calendar_ticks, make_calendar_queue
-from flitlab.sim.engines.compiled.flit_times import port_ticks
+from flitlab.sim.engines.compiled.flit_times import output_ticks
 from flitlab.sim.engines.compiled.mailbox import Mailboxes, no_mailboxes
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records, round_to_cache_lines
 from flitlab.sim.engines.compiled.messages import Program
@@ -98,7 +98,6 @@ class VctConstants(NamedTuple):
     credit_delay: Ints  # int64 [inputs]: ticks on top of ``credit_ticks``
     delayed: bool  # some extra ticks are not 0
     output_ticks: Ints | None  # int64 [outputs]: ticks of a flit, see flitlab.sim.engines.compiled.flit_times
-    input_ticks: Ints | None  # int64 [inputs]: the same, of the channels that end there
     rings: Rings
 
 
@@ -157,8 +156,7 @@ def make_constants_and_state(
     """
     topology, model = scenario.topology, scenario.switching
     ports = make_ports(topology)
-    output_ticks, input_ticks = port_ticks(topology, ports)
-    slowest = slowest_flit(topology)
+    ticks_of_outputs, slowest = output_ticks(scenario, ports), slowest_flit_of_epochs(topology, scenario.timeline)
     outputs, inputs, hosts = len(ports.out_input), len(ports.in_switch), topology.hosts
     shortest, longest = int(packets.flits.min()), int(packets.flits.max())
     input_buffers = input_delays(ports, *np.split(model.buffers_of(topology), [topology.channels]))
@@ -197,9 +195,8 @@ def make_constants_and_state(
         delay=topology.delay + flit_times(topology).channel - 1,
         access=topology.access_delay + flit_times(topology).host - 1,
         credit_delay=credit_delay,
-        delayed=topology.has_delays or output_ticks is not None,
-        output_ticks=output_ticks,
-        input_ticks=input_ticks,
+        delayed=topology.has_delays or ticks_of_outputs is not None,
+        output_ticks=ticks_of_outputs,
         rings=make_rings(topology),
     )
     # Credits bound the packets in buffers and in flight to them; the rate of ejection channels bounds those ejecting.

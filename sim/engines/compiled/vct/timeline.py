@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures and returns of links and switches under virtual cut-through: a failed output is one that stays busy."""
+"""Links and switches that fail, slow down and return under virtual cut-through; a failed output stays busy."""
 
 from collections.abc import Sequence
 
@@ -20,6 +20,7 @@ from flitlab.sim.engines.compiled.ugal import uses_congestion
 from flitlab.sim.engines.compiled.vct.requests import (
     age_key_of_head_packet,
     allowed_ports_of_adaptive_packet,
+    head_packet_is_fed_from,
     insert_requests_of_head_packet,
     remove_request_with_age_key,
 )
@@ -71,6 +72,19 @@ def _remove_dropped_packets_from_buffers(const, state, dropped, tick):
                 insert_requests_of_head_packet(const, state, vc, first, tick)
 
 
+@kernel
+def _revise_requests(const, state, tick):
+    """Let head packets request anew whose eligibility changes with the speed of outputs; others keep their place."""
+    for vc in range(len(state.vc)):
+        packet = np.int64(state.vc[vc].head_packet)
+        if packet != NONE:
+            left_at = np.int64(state.vc[vc].predecessor_left_at)
+            eligible_at = max(left_at, head_packet_is_fed_from(const.output_ticks, const, state, vc, packet))
+            if eligible_at > tick or np.int64(state.vc[vc].eligible_at) >= tick:
+                _remove_requests_of_head_packet(const, state, vc, packet)
+                insert_requests_of_head_packet(const, state, vc, packet, max(tick, left_at))
+
+
 class VctTimelineRun(TimelineRun):
     """A compiled run of virtual cut-through on a dynamic topology (see :class:`flitlab.sim.engines.base.Run`)."""
 
@@ -108,8 +122,17 @@ class VctTimelineRun(TimelineRun):
 
     def block(self, channels: Ints, tick: int) -> None:
         super().block(channels, tick)
+        self._schedule_switches(channels, tick)  # no head waits for a drawn channel that has failed
+
+    def change_speeds(self, channels: Ints, tick: int) -> None:
+        self._constants.delay[channels] += self.set_output_ticks(channels)
+        _revise_requests(self._constants, self._state, tick)
+        self._schedule_switches(channels, tick)
+
+    def _schedule_switches(self, channels: Ints, tick: int) -> None:
+        """Schedule all outputs of the switches that some channels leave."""
         base = self._constants.net.ports.out_base
-        for switch in np.unique(self._topology.src[channels]):  # no head waits for a drawn channel that has failed
+        for switch in np.unique(self._topology.src[channels]):
             for output in range(base[switch], base[switch + 1]):
                 schedule(self._state.output_wheel, output, tick)
 

@@ -22,9 +22,10 @@ from flitlab.models.rules.tables import RouteForm, Selection, Tables
 from flitlab.models.rules.vc import Rings, make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.wormhole import Wormhole
+from flitlab.models.timeline.flit_ticks import flit_ticks_by_epoch
 from flitlab.models.topology.flit_times import MAX_FLIT_TICKS, flit_times
 from flitlab.models.topology.graph import Topology
-from flitlab.sim.engines.compiled.flit_times import port_ticks
+from flitlab.sim.engines.compiled.flit_times import output_ticks
 from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.messages import Program
 from flitlab.sim.engines.compiled.pool import Pool
@@ -204,7 +205,7 @@ def make_constants_and_state(
     classes: of traffic, None without.
     """
     ports = make_ports(scenario.topology)
-    queues = _queues(scenario.topology, scenario.switching, ports)
+    queues = _queues(scenario, ports)
     net = make_net(scenario.topology, ports, arrivals, packets, seed, classes)
     constants = _constants(scenario, net, ports, queues)
     state = _state(scenario, constants, ports, queues)
@@ -241,7 +242,7 @@ def _constants(scenario: Scenario[Wormhole], net: Net, ports: Ports, queues: "_Q
         input_first=True if model.matching == AllocatorKind.INPUT_FIRST else None,
         crossbar_factor=U(-(-(1 << int(layout.CROSSBAR_SHIFT)) // sharing)),
         inputs_per_port=U(model.inputs_per_port) if model.input_speedup else None,
-        output_ticks=port_ticks(topology, ports)[0],
+        output_ticks=output_ticks(scenario, ports),
         host_ticks=flit_times(topology).host,
         exceeds_cache=inputs * _VC.itemsize > _NEAR_CACHE_BYTES,
         routes=tables,
@@ -316,23 +317,24 @@ def _bits(size: int) -> int:
 class _Queues(NamedTuple):
     """Delay queues of a network, all int64.
 
-    delay: [queues], ticks. of_output: [outputs], of the flits sent through it. of_host: [hosts], of the flits it
-    injects. of_credit: [inputs], of the credits for its VCs. switch_queues_end, host_queues_end: as in
-    :class:`WormholeConstants`.
+    delay: [queues], ticks. of_output: [outputs], of the flits sent through it as built. outputs: [queues], those whose
+    flits it has in some epoch. of_host: [hosts], of the flits it injects. of_credit: [inputs], of the credits for its
+    VCs. switch_queues_end, host_queues_end: as in :class:`WormholeConstants`.
     """
 
     delay: Ints
     of_output: Ints
+    outputs: Ints
     of_host: Ints
     of_credit: Ints
     switch_queues_end: int
     host_queues_end: int
 
 
-def _queues(topology: Topology, model: Wormhole, ports: Ports) -> _Queues:
-    """Make the delay queues that a network needs."""
-    ticks, of_hosts, _ = flit_times(topology)
-    extra, kind = np.unique(topology.delay + ticks - 1, return_inverse=True)
+def _queues(scenario: Scenario[Wormhole], ports: Ports) -> _Queues:
+    """Make the delay queues that a network needs: one for each delay that a channel has in some epoch."""
+    topology, model, of_hosts = scenario.topology, scenario.switching, flit_times(scenario.topology).host
+    extra, kind = np.unique(topology.delay + flit_ticks_by_epoch(topology, scenario.timeline) - 1, return_inverse=True)
     injection, ejection = model.injection + of_hosts - 1, model.switch + model.ejection + of_hosts - 1
     fixed = [model.credit, model.header, ejection, injection]
     ejected = int(layout.NETWORK) + len(extra)
@@ -344,19 +346,24 @@ def _queues(topology: Topology, model: Wormhole, ports: Ports) -> _Queues:
     )
     of_output = np.full(len(ports.out_channel), int(layout.EJECTED))
     network_outputs = ports.out_channel >= 0
-    of_output[network_outputs] = int(layout.NETWORK) + kind[ports.out_channel[network_outputs]]
+    of_output[network_outputs] = int(layout.NETWORK) + kind[0, ports.out_channel[network_outputs]]
     of_output[ports.eject] = np.where(of_access < 0, int(layout.EJECTED), ejected + of_access)
+    delay = np.concatenate(
+        [
+            fixed,
+            model.switch + model.link + extra,
+            injection + access_delays,
+            fixed[2] + access_delays,
+            model.credit + credit_delays,
+        ]
+    ).astype(np.int64)
+    outputs = np.bincount(of_output[ports.eject], minlength=len(delay))
+    of_channels = np.array([(kind == one).any(axis=0).sum() for one in range(len(extra))], np.int64)
+    outputs[int(layout.NETWORK) : int(layout.NETWORK) + len(extra)] += of_channels
     return _Queues(
-        delay=np.concatenate(
-            [
-                fixed,
-                model.switch + model.link + extra,
-                injection + access_delays,
-                fixed[2] + access_delays,
-                model.credit + credit_delays,
-            ]
-        ).astype(np.int64),
+        delay=delay,
         of_output=of_output,
+        outputs=outputs,
         of_host=np.where(of_access < 0, int(layout.INJECTED), ejected - len(access_delays) + of_access),
         of_credit=np.where(of_credit < 0, int(layout.RETURNED), returned + of_credit),
         switch_queues_end=ejected,
@@ -378,7 +385,7 @@ def _queue_records(topology: Topology, model: Wormhole, ports: Ports, queues: _Q
     """
     delays, kinds = queues.delay, len(queues.delay)
     outputs, inputs = len(queues.of_output), len(queues.of_credit) * model.vcs
-    per_tick = np.bincount(queues.of_output, minlength=kinds) + np.bincount(queues.of_host, minlength=kinds)
+    per_tick = queues.outputs + np.bincount(queues.of_host, minlength=kinds)
     credits = np.bincount(queues.of_credit, minlength=kinds) * model.vcs
     per_tick += credits if model.speedup > 1 else np.minimum(credits, outputs)
     per_tick[int(layout.HEADERS)] = inputs if _reads_headers(model) else 0

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures and returns of links and switches under wormhole switching: a failed output is one without free VCs."""
+"""Links and switches that fail, slow down and return under wormhole switching.
+
+A failed output is one without free VCs. A channel that changes speed puts flits into the delay queue of its new delay.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -50,6 +53,13 @@ class WormholeTimelineRun(TimelineRun):
     def unblock(self, channels: Ints, tick: int) -> None:
         self._state.vc_set["free"][self._output_of_channel[channels]] = self._all_vcs
         self._retry_all()
+
+    def change_speeds(self, channels: Ints, tick: int) -> None:
+        state, outputs = self._state, self._output_of_channel[channels]
+        queue = state.output["queue"][outputs].astype(np.int64)
+        delay = state.queue["delay"][queue] + self.set_output_ticks(channels)
+        delays = state.queue["delay"][int(layout.NETWORK) : int(self._constants.switch_queues_end)]
+        state.output["queue"][outputs] = int(layout.NETWORK) + (delays == delay[:, None]).argmax(axis=1)
 
     def blocked_packets(self, tick: int) -> Sequence[int] | np.ndarray:
         vcs = np.flatnonzero(
@@ -108,6 +118,18 @@ class WormholeTimelineRun(TimelineRun):
             *range(int(self._constants.switch_queues_end), int(self._constants.host_queues_end)),
         ]
 
+    def _in_flight_to_switches(self) -> tuple[Ints, Ints]:
+        """Flits in flight to switches, the next to arrive first: (VCs, packets)."""
+        ticks, packets, vcs = [], [], []
+        for queue_index in self._switch_queues():
+            due = self._due_ranges(queue_index)[1]
+            _, queue_packets, queue_vcs = self._queue_entries(queue_index)
+            ticks.append(np.repeat(np.arange(len(due)), due[:, 1] - due[:, 0]))
+            packets.append(queue_packets)
+            vcs.append(queue_vcs)
+        order = np.argsort(np.concatenate(ticks), kind="stable")
+        return np.concatenate(vcs)[order], np.concatenate(packets)[order]
+
     def _due_ranges(self, queue_index: int) -> tuple[Ints, Ints]:
         """Entries of a queue by tick: (indices in ``state.due``, [ticks, 2] indices in ``state.entries``)."""
         ticks, queue = int(self._constants.due_bits), self._state.queue[queue_index]
@@ -139,9 +161,8 @@ class WormholeTimelineRun(TimelineRun):
         """Packet of the next flits of each input VC, in its buffer or in flight to it; NONE where there is none."""
         state, vc = self._state, self._state.vc[: self._inputs]
         packet_of_vc = np.full(self._inputs, NONE)
-        for queue_index in self._switch_queues():
-            _, packets, vcs = self._queue_entries(queue_index)
-            packet_of_vc[vcs[::-1]] = packets[::-1]  # of several flits, the first one's packet remains
+        vcs, packets = self._in_flight_to_switches()
+        packet_of_vc[vcs[::-1]] = packets[::-1]  # of several flits, the first one's packet remains
         held = np.flatnonzero(vc["write_index"] != vc["read_index"])
         packet_of_vc[held] = self._head_packets(held)
         sending = state.injecting[state.injecting["packet"] != NONE]
@@ -190,8 +211,9 @@ class WormholeTimelineRun(TimelineRun):
         packets = self._state.pool.packet[packet_of_vc[head_dropped & ejects & ~has_head]]
         number = packets["sequence"].astype(np.int64) % classes.class_count
         limited = classes.reply_limit[number] != NO_LIMIT
-        sources = classes.reply[number] * classes.hosts + packets["dst_host"]
-        np.subtract.at(replies.outstanding, sources[limited], 1)
+        reply, hosts = classes.reply[number], classes.hosts // classes.subnets
+        host = packets["dst_host"] % hosts + np.where(classes.subnets > 1, classes.subnet[reply], 0) * hosts
+        np.subtract.at(replies.outstanding, (reply * classes.hosts + host)[limited], 1)
 
     def _release_vcs(self, head_dropped: Bools) -> None:
         """Release the output VCs of the packets at some input VCs; head_dropped: bool [input VCs]."""
