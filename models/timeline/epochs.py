@@ -199,6 +199,14 @@ def renumbered_traffic(traffic: Traffic, topology: Topology) -> Traffic:
     return replace(traffic, topology=topology, alternates=alternates, background=background, classes=classes)
 
 
+def _is_learned(event: Event, before: Epoch, state: "_NetworkState", knows_slow: bool) -> bool:
+    """Whether the routing learns of an event: not of the end of slowness that it has not learned of."""
+    only_rates = bool((state.links == before.links).all() and (state.switches == before.switches).all())
+    if event.what == "restore" and event.reroute_after is None and only_rates and not knows_slow:
+        return False
+    return not isinf(event.learned_after)
+
+
 @dataclass
 class _NetworkState:
     """The current state of a network; every event replaces the arrays, which are those of :class:`Epoch`."""
@@ -311,20 +319,23 @@ def make_timeline(
     state = _NetworkState(topology)
     epochs = [Epoch(0, state.rate, state.links, state.switches)]
     event_of_reroute: dict[int, int] = {}
+    knows_slow = False  # whether the routing has learned of an epoch with slow links
     for index, event in enumerate(events):
         key = f"timeline[{index}]"
         tick = _tick(event, tick_ns, key)
         if tick < epochs[-1].tick:
             raise SpecError("times must not decrease: the event before this one is later", key=key)
+        before = epochs[-1]
         description = state.change(event, key)
         factors: tuple[tuple[int, float], ...] = () if event.factor is None else ((index, event.factor),)
-        if tick == epochs[-1].tick:
-            before = epochs.pop()
+        if tick == before.tick:
+            epochs.pop()
             description = ", ".join(filter(None, (before.description, description)))
             factors = before.factors + factors
         epochs.append(Epoch(tick, state.rate, state.links, state.switches, description, factors))
-        if not isinf(delay := event.learned_after):
-            event_of_reroute.setdefault(tick + _duration(event, delay, tick_ns), index)
+        if _is_learned(event, before, state, knows_slow):
+            knows_slow = bool((state.rate != 1).any())
+            event_of_reroute.setdefault(tick + _duration(event, event.learned_after, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)
     planned: dict[str, Routes] = {}
     timeline = Timeline(topology, tuple(epochs), tuple(sorted(event_of_reroute)), routing, ns, planned, subnet)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links that slow down and return while flits move: against programs of a few lines, and what is rejected."""
 
+from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -206,3 +207,21 @@ def test_a_timeline_knows_which_event_slowed_what():
     routing = make("routing", kind="minimal")
     timeline = make_timeline(topology, [Event.model_validate(event) for event in events], routing, None, None)
     assert [epoch.factors for epoch in timeline.epochs] == [(), ((0, 0.5), (1, 0.25)), ()]
+
+
+@pytest.mark.parametrize(
+    ("events", "reroutes"),
+    [
+        ([slow(10, 0.5, (0, 1)), {"at_tick": 20, "restore": {"links": [[0, 1]]}}], ()),
+        ([slow(10, 0.5, (0, 1)) | {"reroute_after": 3}, {"at_tick": 20, "restore": {"links": [[0, 1]]}}], (13, 20)),
+        ([slow(10, 0.5, (0, 1)), {"at_tick": 20, "restore": {"links": [[0, 1]]}, "reroute_after": 0}], (20,)),
+        ([{"at_tick": 10, "fail": {"links": [[1, 2]]}}, slow(15, 0.5, (0, 1)),
+          {"at_tick": 20, "restore": {"links": [[0, 1]]}}, {"at_tick": 30, "restore": {"links": [[1, 2]]}}], (10, 30)),
+        ([slow(10, 0.5, (0, 1)), {"at_tick": 15, "fail": {"links": [[1, 2]]}},
+          {"at_tick": 20, "restore": {"links": [[0, 1]]}}], (15, 20)),
+    ],
+)  # fmt: skip
+def test_the_routing_learns_of_the_end_of_slowness_that_it_knows(events, reroutes):
+    topology, routing = make("topology", kind="torus", dims=[3, 3]).build(), make("routing", kind="minimal")
+    parsed = [Event.model_validate(event) for event in events]
+    assert make_timeline(topology, parsed, routing, routing.build(topology), Fraction(1)).reroutes == reroutes
