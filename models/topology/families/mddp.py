@@ -142,7 +142,7 @@ class Mddp(TopologySpec):
     directed: bool = True
     """Whether channels are uni-directional."""
     best_of: int = Field(default=5, ge=1, le=1000)
-    """Graphs of which the best is kept."""
+    """Graphs that are drawn; the best is kept."""
     greedy: bool = False
     """Whether each edit is the best of ten."""
     seed: int = Field(default=1, ge=0)

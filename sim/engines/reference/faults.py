@@ -82,7 +82,9 @@ class ReferenceFaults(Faults):
     def change_speeds(self, channels: Ints, tick: int) -> None:
         for channel in channels.tolist():
             output, switch = self.network.outputs[channel]
-            output.change_speed(int(self.flit_ticks[channel]))
+            ticks = int(self.flit_ticks[channel])
+            output.delay += ticks - output.flit_ticks
+            output.flit_ticks = ticks
             switch.schedule_at(tick)
 
     def install_routes(self, change: NetworkChange) -> Tables:

@@ -62,11 +62,6 @@ class IdealOutput:
         self.queue: deque[Packet] = deque()
         self.free_at = 0
 
-    def change_speed(self, flit_ticks: int) -> None:
-        """Let flits of packets that start from now on take ``flit_ticks``."""
-        self.delay += flit_ticks - self.flit_ticks
-        self.flit_ticks = flit_ticks
-
     def unsent(self, now: int) -> int:
         """Ticks until the queue is sent, from the start of tick ``now`` on."""
         free_at = max(self.free_at, now)

@@ -178,11 +178,6 @@ class Output:
         self.vcs: list[Any] = []
         self.free_at = 0
 
-    def change_speed(self, flit_ticks: int) -> None:
-        """Let flits of packets that start from now on take ``flit_ticks``."""
-        self.delay += flit_ticks - self.flit_ticks
-        self.flit_ticks = flit_ticks
-
     def carry(self, network: "Network[Any]", packet: Packet, now: int, receiver: Any) -> None:
         """Send a granted packet to ``receiver``: it holds the output for all its flits.
 

@@ -228,7 +228,7 @@ class VctSwitch(Allocator):
         return eligible
 
     def outputs_change_speed(self, now: int) -> None:
-        """Schedule the head packets anew of which eligibility has changed; those that wait keep their place."""
+        """Schedule the head packets anew whose eligibility has changed; those that wait keep their place."""
         for vc in self.input_vcs:
             if vc.queue and (self.eligible_at(vc) > now or vc.age >> 32 >= now):
                 self.withdraw(vc)

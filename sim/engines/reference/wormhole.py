@@ -70,11 +70,6 @@ class WormholeChannel:
         self.arbiter = RoundRobin()
         self.works = True
 
-    def change_speed(self, flit_ticks: int) -> None:
-        """Let flits that start from now on take ``flit_ticks``."""
-        self.delay += flit_ticks - self.flit_ticks
-        self.flit_ticks = flit_ticks
-
     def queued(self, now: int) -> int:
         """Flits that one granted at tick ``now`` finds in the queue."""
         return max(self.queue_end - now - self.switch, 0)
