@@ -19,6 +19,9 @@ NAMED = 16
 MAX_AMOUNT_RATIO = 1e6
 """Ratio of the largest to the least amount up to which sums may be subtracted: nine digits remain."""
 
+ROUNDING = 4 * np.finfo(float).eps
+"""Largest rounding error of a sum of n amounts, relative to it and to n."""
+
 BLOCK = 1 << 22
 """Entries of the tables cuts x switches that are evaluated together."""
 
@@ -116,7 +119,9 @@ class Crossing:
         if isinstance(self.matrix, tuple) or not self._alike:
             return np.array([self.leaving(inside), self.leaving(1 - inside)])
         sent = inside @ self.matrix
-        pairs = (sent, 1 - inside), (self.columns - sent, inside)
+        rest = self.columns - sent
+        rest[rest < ROUNDING * len(self.columns) * self.columns] = 0
+        pairs = (sent, 1 - inside), (rest, inside)
         return np.array([np.einsum("ij,ij->i", *pair) for pair in pairs])
 
     @cached_property

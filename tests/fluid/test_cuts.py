@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse cuts: what each heuristic promises, against enumeration, networkx and exact theta."""
 
+from fractions import Fraction
 from itertools import combinations
 from typing import get_args
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import verify_upper
-from flitlab.fluid.cut import CutNetwork
+from flitlab.fluid.cut import Crossing, CutNetwork
 from flitlab.fluid.cuts import HEURISTICS, all_cuts, best
 from flitlab.fluid.kinds.cuts import Heuristic
 from flitlab.fluid.problem import FluidError
@@ -242,3 +243,21 @@ def test_cuts_of_capacities_far_apart(seed):
         assert found[name].upper == pytest.approx(least, rel=1e-12)
     (row,) = ceilings(scenario(topology, demand), [ceiling_spec("mcf", method="exact")])
     assert row.upper <= row.lower * (1 + 1e-6) and row.lower <= best(list(found.values())).upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n", [40, 60, 90])
+def test_sets_into_which_nothing_flows_have_no_demand(n):
+    """Sums of the same amounts in two orders differ in the last digit, which is no demand."""
+    rng = np.random.default_rng(1)
+    matrix = rng.random((n, n)) * (rng.random((n, n)) < 0.6)
+    matrix[: n // 2, n // 2 :] = 0
+    np.fill_diagonal(matrix, 0)
+    source, target = np.nonzero(matrix)
+    crossing = Crossing.of_pairs(n, source, target, matrix[source, target])
+    inside = rng.random((20, n)) < 0.5
+    inside[0] = np.arange(n) >= n // 2  # nothing enters it
+    found = crossing.across(inside.astype(float))
+    for sides, crosses in zip((inside, ~inside), found, strict=True):
+        exact = [sum(map(Fraction, matrix[np.ix_(side, ~side)].ravel()), Fraction()) for side in sides]
+        assert np.allclose(crosses, np.array(exact, float), rtol=1e-12, atol=0)
+    assert found[1, 0] == 0
