@@ -10,6 +10,7 @@ import numpy as np
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.rdma.layout import FIELDS, HOPS, Rdma
+from flitlab.models.rules.rdma.pacing import pace
 
 
 @kernel
@@ -80,6 +81,7 @@ def on_ack(d: Rdma, i: Int, row: Ints, expected: Int, now: Int) -> None:
     if expected > flow.reference_end:
         flow.reference, flow.stage, flow.reference_end = flow.window, stage, flow.cursor
     flow.rate = flow.window / law.round_trip
+    pace(d, i)
 
 
 @kernel

@@ -108,6 +108,7 @@ FLOW = np.dtype(
         ("limit", np.int64),  # packets to send
         ("deadline", np.int64),  # tick of the timeout, -1: nothing is outstanding
         ("next_at", np.int64),  # tick before which no packet is sent
+        ("pace_at", np.int64),  # tick of the timer that is set for it, -1: none
         ("sent_at", np.int64),  # start of the last packet
         ("sent_size", np.int64),  # its bytes
         ("rate", np.float64),  # bytes per tick
@@ -140,7 +141,7 @@ FLOW = np.dtype(
         ("searched", np.int64),  # no packet below is repeated again in this recovery
         ("highest", np.int64),  # no packet from here on was acknowledged
         ("restarted", np.int64),  # tick at which the timeout was restarted
-        ("unused", np.int64, 5),
+        ("unused", np.int64, 4),
     ]
 )
 """Both ends of an RDMA flow, five cache lines."""
@@ -180,7 +181,7 @@ def make_rdma(
     table = np.array([tuple(law) for law in laws], types).view(np.recarray)
     flow = np.zeros(len(packets), FLOW).view(np.recarray)
     flow.limit = packets + table.extra[kind] * (last_size == mtu)
-    flow.deadline = flow.alpha_at = flow.increase_at = flow.decrease_at = -1
+    flow.deadline = flow.pace_at = flow.alpha_at = flow.increase_at = flow.decrease_at = -1
     flow.cnp_at = NEVER
     flow.rate = flow.target = table.line[kind]
     flow.alpha = 1.0

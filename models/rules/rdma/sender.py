@@ -52,18 +52,36 @@ def is_ready(d: Rdma, s: Senders, i: Int, now: Int) -> bool:
 
 @kernel
 def pacing_tick(d: Rdma, s: Senders, i: Int, now: Int) -> int:
-    """The tick at which the rate of sender i lets it send again; -1 if it does not wait for that.
+    """The tick of the timer that must be set for the rate of sender i; -1: none, or an earlier one is set.
 
     Parameters
     ----------
-    d: the RDMA flows (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
+    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
     s: the senders.
     i: the flow.
     now: the present tick.
     """
-    if has_packet(d, s, i) and d.flow[i].next_at > now:
-        return np.int64(d.flow[i].next_at)
-    return np.int64(-1)
+    flow = d.flow[i]
+    if not has_packet(d, s, i) or flow.next_at <= now or 0 <= flow.pace_at <= flow.next_at:
+        return np.int64(-1)
+    flow.pace_at = flow.next_at
+    return np.int64(flow.pace_at)
+
+
+@kernel
+def pacing_expires(d: Rdma, i: Int, now: Int) -> bool:
+    """Whether the timer of a rate that expires is the one that counts: an earlier one may have replaced it.
+
+    Parameters
+    ----------
+    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
+    i: the flow.
+    now: the present tick.
+    """
+    if d.flow[i].pace_at != now:
+        return False
+    d.flow[i].pace_at = -1
+    return True
 
 
 @device_function

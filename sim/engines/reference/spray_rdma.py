@@ -14,6 +14,7 @@ from flitlab.models.rules.rdma.sender import (
     law_tick,
     on_answer,
     on_timeout,
+    pacing_expires,
     pacing_tick,
     send_next,
 )
@@ -65,6 +66,7 @@ class RdmaFlows:
         d = self.state
         self._ready = machine_code(is_ready, d, s, 0, 0)
         self._pacing = machine_code(pacing_tick, d, s, 0, 0)
+        self._pacing_expires = machine_code(pacing_expires, d, 0, 0)
         self._send = machine_code(send_next, d, s, 0, 0, 0)
         self._answer = machine_code(on_answer, d, s, 0, False, 0, 0, 0, False, d.last[0], 0)
         self._timeout = machine_code(on_timeout, d, s, 0, 0)
@@ -86,7 +88,9 @@ class RdmaFlows:
     def _set_timers(self, flow: int) -> None:
         """Set the timers of a sender that are not set: of its rate, and of its congestion control."""
         s = self.network.senders
-        self._start(_PACE, flow, self._pacing(self.state, s, flow, self.clock.now), self._continue)
+        tick = self._pacing(self.state, s, flow, self.clock.now)
+        if tick >= 0:
+            self._set_timer(int(tick), _PACE, flow, self._continue)
         self._start(_LAW, flow, self._law_tick(self.state, s, flow), self._act)
 
     def next_packet(self, flow: int) -> SprayPacket:
@@ -109,15 +113,12 @@ class RdmaFlows:
             self._set_timer(int(tick), kind, flow, action)
 
     def _continue(self, flow: int) -> None:
-        self.timers.discard((_PACE, flow))
-        self._enqueue(flow)
+        if self._pacing_expires(self.state, flow, self.clock.now):
+            self._enqueue(flow)
 
     def _act(self, flow: int) -> None:
         self.timers.remove((_LAW, flow))
-        due = self.state.flow.next_at[flow]
         self._law(self.state, flow, self.clock.now)
-        if self.state.flow.next_at[flow] < due:
-            self.timers.discard((_PACE, flow))  # which is set for a later tick
         self._enqueue(flow)
 
     def _expire(self, flow: int) -> None:

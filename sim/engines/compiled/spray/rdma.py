@@ -20,7 +20,7 @@ from flitlab.sim.engines.compiled.spray.messages import record_first_send
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
 from flitlab.sim.engines.compiled.spray.state import Flag, Timer
 
-TIMEOUT, PACE, LAW, CNP = np.uint8(1), np.uint8(2), np.uint8(4), np.uint8(8)
+TIMEOUT, LAW, CNP = np.uint8(1), np.uint8(2), np.uint8(4)
 """Bits of ``state.timers_set``."""
 
 
@@ -82,12 +82,13 @@ def _set_once(const, state, tick, kind, flow, bit):
 def set_sender_timers(rdma, const, state, flow, now):
     """Set the timers of a sender that are not set: of its rate, and of its congestion control.
 
-    A timer that is set may expire too early: what it is for can only be postponed. Then it is set again. rdma: None:
-    there are none.
+    A timer that is set may expire too early; then it is set again. rdma: None: there are none.
     """
     if rdma is None:
         return
-    _set_once(const, state, pacing_tick(rdma, state.senders, flow, now), Timer.PACE, flow, PACE)
+    tick = pacing_tick(rdma, state.senders, flow, now)
+    if tick >= 0:
+        set_timer(const, state, tick, Timer.PACE, flow)
     _set_once(const, state, law_tick(rdma, state.senders, flow), Timer.LAW, flow, LAW)
 
 

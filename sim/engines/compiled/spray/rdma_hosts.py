@@ -7,7 +7,7 @@ from flitlab.models.jit import inline
 from flitlab.models.rules.rdma.laws import on_cnp, on_timer
 from flitlab.models.rules.rdma.layout import Answer
 from flitlab.models.rules.rdma.receiver import notifies, notifies_late, on_data
-from flitlab.models.rules.rdma.sender import on_answer, on_timeout
+from flitlab.models.rules.rdma.sender import on_answer, on_timeout, pacing_expires
 from flitlab.models.rules.spray.layout import Kind
 from flitlab.models.rules.spray.sender import begin_sending
 from flitlab.sim.engines.compiled.pool import free_record
@@ -15,7 +15,7 @@ from flitlab.sim.engines.compiled.spray.hosts import request_turn, send_control,
 from flitlab.sim.engines.compiled.spray.links import is_response
 from flitlab.sim.engines.compiled.spray.messages import record_received
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
-from flitlab.sim.engines.compiled.spray.rdma import CNP, LAW, PACE, TIMEOUT, set_cnp_timer, telemetry_row
+from flitlab.sim.engines.compiled.spray.rdma import CNP, LAW, TIMEOUT, set_cnp_timer, telemetry_row
 from flitlab.sim.engines.compiled.spray.state import Flag, Timer
 from flitlab.sim.engines.compiled.transport import trace_packet
 
@@ -99,13 +99,11 @@ def expire_rdma(rdma, const, state, kind, flow, now):
     if kind == Timer.START:
         begin_sending(state.senders, flow, now)
     elif kind == Timer.PACE:
-        state.timers_set[flow] &= ~PACE
+        if not pacing_expires(rdma, flow, now):
+            return
     elif kind == Timer.LAW:
         state.timers_set[flow] &= ~LAW
-        due = rdma.flow[flow].next_at
         on_timer(rdma, flow, now)
-        if rdma.flow[flow].next_at < due:
-            state.timers_set[flow] &= ~PACE  # which is set for a later tick
     else:
         state.timers_set[flow] &= ~TIMEOUT
         on_timeout(rdma, state.senders, flow, now)
