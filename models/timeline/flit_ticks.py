@@ -80,11 +80,11 @@ def _not_whole(topology: Topology, epoch: Epoch, channel: int, built: int) -> Sp
     ticks = built / factor
     near = sorted({min(max(limit, built), MAX_FLIT_TICKS) for limit in (floor(ticks), ceil(ticks))})
     ends = join_path(map(switch_names(topology).label, (topology.src[channel], topology.dst[channel])))
-    choices = " and ".join(f"{built / n:.6g} ({n} ticks)" for n in near)
+    choices = " or ".join(f"{built / n:.6g} ({n} tick{'s' * (n > 1)})" for n in near)
     problem = (
         f"a flit takes {built} tick{'s' * (built > 1)} on link {ends} as built, and would take "
-        f"{ticks:.6g} from tick {epoch.tick} on; it takes whole ticks, {MAX_FLIT_TICKS} at most: the nearest factors "
-        f"are {choices}"
+        f"{ticks:.6g} from tick {epoch.tick} on; it takes whole ticks, {MAX_FLIT_TICKS} at most: the nearest is "
+        f"{choices}"
     )
     event = next((index for index, slowed in epoch.factors if slowed == factor), None)
     return SpecError(problem, key="timeline" if event is None else f"timeline[{event}].factor")
