@@ -37,6 +37,14 @@ def fields_of(line: str, delimiter: str | None) -> list[str]:
     return [field.strip() for field in row]
 
 
+def is_number(field: Any) -> bool:
+    """Whether a field, or a value of a file with types, is a number; true and false are none."""
+    try:
+        return not isinstance(field, bool) and float(field) is not None
+    except (TypeError, ValueError):
+        return False
+
+
 def quoted(field: str, special: str = "") -> str:
     """Put a field in quotes if it is empty or has a blank, a quote, a delimiter or a special character."""
     if field and not any(letter.isspace() or letter in f'",;{special}' for letter in field):

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from flitlab.models.delimited import is_number
+
 SIMILAR_WORDS = {
     "capacity": ("capacity", "bandwidth", "speed", "throughput", "weight", "bw", "cap", "rate", "gbps", "mbps"),
     "delay": ("delay", "latency", "length", "distance", "lat", "dist", "rtt"),
@@ -36,7 +38,7 @@ def unread_attributes(elements: Iterable[Mapping[str, Any]], kind: str, read: st
     for data in elements:
         if read in data:
             return []
-        numbers |= {name for name, value in data.items() if name not in numbers and _is_number(value)}
+        numbers |= {name for name, value in data.items() if name not in numbers and is_number(value)}
     return sorted(name for name in numbers if _is_like(name, kind))
 
 
@@ -62,16 +64,6 @@ def _is_like(name: str, kind: str) -> bool:
     """Whether a name contains a word for such an attribute; short words must be separate, as in max_bw or MaxBw."""
     words = {word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", name)}
     return any(word in words or (len(word) > 4 and word in name.lower()) for word in SIMILAR_WORDS[kind])
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def labels_of(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], str]:
@@ -119,13 +111,13 @@ def numeric_columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
     """
     names = set(edges[0]).intersection(*edges[1:]) - {"capacity", "delay", "reverse"} if edges else set()
 
-    def is_number(value: Any) -> bool:
+    def is_finite(value: Any) -> bool:
         return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
 
     return {
         name: [float(data[name]) for data in edges]
         for name in sorted(name for name in names if isinstance(name, str))
-        if all(is_number(data[name]) for data in edges)
+        if all(is_finite(data[name]) for data in edges)
     }
 
 

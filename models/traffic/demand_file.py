@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.models.arrays import Floats
-from flitlab.models.delimited import rows_of
+from flitlab.models.delimited import is_number, rows_of
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.names import Names, plural
@@ -160,7 +160,7 @@ def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | 
     shape = _shape(rows, names)
     if shape is None or not shape.fits(names.count, size):
         return "triples"
-    if not all(_may_be_end(end, names) and _is_number(fields[2]) for fields in rows for end in fields[:2]):
+    if not all(_may_be_end(end, names) and is_number(fields[2]) for fields in rows for end in fields[:2]):
         return "dense"
     what = f"a matrix of {shape.height} x {shape.width} or demands src,dst,demand"
     problem = f"{len(rows)} lines of 3 fields may be {what}; say layout: dense or layout: triples, or give it a header"
@@ -192,7 +192,7 @@ def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
     shapes = []
     if height == width + 1 and all(map(names.is_name, first)):
         shapes.append(_Shape(width, width, True, False))
-    if height > 1 and not _is_number(first[0]):
+    if height > 1 and not is_number(first[0]):
         shapes.append(_Shape(height - 1, width - 1, True, True))
     if height + 1 == width:
         shapes.append(_Shape(height, height, False, True))
@@ -203,12 +203,12 @@ def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
 
 def _is_numeric(rows: Sequence[list[str]], shape: _Shape) -> bool:
     """Whether all fields of the matrix are numbers."""
-    return all(_is_number(field) for fields in rows[shape.row :] for field in fields[shape.column :])
+    return all(is_number(field) for fields in rows[shape.row :] for field in fields[shape.column :])
 
 
 def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | None) -> sparse.csr_array:
     """Read a matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
-    width, corner = len(rows[0][1]), not _is_number(rows[0][1][0])
+    width, corner = len(rows[0][1]), not is_number(rows[0][1][0])
     for number, fields in rows:
         if len(fields) != width:
             raise SpecError(f"{path}:{number}: {len(fields)} fields where the first line has {width}", key="path")
@@ -276,14 +276,6 @@ def _demand(where: str, field: str) -> float:
     if not 0 <= amount < float("inf"):
         raise SpecError(f"{where}: demand must be finite and not negative", key="path")
     return amount
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _may_be_end(text: str, names: Names) -> bool:

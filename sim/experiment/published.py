@@ -25,6 +25,7 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
+from flitlab.models.delimited import is_number
 from flitlab.sim.config.case import Case, Study, labels_of, swept
 from flitlab.sim.config.reporting import PublishedConfig, is_comparison, operands
 from flitlab.sim.measure.rows import Status
@@ -151,7 +152,7 @@ class Measured:
         if not rest:
             return self._one(first)
         operator, second = rest
-        a, b = (float(part) if _is_number(part) else self._one(part) for part in (first, second))
+        a, b = (float(part) if is_number(part) else self._one(part) for part in (first, second))
         value = None if a is None or b is None else OPERATORS[operator](a, b)
         return None if value is None else float(value)
 
@@ -159,7 +160,7 @@ class Measured:
         sweep = Sweep(self.rows)
         column, at, load = name.partition("@")
         if at and not any(name in row for row in sweep.rows):
-            value = sweep.at(column, float(load)) if _is_number(load) else None
+            value = sweep.at(column, float(load)) if is_number(load) else None
         elif name in SWEEP:
             value = SWEEP[name](sweep)
         elif name == "efficiency" and not _numbers(sweep.rows, name):
@@ -312,14 +313,6 @@ def _interpolate(x: Sequence[float], y: Sequence[float], at: float) -> float | N
         if value > at:
             return None if i == 0 else y[i - 1] + (y[i] - y[i - 1]) * (at - x[i - 1]) / (value - x[i - 1])
     return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def claim(entry: PublishedConfig, quantity: str) -> Claim:

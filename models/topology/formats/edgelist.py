@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from flitlab.models.delimited import delimiter_of, fields_of, quoted
+from flitlab.models.delimited import delimiter_of, fields_of, is_number, quoted
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.attributes import unread_attributes, unread_warning
 from flitlab.models.topology.formats.attributed import Attributes, repeated_link_error
@@ -198,7 +198,7 @@ class _LineParser:
             names = "a header names, or networkx writes as u v {'capacity': 2.0}"
             self.network.fail(number, f"has no attributes, which {names}")
         u, v, capacity, delay = [*fields, "1", "0"][:4] if len(fields) != 3 else [*fields, "0"]
-        if not _is_number(capacity):
+        if not is_number(capacity):
             hint = "a header, as in source,target,name, names other columns"
             self.network.fail(number, f"capacity {capacity!r} is not a number; {hint}")
         return _Edge(u, arrow, v, capacity, delay)
@@ -210,7 +210,7 @@ class _LineParser:
         if delimiter != "\t" or '"' in values or not any(" " in name for name in fields):
             return fields
         blanks = fields_of(values, None)
-        if ends < len(blanks) <= ends + 2 and all(map(_is_number, blanks[ends:])):
+        if ends < len(blanks) <= ends + 2 and all(map(is_number, blanks[ends:])):
             self.network.fail(number, "separates fields by tabs and by blanks; use one of them, or quotes around names")
         return fields
 
@@ -283,14 +283,6 @@ def _at_arrow(values: str) -> tuple[str, str, str]:
         if match[2]:
             return values[: match.start()].strip(), match[2], values[match.end() :].strip()
     return "", "", values
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 FORMATS = (
