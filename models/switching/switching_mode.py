@@ -47,7 +47,8 @@ class SwitchingMode(ABC):
     can change during a run. grants_flits: whether flits are granted, not packets. exact: its times are not rounded up
     to ticks. send_ends_at_injection: an eager send is done when all of its message is in flight. counts_channels:
     whether runs can count the traffic of every channel. has_classes: whether packets can be of several classes.
-    limits_replies: whether the replies that a host owes can be limited. supports_multistage: whether hosts may inject
+    limits_replies: whether the replies that a host owes can be limited. shares_source_queues: whether a class has one
+    source queue in all subnets, and classes can share one. supports_multistage: whether hosts may inject
     at one switch and eject at another.
     """
 
@@ -62,6 +63,7 @@ class SwitchingMode(ABC):
     counts_channels: ClassVar[bool] = False
     has_classes: ClassVar[bool] = False
     limits_replies: ClassVar[bool] = False
+    shares_source_queues: ClassVar[bool] = False
     supports_multistage: ClassVar[bool] = False
 
     @property

@@ -52,11 +52,13 @@ class Wormhole(Draining):
     matching: the allocator of VCs and of the crossbar (:mod:`flitlab.models.rules.allocate`). iterations: of iSLIP, per
     step. speedup: steps of the crossbar per tick, 1 or more. output_flits: flits that an output queue
     holds, None: any number. input_speedup: inputs of the crossbar that read a port, VC v by number v mod input_speedup;
-    0: one, or with ``shared_input`` False one for each VC.
+    0: one, or with ``shared_input`` False one for each VC. priority_at: where ``priority`` counts: ``all`` choices of
+    both allocators, or ``input_vcs``, only that of an input among its VCs that request the output it is matched to.
     """
 
     mode: ClassVar[str] = "wormhole"
     has_classes: ClassVar[bool] = True
+    shares_source_queues: ClassVar[bool] = True
     supports_multistage: ClassVar[bool] = True
     grants_flits: ClassVar[bool] = True
     allocators: ClassVar[tuple[str, ...]] = tuple(AllocatorKind)
@@ -66,6 +68,7 @@ class Wormhole(Draining):
     speedup: Fraction = Fraction(1)
     output_flits: int | None = None
     input_speedup: int = 0
+    priority_at: str = "all"
 
     @property
     def inputs_per_port(self) -> int:
@@ -98,6 +101,8 @@ class Wormhole(Draining):
             own["matching"] = self.matching
         if self.input_speedup:
             own["input_speedup"] = self.input_speedup
+        if self.priority != "none" and self.priority_at != "all":
+            own["priority_at"] = self.priority_at
         return form | own, hashes
 
     @property
@@ -152,6 +157,7 @@ class Wormhole(Draining):
     def _own_keys(self) -> dict[str, Any]:
         speedup = self.speedup.numerator if self.speedup.denominator == 1 else str(self.speedup)
         keys = {"iterations": self.iterations, "speedup": speedup, "output_flits": self.output_flits}
+        keys |= {"priority_at": self.priority_at} if self.priority_at != "all" else {}
         return keys | ({"input_speedup": self.input_speedup} if self.input_speedup else {})
 
 
@@ -167,6 +173,8 @@ class WormholeSpec(BufferedSpec):
     ``separable_output_first`` (one iteration of it): outputs offer themselves, inputs accept.
     ``separable_input_first``: inputs select an output, outputs one of these inputs. ``wavefront``: diagonal by
     diagonal, no pair that could be matched remains. Under adaptive routing packets choose their VC by age instead.
+    ``priority_at: input_vcs``: of two VCs of an input that request one output the more urgent one sends, and no other
+    choice heeds ``priority``, as under BookSim2's ``islip``.
     ``input_speedup: k``: k inputs of the crossbar read a port, VC v by number v mod k.
 
     Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
@@ -179,6 +187,8 @@ class WormholeSpec(BufferedSpec):
     """The switching mode."""
     speedup: Annotated[int | float | str, AfterValidator(_speedup)] = 1
     """Steps of the crossbar per tick, a fraction such as "3/2", 1 to 16."""
+    priority_at: Literal["all", "input_vcs"] = "all"
+    """Choices that heed ``priority``: all, or only that among the VCs of an input that request the same output."""
     output_flits: BufferSize | None = None
     """Output queue of a crossbar with a speedup. null: without limit."""
 
@@ -190,6 +200,9 @@ class WormholeSpec(BufferedSpec):
         if self.iterations > 1 and self.allocator not in (None, AllocatorKind.ISLIP):
             problem = f"must be 1 with allocator {self.allocator}: only islip iterates"
             yield SpecError(problem, key="switching.iterations")
+        if self.priority_at != "all" and self.allocator in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):
+            problem = f"must be all with allocator {self.allocator}: it is a key of islip, which may ignore priorities"
+            yield SpecError(problem, key="switching.priority_at")
         if Fraction(str(self.speedup)) * (2 * self.iterations + 2) > MOST_STEPS:
             problem = f"takes more than {MOST_STEPS} steps of the allocators per tick with {self.iterations} iterations"
             yield SpecError(problem, key="switching.speedup")
@@ -215,6 +228,6 @@ class WormholeSpec(BufferedSpec):
         several = isinstance(self.input_speedup, int) and 1 < self.input_speedup < self.vcs
         own: dict[str, Any] = {
             "iterations": self.iterations, "speedup": speedup, "output_flits": output_flits,
-            "input_speedup": self.input_speedup if several else 0,
+            "input_speedup": self.input_speedup if several else 0, "priority_at": self.priority_at,
         }  # fmt: skip
         return Wormhole(matching=self.allocator or AllocatorKind.ISLIP, **own, **self.buffers(setting))

@@ -33,7 +33,7 @@ class ReplyKeys(Parameters):
     """``reply:`` the packet that the receiver of each packet of a class sends back."""
 
     class_: Annotated[str, Field(alias="class")]
-    """The class of the replies: one of ``classes`` with only ``name``, ``priority``, ``vcs`` and ``subnet``."""
+    """The class of the replies, with only ``name``, ``priority``, ``vcs``, ``subnet`` and ``source_queue``."""
     packet_flits: Flits | list[Share] = 1
     """Length of a reply, or a mix of lengths."""
     delay_ticks: Annotated[int, BeforeValidator(whole), Field(ge=1, le=10**6)] = 1
@@ -65,6 +65,8 @@ class ClassKeys(Parameters):
     """First and last virtual channel that its packets may take. null: all."""
     subnet: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = None
     """Subnet of its packets, from 0. null: each packet draws one."""
+    source_queue: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+    """Name of a source queue that classes of mode wormhole share at each host. null: its own."""
     reply: ReplyKeys | None = None
     """What the receiver of a packet sends back: ``class``, ``packet_flits``, ``delay_ticks``, ``queue``."""
 
@@ -125,9 +127,13 @@ class Classes(TrafficSpec):
             if of in requests:
                 raise SpecError(f"{of} has the replies of another class", path)
             own = self.classes[names.index(of)]
-            other_keys = own.model_fields_set - {"name", "priority", "vcs", "subnet"} | set(own.model_extra or {})
+            other_keys = own.model_fields_set - {"name", "priority", "vcs", "subnet", "source_queue"} | set(
+                own.model_extra or {}
+            )
             if other_keys:
-                problem = f"is not for {of}, a class of replies: it has only name, priority, vcs and subnet"
+                problem = (
+                    f"is not for {of}, a class of replies: it has only name, priority, vcs, subnet and source_queue"
+                )
                 raise SpecError(problem, f"classes[{names.index(of)}].{min(other_keys)}")
             requests[of] = i
         return requests
@@ -163,7 +169,7 @@ def _traffic_class(keys: ClassKeys, path: str, share: float, topology: Topology)
     vcs = _vc_range(keys, path)
     return TrafficClass(
         keys.name, demand, share, keys.load or 0.0, lengths, weights, keys.priority, vcs, subnet=keys.subnet,
-        arrivals=keys.arrivals, burst=keys.burst,
+        arrivals=keys.arrivals, burst=keys.burst, source_queue=keys.source_queue,
     )  # fmt: skip
 
 
@@ -171,8 +177,10 @@ def _replies(keys: ClassKeys, number: int, reply: ReplyKeys | None, request: Tra
     """Build the class of the replies to another one, ``request``, which has this number and these keys of replies."""
     assert reply is not None
     lengths, weights = _mix(reply.packet_flits, f"classes[{number}].reply")
-    one = TrafficClass(keys.name, request.demand, request.share, request.load, lengths, weights, keys.priority,
-                       _vc_range(keys, "classes"), number, reply.delay_ticks, keys.subnet, reply.queue)  # fmt: skip
+    one = TrafficClass(
+        keys.name, request.demand, request.share, request.load, lengths, weights, keys.priority,
+        _vc_range(keys, "classes"), number, reply.delay_ticks, keys.subnet, reply.queue, source_queue=keys.source_queue,
+    )  # fmt: skip
     source, target, amount = request.demand.pairs()
     size, flits = (request.demand.topology.hosts,) * 2, one.mean_flits / request.mean_flits
     back = scipy.sparse.csr_array((np.asarray(amount) * flits, (target, source)), size)

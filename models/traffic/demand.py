@@ -59,7 +59,8 @@ class TrafficClass:
     demand is then that of the replies. delay: ticks from the delivery of a request to the creation of its reply.
     subnet: of its packets; None: each draws one. queue: of a class of replies, how many of them a host may
     owe; None: any number. arrivals, burst: of its process, see :class:`~flitlab.models.traffic.source.Source`; None: as
-    those of the scenario.
+    those of the scenario. source_queue: name of the source queue at each host, which classes of that name share; None:
+    one of its own.
     """
 
     name: str
@@ -76,6 +77,7 @@ class TrafficClass:
     queue: int | None = None
     arrivals: str | None = None
     burst: float | None = None
+    source_queue: str | None = None
 
     @property
     def mean_flits(self) -> float:
@@ -97,6 +99,7 @@ class TrafficClass:
         reply += [] if self.subnet is None else ["subnet", self.subnet]
         reply += [] if self.queue is None else ["queue", self.queue]
         reply += [] if self.arrivals is None and self.burst is None else ["arrivals", self.arrivals, self.burst]
+        reply += [] if self.source_queue is None else ["source_queue", self.source_queue]
         keys = (self.share, self.load, self.flits, self.shares, self.priority, self.vcs, *reply)
         return content_hash(self.demand.content_hash, *keys)
 

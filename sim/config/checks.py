@@ -359,6 +359,7 @@ def validate_classes(
         draft.reject("traffic.burst", "must be a number of packets where there are traffic.classes")
     vcs = getattr(spec, "vcs", None)
     _validate_reply_queues(draft, spec, classes)
+    _validate_source_queues(draft, spec, classes)
     for i, one in enumerate(classes):
         key = f"traffic.classes[{i}].vcs"
         if one.vcs is not None and vcs is None:
@@ -379,6 +380,18 @@ def _validate_reply_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[
         drawn = [i for i in (one.request, number) if classes[i].subnet is None]
         if drawn and getattr(spec, "subnets", 1) > 1:
             draft.reject(key, f"needs a class that names its subnet, and {classes[drawn[0]].name} draws one")
+
+
+def _validate_source_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
+    """Reject shared source queues where a mode has none, and of replies of which hosts owe a limited number."""
+    for i, one in enumerate(classes):
+        if one.source_queue is None:
+            continue
+        key = f"traffic.classes[{i}].source_queue"
+        if not spec.switching_mode.shares_source_queues:
+            draft.reject(key, f"needs switching.mode: wormhole; hosts of mode {spec.mode} have a queue for each class")
+        if one.queue is not None:
+            draft.reject(key, f"must be null: {one.name} has a limited reply.queue, and must not wait behind others")
 
 
 def validate_subnets(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:

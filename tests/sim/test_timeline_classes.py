@@ -283,8 +283,12 @@ def test_replies_that_may_deadlock_are_rejected_with_a_timeline(tmp_path):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("event", [{"fail": {"links": [["0@1", "1@1"]]}}, {"slow": {"links": [[4, 5]]}, "factor": 0.5}])
 def test_an_event_in_a_subnet_leaves_others_as_they_are(engine_name, mode, event):
-    """Every second packet of four hosts in a ring takes subnet 1; without rerouting subnet 0 never hears of it."""
+    """Every second packet of four hosts in a ring takes subnet 1; without rerouting subnet 0 never hears of it. In mode
+    wormhole packets that draw their subnet wait for one another at their host: there each subnet has a class.
+    """
     case = scenario(RING, mode="vct" if mode == "ideal" else mode, vcs=4)
+    if mode == "wormhole":
+        case = carrying(case, *({"kind": "uniform", "share": 0.5, "subnet": subnet} for subnet in (0, 1)))
     case = in_subnets(ideal(case) if mode == "ideal" else case, 2)
     minimal = {"kind": "minimal"}
     changed = with_events(case, minimal, [{"at_tick": 200, "reroute_after": NEVER, **event}], subnet=RING)

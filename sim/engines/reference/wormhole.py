@@ -42,6 +42,7 @@ from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.matching import Matcher, RoundRobin, most_urgent
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.shared_queues import SharedQueues
 from flitlab.sim.engines.reference.wormhole_faults import WormholeFaults
 from flitlab.sim.engines.reference.wormhole_hosts import Flit, WormholeHost
 
@@ -367,10 +368,10 @@ class WormholeSwitch(Allocator):
             return max(map(self._urgency, requesters[entry][channel].values()))
 
         requests = {entry: list(channels) for entry, channels in requesters.items()}
-        ranked = urgency if self.network.has_priorities else None
+        ranked = urgency if self.network.ranks_requests else None
         for entry, channel in self.crossbar.match(requests, ranked).items():
             vcs = requesters[entry][channel]
-            if ranked:
+            if self.network.has_priorities:
                 vcs = most_urgent(vcs, [self._urgency(vc) for vc in vcs.values()])
             index = entry.vc_arbiter.last_served = entry.vc_arbiter.select(vcs)
             vcs[index].leave(now, step)
@@ -385,13 +386,14 @@ class WormholeSwitch(Allocator):
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
         if self.network.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
-            ranked = (lambda vc, _: self._urgency(vc)) if self.network.has_priorities else None
+            ranked = (lambda vc, _: self._urgency(vc)) if self.network.ranks_requests else None
             allocated = self.vc_allocator.match(requests, ranked)
             for vc, outlet in allocated.items():
                 outlet.allocate_to(vc)
             return allocated
         allocated = {}
-        for vc in sorted(requesters, key=lambda vc: (-self._urgency(vc), vc.front_step, vc.index)):
+        ranks = self.network.ranks_requests
+        for vc in sorted(requesters, key=lambda vc: (-self._urgency(vc) * ranks, vc.front_step, vc.index)):
             choice = self._choose(vc.outlets, vc.flits[0].packet)
             if choice is not None:
                 allocated[vc] = choice
@@ -426,13 +428,17 @@ class WormholeSwitch(Allocator):
 
 
 class WormholeNetwork(Network[Wormhole]):
-    """A run of wormhole switching."""
+    """A run of wormhole switching.
+
+    ranks_requests: whether allocators heed priorities; else only inputs do that choose a VC to send from.
+    """
 
     switches: list[WormholeSwitch]
 
     def __init__(self, scenario: Scenario[Wormhole], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
+        self.ranks_requests = self.has_priorities and times.priority_at == "all"
         numbering = make_ports(topology)
         first_vcs = (numbering.in_base[:-1] * times.vcs).tolist()
         self.switches = [WormholeSwitch(self, v, first) for v, first in enumerate(first_vcs)]
@@ -451,6 +457,7 @@ class WormholeNetwork(Network[Wormhole]):
             switch.outputs.append(output)
             port = numbering.out_base[tail] + output.index
             self._output_vcs(switch, output, inputs[numbering.out_input[port]])
+        self.queues = SharedQueues(self)
         hosts = [WormholeHost(self, h) for h in range(topology.hosts)]
         for host, switch_index in zip(hosts, topology.ejection_switch, strict=True):
             switch = self.switches[switch_index]
@@ -467,6 +474,14 @@ class WormholeNetwork(Network[Wormhole]):
             switch.make_allocators()
         self.faults = WormholeFaults(self)
         self.start(hosts)
+
+    def source(self, host: int, number: int) -> int:
+        """The number of a source; number: of its class."""
+        return number * len(self.hosts) + host
+
+    def source_of(self, packet: Packet) -> int:
+        """The number of the source of a packet."""
+        return self.source(packet.source, packet.sequence % len(self.processes))
 
     def count_channels(self) -> None:
         super().count_channels()

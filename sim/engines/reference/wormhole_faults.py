@@ -42,6 +42,7 @@ class WormholeFaults(ReferenceFaults):
             for injection in host.injections:
                 if injection.flit is not None and injection.flit.packet.dropped:
                     host.reply_ends(injection.flit.packet, tick)
+                    self.network.queues.release(self.network.source_of(injection.flit.packet), tick)
                     injection.flit = None
 
     def block(self, channels: Ints, tick: int) -> None:

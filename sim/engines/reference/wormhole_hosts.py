@@ -87,6 +87,7 @@ class WormholeHost(network.Host, Allocator):
             injection = self.injections[number]
             if injection.flit is None:
                 injection.take(offers[number], self.leave(now))
+                self.network.queues.occupy(self.network.source(self.index, number))
             self._send(injection, now)
         if self.waiting or any(injection.flit is not None for injection in self.injections):
             self.schedule_at(max(now + 1, self.free_at))
@@ -106,7 +107,11 @@ class WormholeHost(network.Host, Allocator):
     def _may_start(self, number: int) -> bool:
         """Whether a packet of a class waits that may start; number: of the class."""
         waiting = self.waiting.queues[number] if isinstance(self.waiting, ClassQueues) else self.waiting
-        return bool(waiting) and self.network.faults.may_start(number)
+        return (
+            bool(waiting)
+            and self.network.faults.may_start(number)
+            and self.network.queues.may_start(self.network.source(self.index, number), self.network.clock.now)
+        )
 
     def _send(self, injection: Injection, now: int) -> None:
         flit = injection.flit
@@ -117,4 +122,5 @@ class WormholeHost(network.Host, Allocator):
         if flit.is_tail:
             self.network.tail_leaves(flit.packet, self.free_at)
             self.reply_ends(flit.packet, self.free_at)
+            self.network.queues.release(self.network.source_of(flit.packet), self.free_at)
         injection.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)

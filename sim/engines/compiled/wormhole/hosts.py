@@ -15,6 +15,7 @@ from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import free_credits
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
+from flitlab.sim.engines.compiled.wormhole.shared_queues import may_start, occupy, release
 from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
@@ -114,6 +115,8 @@ def _inject_flit(classes, const, state, host, tick):
                 if state.host[host].created_at < TICK_LIMIT:
                     schedule(state.host_wheel, host, min(state.host[host].created_at, tick + state.host_wheel.mask))
                 return
+            if not may_start(state.shared_queues, state, host, tick):
+                return
             vc = _next_injection_vc(classes, const, state, host, host)
             if vc == U(NONE):
                 return
@@ -142,7 +145,7 @@ def _inject_flit_of_class(classes, const, state, host, tick):
                 vc = U(state.injecting[source].vc)
         elif state.host[source].created_at > tick:
             later = min(later, state.host[source].created_at)
-        elif is_next:
+        elif is_next and may_start(state.shared_queues, state, source, tick):
             vc = _next_injection_vc(classes, const, state, host, source)
         if vc != U(NONE) and is_next:
             best, best_vc = c, vc
@@ -167,6 +170,7 @@ def _inject_flit_of_class(classes, const, state, host, tick):
 def _start_packet(const, state, source, vc, tick):
     """Start the oldest packet of a source on a VC; return the flag of its head flit."""
     injecting = state.injecting[source]
+    occupy(state.shared_queues, source)
     injecting.flits_left = state.host[source].flits
     packet = inject_packet(const, state, np.int64(source), tick)
     _set_target(const, state, packet)
@@ -201,6 +205,7 @@ def _push_flit(const, state, source, host, flit, tick):
         flit |= layout.TAIL
         record_injection(state.program, state.pool.packet[injecting.packet].send, next_tick)
         injecting.packet = NONE
+        release(state.shared_queues, const, state, source, next_tick)
         end_reply(state.pool.replies, const, source, next_tick)
     push(state, U(injecting.queue), flit, vc)
     return next_tick

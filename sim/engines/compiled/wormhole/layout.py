@@ -28,6 +28,9 @@ VC_BITS = 26
 CROSSBAR_SHIFT = U(VC_BITS + 8)
 """Bits to drop of the product that gives a VC's crossbar input; exact, as no more than 64 VCs share one."""
 
+PORT_SHIFT = U(8)
+"""Bits of a bid in switch allocation below the rotating distance of the output: that of the VC at its input."""
+
 UNLIMITED_CREDITS = 1 << 30
 """Credits of a host's ejection VC."""
 

@@ -42,6 +42,7 @@ from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_w
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.shared_queues import SharedQueues, make_shared_queues
 from flitlab.sim.engines.compiled.wormhole.urgency import Urgency, make_urgency
 from flitlab.sim.engines.compiled.wormhole.wavefront import Wavefront, make_wavefront
 
@@ -186,6 +187,7 @@ class WormholeState(NamedTuple):
     wavefront: Wavefront | None  # None with other allocators
     crossbar: Crossbar | None  # of several steps per tick; None: one step
     urgency: Urgency | None  # of packets; None: no priorities
+    shared_queues: SharedQueues | None  # None: every source has a queue of its own
     program: Program | None
     counters: RunCounters
     stalls: StallCounters | None  # None unless the run counts the traffic of channels
@@ -294,6 +296,7 @@ def _state(
         wavefront=make_wavefront(model, ports),
         crossbar=make_crossbar(model, ports, vc_buffers.reshape(-1, model.vcs).sum(axis=1)),
         urgency=make_urgency(model, ports, hosts),
+        shared_queues=make_shared_queues(scenario.traffic),
         stalls=None,
     )
 

@@ -20,6 +20,7 @@ from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.urgency import (
     accepts_for_vc,
     bids_for_output,
+    choose_urgent_vcs,
     rank_all_at_inputs,
     rank_at_outputs,
     rank_offered_at_inputs,
@@ -37,7 +38,7 @@ from flitlab.sim.engines.compiled.wormhole.wavefront import (
 # Bits of a bid: the rotating distance of the VC at its input and, above, of the output (or of the input at the output),
 # whether the output has offered itself, and the time.
 _VC_TURN_MASK, _PORT_TURN_MASK, _INPUT_TURN_MASK = U(0xFF), U(0xFFFF), U(0xFFFFFF)
-_PORT_SHIFT, _OFFERED_SHIFT = U(8), U(24)
+_OFFERED_SHIFT = U(24)
 
 
 @inline
@@ -96,13 +97,14 @@ def _accept_offers(const, state, first, contended, time):
         input_record = state.crossbar_input[crossbar_input]
         bid = (
             time
-            | (((U(input_record.output) - output) & _PORT_TURN_MASK) << _PORT_SHIFT)
+            | (((U(input_record.output) - output) & _PORT_TURN_MASK) << layout.PORT_SHIFT)
             | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
         )
         offered = U(state.output[output].best_bid == state.bids[i])
         bid |= (offered & accepts_for_vc(state.urgency, vc, crossbar_input)) << _OFFERED_SHIFT
         state.bids[i] = bid
         input_record.best_bid = max(input_record.best_bid, bid)
+    choose_urgent_vcs(state.urgency, const, state, first, contended, time)
 
 
 @inline
@@ -112,7 +114,7 @@ def _select_outputs(const, state, first, contended, time):
     for i in range(contended):
         vc, crossbar_input, output = _unpack_request(const, state.ready[first + i])
         input_record = state.crossbar_input[crossbar_input]
-        bid = time | (((U(input_record.output) - output) & _PORT_TURN_MASK) << _PORT_SHIFT)
+        bid = time | (((U(input_record.output) - output) & _PORT_TURN_MASK) << layout.PORT_SHIFT)
         bid |= (U(input_record.vc) - vc) & _VC_TURN_MASK
         state.bids[i] = bid * accepts_for_vc(state.urgency, vc, crossbar_input)
         input_record.best_bid = max(input_record.best_bid, state.bids[i])

@@ -20,6 +20,7 @@ from flitlab.sim.engines.compiled.timeline_run import TimelineRun
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.shared_queues import release_interrupted
 from flitlab.sim.engines.compiled.wormhole.state import single_ports
 from flitlab.sim.engines.faults import NO_LOCATION, Residents
 
@@ -185,12 +186,16 @@ class WormholeTimelineRun(TimelineRun):
         sending = np.flatnonzero(state.injecting["packet"] != NONE)
         interrupted = sending[dropped[state.injecting["packet"][sending]]]
         state.injecting["packet"][interrupted] = NONE
+        released = release_interrupted(state.shared_queues, interrupted)
         if state.pool.replies is not None:
             state.pool.replies.sending_until[interrupted] = tick
         can_inject = (
             has_new_credits[: self._inputs].reshape(-1, self._vcs)[self._constants.net.ports.inject].any(axis=1)
         )
-        for host in {*(interrupted % len(can_inject)).tolist(), *np.flatnonzero(can_inject).tolist()}:
+        for host in {
+            *(np.append(interrupted, released) % len(can_inject)).tolist(),
+            *np.flatnonzero(can_inject).tolist(),
+        }:
             schedule(state.host_wheel, host, tick)
         self._retry_all()
 

@@ -21,12 +21,14 @@ from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 class Urgency(NamedTuple):
     """Urgencies: the greatest goes first.
 
-    by_class: urgency is the priority of the packet's class of traffic; else the earlier creation is more urgent. of_vc:
+    by_class: urgency is the priority of the packet's class of traffic; else the earlier creation is more urgent.
+    everywhere: whether every choice heeds it; else only that of the VC from which a matched input sends. of_vc:
     int64 [input VCs], that of the packet at the front. of_next_vc, of_output, of_input: int64 [all VCs], [outputs],
     [crossbar inputs], the greatest of the requests for each.
     """
 
     by_class: bool
+    everywhere: bool
     of_vc: Ints
     of_next_vc: Ints
     of_output: Ints
@@ -38,7 +40,7 @@ def make_urgency(model: Wormhole, ports: Ports, hosts: int) -> Urgency | None:
 
     Parameters
     ----------
-    model: its ``priority``, and its VCs.
+    model: its ``priority``, where that counts, and its VCs.
     ports: the port numbering.
     hosts: their number.
     """
@@ -47,6 +49,7 @@ def make_urgency(model: Wormhole, ports: Ports, hosts: int) -> Urgency | None:
     inputs, outputs = len(ports.in_switch) * model.vcs, len(ports.out_input)
     return Urgency(
         by_class=model.priority == "class",
+        everywhere=model.priority_at == "all",
         of_vc=np.zeros(inputs, np.int64),
         of_next_vc=np.zeros(inputs + hosts * model.vcs, np.int64),
         of_output=np.zeros(outputs, np.int64),
@@ -91,7 +94,7 @@ def rank_vc_requests(urgency, const, state, count, requested_vcs):
     """
     if urgency is None:
         return
-    for sets in range(2):
+    for sets in range(2 * urgency.everywhere):
         for i in range(count):
             vc, output = state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT
             allowed, first = requested_vcs(const.input_first, const, state, vc, output), U(state.vc_set[output].first)
@@ -106,7 +109,7 @@ def bids_for_vc(urgency, vc, next_vc):
     """Tell, as 0 or 1, whether no request for an output VC is more urgent than that of an input VC."""
     if urgency is None:
         return ONE
-    return U(urgency.of_vc[vc] == urgency.of_next_vc[next_vc])
+    return U(not urgency.everywhere or urgency.of_vc[vc] == urgency.of_next_vc[next_vc])
 
 
 @inline
@@ -171,7 +174,7 @@ def _always(const, state, request, i, time):
 @inline
 def rank_at_outputs(urgency, const, state, first, contended, time):
     """Find the most urgent request for every output, of crossbar inputs that are not matched."""
-    if urgency is not None:
+    if urgency is not None and urgency.everywhere:
         _rank(urgency.of_vc, urgency.of_output, _output, _is_unmatched, const, state, first, contended, time)
 
 
@@ -185,7 +188,7 @@ def rank_selected_at_outputs(urgency, const, state, first, contended, time):
 @inline
 def rank_offered_at_inputs(urgency, const, state, first, contended, time):
     """Find the most urgent request of every crossbar input whose output has offered itself."""
-    if urgency is not None:
+    if urgency is not None and urgency.everywhere:
         _rank(urgency.of_vc, urgency.of_input, _crossbar_input, _is_offered, const, state, first, contended, time)
 
 
@@ -201,7 +204,7 @@ def bids_for_output(urgency, vc, output):
     """Tell, as 0 or 1, whether no request for an output is more urgent than that of an input VC."""
     if urgency is None:
         return ONE
-    return U(urgency.of_vc[vc] == urgency.of_output[output])
+    return U(not urgency.everywhere or urgency.of_vc[vc] == urgency.of_output[output])
 
 
 @inline
@@ -209,7 +212,39 @@ def accepts_for_vc(urgency, vc, crossbar_input):
     """Tell, as 0 or 1, whether no offered request of a crossbar input is more urgent than that of one of its VCs."""
     if urgency is None:
         return ONE
-    return U(urgency.of_vc[vc] == urgency.of_input[crossbar_input])
+    return U(not urgency.everywhere or urgency.of_vc[vc] == urgency.of_input[crossbar_input])
+
+
+@inline
+def _is_for_accepted_output(const, state, request, i, time):
+    """Tell whether a request, whose bid is the ``i``-th, is for the output that its crossbar input accepts."""
+    best = U(state.crossbar_input[_crossbar_input(const, request)].best_bid)
+    return state.bids[i] >> layout.PORT_SHIFT == best >> layout.PORT_SHIFT
+
+
+@inline
+def choose_urgent_vcs(urgency, const, state, first, contended, time):
+    """Let crossbar inputs choose the most urgent of the VCs that request the output that they accept.
+
+    Only where priorities count nowhere else.
+    """
+    if urgency is None:
+        return
+    if urgency.everywhere:
+        return
+    _rank(
+        urgency.of_vc, urgency.of_input, _crossbar_input, _is_for_accepted_output, const, state, first, contended, time
+    )
+    for i in range(contended):
+        request = state.ready[first + i]
+        is_urgent = urgency.of_vc[request & layout.VC_MASK] == urgency.of_input[_crossbar_input(const, request)]
+        if not _is_for_accepted_output(const, state, request, i, time) or not is_urgent:
+            state.bids[i] = U(0)
+    for i in range(contended):
+        state.crossbar_input[_crossbar_input(const, state.ready[first + i])].best_bid = time
+    for i in range(contended):
+        record = state.crossbar_input[_crossbar_input(const, state.ready[first + i])]
+        record.best_bid = max(record.best_bid, state.bids[i])
 
 
 @inline
@@ -239,7 +274,9 @@ def order_adaptive_heads(urgency, state, waiting, new_heads):
         place = end
         while place > U(0):
             before = state.bids[place - ONE]
-            if state.vc[before].switch != state.vc[vc].switch or urgency.of_vc[before] >= urgency.of_vc[vc]:
+            if state.vc[before].switch != state.vc[vc].switch or not urgency.everywhere:
+                break
+            if urgency.of_vc[before] >= urgency.of_vc[vc]:
                 break
             state.bids[place] = before
             place -= ONE

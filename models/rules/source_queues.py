@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Source queues that several sources share: a host sends their packets one at a time.
+
+A source is a class of traffic at a host of a subnet, or all packets there. A class has one source queue at each host,
+whatever the subnets that its packets draw, and classes may name a queue that they share. From a shared queue a host
+sends a packet to its tail, and then that of the greatest priority, of these the oldest, though the virtual channels
+that it may take be full and those of the packets behind it free: BookSim2's source queue, in which requests and
+replies, and the packets of all subnets, wait for one another.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from flitlab.models.arrays import Int, Ints
+from flitlab.models.jit import kernel
+from flitlab.models.traffic.demand import Traffic
+
+
+class SourceQueues(NamedTuple):
+    """Which sources share a queue. Source c * hosts + h is class c at host h, hosts of all subnets.
+
+    queue: int64 [sources], number of the shared queue, -1 of a source with a queue of its own. members: int64 [queues,
+    most members], the sources of every queue ascending, -1 behind the last. priority: int64 [sources].
+    """
+
+    queue: Ints
+    members: Ints
+    priority: Ints
+
+
+def make_source_queues(traffic: Traffic) -> SourceQueues | None:
+    """Find the sources that share a queue.
+
+    Parameters
+    ----------
+    traffic: the demand, in all subnets.
+
+    Returns
+    -------
+    The queues; None where every source has its own.
+    """
+    topology = traffic.topology
+    hosts, copies, classes = topology.hosts, topology.subnets, traffic.classes
+    each = topology.physical_hosts
+    named: dict[object, list[int]] = defaultdict(list)  # first sources, those of host 0, by name or number of the class
+    for number, one in enumerate(classes):
+        subnets = range(copies) if one.subnet is None or copies == 1 else [one.subnet]
+        key = number if one.source_queue is None else one.source_queue
+        named[key] += [number * hosts + subnet * each for subnet in subnets]
+    if not classes:
+        named[0] = [subnet * each for subnet in range(copies)]
+    shared = [sorted(first) for first in named.values() if len(first) > 1]
+    if not shared:
+        return None
+    queue = np.full(hosts * max(len(classes), 1), -1, np.int64)
+    members = np.full((len(shared) * each, max(map(len, shared))), -1, np.int64)
+    for number, first in enumerate(shared):
+        of_host = np.arange(each)[:, None] + np.array(first)
+        rows = number * each + np.arange(each)
+        members[rows, : len(first)] = of_host
+        queue[of_host] = rows[:, None]
+    priority = np.repeat(np.array([one.priority for one in classes] or [0], np.int64), hosts)
+    return SourceQueues(queue, members, priority)
+
+
+@kernel
+def leaves_before(
+    priority: Int, created: Int, source: Int, other_priority: Int, other_created: Int, other_source: Int
+) -> bool:
+    """Whether the first packet of a source leaves a shared queue before that of another one.
+
+    Parameters
+    ----------
+    priority, created, source: of the source and its first packet: its class's priority, tick of creation, and number.
+    other_priority, other_created, other_source: likewise of the other source.
+    """
+    if priority != other_priority:
+        return priority > other_priority
+    if created != other_created:
+        return created < other_created
+    return source < other_source

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Source queues that several sources share (see :mod:`flitlab.models.rules.source_queues`)."""
+
+from typing import Any
+
+from flitlab.models.rules.source_queues import leaves_before, make_source_queues
+from flitlab.sim.engines.reference.class_queues import ClassQueues
+from flitlab.sim.engines.reference.packet import Packet
+
+
+class SharedQueues:
+    """The shared source queues of a network.
+
+    network: with ``hosts``; source c * hosts + h is class c at host h.
+    """
+
+    def __init__(self, network: Any):
+        self._network = network
+        self._queues = make_source_queues(network.scenario.traffic)
+        self._sending: set[int] = set()
+        self._free_at: dict[int, int] = {}
+
+    def may_start(self, source: int, now: int) -> bool:
+        """Whether the first packet of a source, which has one, is the next one of its queue, which is free."""
+        queue = self._queue(source)
+        if queue is None or self._queues is None:
+            return True
+        if queue in self._sending or self._free_at.get(queue, 0) > now:
+            return False
+        waiting = [(member, packet) for member in self._members(queue) if (packet := self._first(member)) is not None]
+        keys = {member: (int(self._queues.priority[member]), packet.created, member) for member, packet in waiting}
+        return not any(leaves_before(*key, *keys[source]) for member, key in keys.items() if member != source)
+
+    def occupy(self, source: int) -> None:
+        """Note that the first packet of a source leaves its queue."""
+        queue = self._queue(source)
+        if queue is not None:
+            self._sending.add(queue)
+
+    def release(self, source: int, tick: int) -> None:
+        """Let the next packet of a source's queue start from a tick on."""
+        queue = self._queue(source)
+        if queue is None:
+            return
+        self._sending.discard(queue)
+        self._free_at[queue] = tick
+        hosts = self._network.hosts
+        for member in self._members(queue):
+            hosts[member % len(hosts)].schedule_at(tick)
+
+    def _queue(self, source: int) -> int | None:
+        if self._queues is None or self._queues.queue[source] < 0:
+            return None
+        return int(self._queues.queue[source])
+
+    def _members(self, queue: int) -> list[int]:
+        assert self._queues is not None
+        return [int(member) for member in self._queues.members[queue] if member >= 0]
+
+    def _first(self, source: int) -> Packet | None:
+        """The first packet that waits in the queue of a source, None if there is none."""
+        number, host = divmod(source, len(self._network.hosts))
+        waiting = self._network.hosts[host].waiting
+        queue = waiting.queues[number] if isinstance(waiting, ClassQueues) else waiting
+        return queue[0] if queue else None
