@@ -38,12 +38,23 @@ def sets(*changes):
     return [word for change in changes for word in ("--set", change)]
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The folder of a run, of which tests get copies, and what is in its tables."""
+    home = tmp_path_factory.mktemp("first")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        Path("tiny.yaml").write_text(SMALL)
+        assert run() == 0
+        return home / "run", tables("run")
+
+
 @pytest.fixture
-def ran(config, capsys):
+def ran(config, first):
     """A run folder, and what is in its tables."""
-    assert run() == 0
-    capsys.readouterr()
-    return tables("run")
+    folder, whole = first
+    shutil.copytree(folder, "run")
+    return whole
 
 
 def everything(folder):
@@ -170,6 +181,7 @@ def test_many_changes_are_counted(ran, capsys):
     assert "topology.kind (imase -> torus)" in line and " more; stored results of it are reused" in line
 
 
+@pytest.mark.long
 def test_tables_figures_and_page_of_another_configuration_are_gone(config, capsys):
     assert (
         run("--set", "outputs={figures: [latency_load], html: true}", "--set", "published=[{where: x, value: 1}]") == 0
