@@ -18,7 +18,7 @@ from flitlab.sim.measure.growth import channel_scores, overload_score, overloade
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.window import ChannelTraffic
-from tests import long_after
+from tests import long_after, long_rows_after
 from tests.scenarios import build, ideal, line, reference, scenario
 
 
@@ -206,7 +206,7 @@ def test_a_probe_draws_afresh_in_a_longer_window():
     assert row["warmup_ticks"] == 1000 + 2000 + 8000 and row["ticks"] == 32_000
 
 
-@pytest.mark.parametrize(("part", "saturated"), long_after(1, [(1.1, True), (0.9, False)]))
+@pytest.mark.parametrize(("part", "saturated"), long_rows_after(1, [(1.1, True), (0.9, False)]))
 def test_probes_of_one_channel_among_many_are_right(part, saturated):
     """Two hosts of 64 share a link: neither the total nor a host says much."""
     case = scenario(line(2, hosts=32), traffic={"kind": "shift", "by": 32}, source=Source(flits=(4,)))
