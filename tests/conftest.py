@@ -23,7 +23,10 @@ WITH_KERNELS = {"conformance", "test_oracles.py"}
 """Where the first command tries both engines; elsewhere the reference one, which needs no kernels, unless a test names
 the other."""
 
-COMPILING = ("test_oracles.py", "test_collective_times.py", "test_application.py", "test_flow.py", "test_datagram.py")
+COMPILING = (
+    "test_oracles.py", "test_dcqcn.py", "test_collective_times.py", "test_spray_alone.py", "test_application.py",
+    "test_flow.py", "test_datagram.py",
+)  # fmt: skip
 """The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
