@@ -9,10 +9,13 @@ has those of users. A test of either engine is long on the compiled one, but for
 ``pytest --part 2/3`` runs the second third of the tests, as fits any other number of parts.
 """
 
+import gc
 import os
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from tests.known_prices import known_price
 
 ENGINES = ("compiled", "reference")
 
@@ -20,7 +23,10 @@ WITH_KERNELS = {"conformance", "test_oracles.py"}
 """Where the first command tries both engines; elsewhere the reference one, which needs no kernels, unless a test names
 the other."""
 
-COMPILING = ("test_oracles.py", "test_collective_times.py", "test_application.py", "test_flow.py", "test_datagram.py")
+COMPILING = (
+    "test_oracles.py", "test_dcqcn.py", "test_collective_times.py", "test_spray_alone.py", "test_application.py",
+    "test_flow.py", "test_datagram.py",
+)  # fmt: skip
 """The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,6 +52,12 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker("long")
     if config.option.part:
         keep_part(config, items, *config.option.part)
+
+
+def pytest_collection_finish(session):
+    """Let garbage collection pass over modules and tests, which stay until the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def part_of(text):
@@ -99,6 +111,23 @@ def _runs_leave_nothing_here(tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("flitlab.sim.experiment.early_kernels.any_compiled", lambda: True)
+
+
+@pytest.fixture(autouse=True)
+def _known_prices(request, monkeypatch):
+    """Only long tests measure what the hops of a mode cost on this machine; elsewhere ``simrun check`` knows it."""
+    if request.node.get_closest_marker("long"):
+        return
+    from flitlab.sim.experiment.prices import Prices  # imports Numba, whose level of optimisation is set above
+
+    measured = Prices._price
+
+    def price(self, name, measure):
+        """Prices that a test has stored, those of ceilings, and known ones for the rest."""
+        known = name in self._known or name.startswith("ceiling")
+        return measured(self, name, measure) if known else known_price(name)
+
+    monkeypatch.setattr(Prices, "_price", price)
 
 
 @pytest.fixture

@@ -91,7 +91,8 @@ PAGES = [path for path in EVERY_PAGE if str(path.relative_to(ROOT)) not in ELSEW
 LONG = {"README.md"} | {
     f"docs/{name}.md"
     for name in (
-        "budget", "close_the_gap", "cluster", "compare", "design", "experiments", "gallery", "report", "tutorial",
+        "budget", "close_the_gap", "cluster", "collectives", "compare", "design", "experiments", "gallery", "judge",
+        "report", "routing", "tutorial",
     )
 }  # fmt: skip
 LONG |= {
@@ -105,6 +106,8 @@ LONG |= {
         "energy",
         "figure",
         "plausible",
+        "python",
+        "reproduce",
         "routing",
         "slow_link",
         "spine_down",

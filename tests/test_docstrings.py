@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
+from tests.syntax_trees import syntax_tree
 
 LAYERS = ("models", "fluid", "sim")
 
@@ -42,10 +43,10 @@ def fault(sentence: str) -> str:
     return ""
 
 
-def faults(text: str, place: str) -> list[str]:
-    """A line for each public docstring of a source text whose first sentence is not plain."""
+def faults(tree: ast.Module, place: str) -> list[str]:
+    """A line for each public docstring of a source file whose first sentence is not plain."""
     found = []
-    for name, node in public(ast.parse(text), place):
+    for name, node in public(tree, place):
         if doc := ast.get_docstring(node):  # type: ignore[arg-type]
             sentence = first_sentence(doc)
             if problem := fault(sentence):
@@ -59,7 +60,7 @@ def _sources(layer: str) -> list[Path]:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_first_sentences_can_be_read_out_of_place(layer):
-    found = [line for path in _sources(layer) for line in faults(path.read_text("utf-8"), str(path.relative_to(ROOT)))]
+    found = [line for path in _sources(layer) for line in faults(syntax_tree(path), str(path.relative_to(ROOT)))]
     assert not found, "\n" + "\n".join(found)
 
 
@@ -83,4 +84,4 @@ def test_sentences_are_accepted(sentence):
 def test_public_docstrings_are_looked_at_wherever_they_stand():
     source = '"""Module docs."""\nclass A:\n    """Class docs."""\n    def m(self):\n        """Method docs."""\n'
     source += 'class _B:\n    """Private docs."""\ndef f():\n    """Function docs."""\n'
-    assert [line.split()[0] for line in faults(source, "x.py")] == ["x.py", "x.py:A", "x.py:A.m", "x.py:f"]
+    assert [line.split()[0] for line in faults(ast.parse(source), "x.py")] == ["x.py", "x.py:A", "x.py:A.m", "x.py:f"]

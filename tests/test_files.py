@@ -14,6 +14,7 @@ import pytest
 from flitlab.models import files
 from flitlab.models.files import open_file, open_text, read_file, remove_unfinished, replace_file, replacing
 from tests import ROOT
+from tests.syntax_trees import syntax_tree
 from tests.test_layers import modules
 
 WRITERS = {
@@ -57,7 +58,7 @@ def test_every_file_is_written_by_the_one_writer(package):
     found = [
         f"{name}:{line}: {what}"
         for path in modules(package) if (name := path.relative_to(ROOT).as_posix()) not in WRITERS
-        for line, what in writes(ast.parse(path.read_text())) if (name, what) not in LOCKS
+        for line, what in writes(syntax_tree(path)) if (name, what) not in LOCKS
     ]  # fmt: skip
     assert not found
 

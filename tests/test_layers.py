@@ -3,11 +3,13 @@
 
 import ast
 import graphlib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
+from tests.syntax_trees import syntax_tree
 
 BELOW = {"models": {"models"}, "fluid": {"models", "fluid"}, "sim": {"models", "fluid", "sim"}}
 ENGINE_ROOMS = ("sim/engines", "sim/measure")
@@ -27,10 +29,11 @@ def name_of(path: Path) -> str:
     return ".".join(("flitlab", *(part for part in place.parts if part != "__init__")))
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Full names of all that a file imports, also inside functions and for types only."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -107,6 +107,7 @@ def _published() -> str | None:
     return dict(url.split(", ", 1) for url in urls).get("Repository")
 
 
+@cache  # reading the metadata of all libraries takes 60 ms, and a process may run many studies
 def _version(name: str) -> str | None:
     try:
         return version(name)

@@ -58,6 +58,7 @@ def test_ceilings_of_the_polarfly_of_the_paper():
     assert lower <= volumetric(topology)
 
 
+@pytest.mark.long
 def test_xpander_is_a_near_optimal_expander():
     # CoNEXT 2016: as good as random regular graphs, which nearly fill their channels
     xpander = build("xpander", degree=6, lift=6, seed=1)

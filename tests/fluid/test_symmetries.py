@@ -23,6 +23,9 @@ KINDS = [
     {"kind": "leaf_spine", "leaves": 6, "spines": 3, "hosts_per_leaf": 2, "multiplicity": 1},
 ]  # fmt: skip
 
+SLOW = ("dragonfly", "polarfly")
+"""Kinds whose flows take the exact solver seconds."""
+
 
 def network(keys, **traffic):
     topology = make("topology", host_capacity=INF, **keys).build()
@@ -38,7 +41,11 @@ def large(monkeypatch):
 
 
 @pytest.mark.usefixtures("large")
-@pytest.mark.parametrize("keys", KINDS, ids=lambda keys: keys["kind"])
+@pytest.mark.parametrize(
+    "keys",
+    [pytest.param(keys, marks=pytest.mark.long if keys["kind"] in SLOW else ()) for keys in KINDS],
+    ids=lambda keys: keys["kind"],
+)
 def test_ceilings_are_those_without_symmetries(keys):
     topology, traffic = network(keys)
     problem = Problem.of(topology, traffic)

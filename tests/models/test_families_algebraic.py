@@ -29,6 +29,7 @@ from flitlab.models.topology.families.swdc import lattice_dims, random_links
 from flitlab.models.topology.galois import field, prime_power
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import nearest_valid
+from tests import long_rows_after
 
 PRIME_POWERS = [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27]
 
@@ -277,7 +278,7 @@ BEST = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("m", "k"), BEST)
+@pytest.mark.parametrize(("m", "k"), long_rows_after(12, BEST))
 def test_distances_of_the_code_tables_are_reached(m, k):
     assert codes.find_code(m, k).distance == BEST[m, k]
 

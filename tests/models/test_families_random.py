@@ -488,6 +488,7 @@ def test_clos_stages_are_clos_networks(stage):
     assert topology.notes["bisection"] == 2 * topology.notes["bisection_links"] / topology.hosts
 
 
+@pytest.mark.long
 def test_clos_stages_cost_what_they_say_and_no_more_than_there_is():
     money, previous, cost = 0.0, build("clos_expansion", steps=STEPS, stage=0), 0.0
     for stage in range(1, 9):

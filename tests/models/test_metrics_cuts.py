@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flitlab.models.metrics import spectral_gap
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
+from tests import long_after
 
 
 def measure(metric: dict, **topology) -> dict:
@@ -35,7 +36,7 @@ def connected(draw, most=9):
     return (Topology.from_arcs if draw(st.booleans()) else Topology.from_links)("drawn", n, arcs).with_hosts(2)
 
 
-@pytest.mark.parametrize("dim", [3, 4, 6, 8])
+@pytest.mark.parametrize("dim", long_after(3, [3, 4, 6, 8]))
 def test_hypercubes(dim):
     found = measure({"kind": "bisection"}, kind="hypercube", dim=dim)
     n = 2**dim

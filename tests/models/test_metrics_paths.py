@@ -103,6 +103,7 @@ def test_gdbg_3000_40_has_twenty_paths_of_three_hops():
     assert 40**3 // 3000 == 21
 
 
+@pytest.mark.long
 def test_gdbg_is_near_the_bounds_and_random_is_not():
     # DBG Figures 7 and 10, smaller
     found, paths = {}, 0.0

@@ -129,6 +129,7 @@ def test_nodes_of_a_booksim_file_are_names_of_hosts(tmp_path):
     assert host_names(other).number(1) == 1
 
 
+@pytest.mark.long
 @given(st.lists(st.text(max_size=8), min_size=1, max_size=6))
 @settings(max_examples=300)
 def test_paths_come_back_whatever_the_labels(names):

@@ -33,6 +33,7 @@ from typing import Any
 import yaml
 
 from tests import ROOT
+from tests.known_prices import known_price
 
 BASES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
@@ -236,10 +237,8 @@ def work(seed: int, first: int, count: int) -> None:
     from flitlab.sim.experiment import prices
 
     # what a run costs on this machine is measured by other tests
-    price = {"point": 0.1, "pairs": 0.0, "idle": 1e-7, "hop": [1e-6] * 4, "growth": 0.1, "size": 100, "message": 1e-6}
-    datagram = {"point": 0.1, "hop": 1e-6, "hop_of_many": 1e-6}
     prices.Prices._price = lambda self, name, measure: (  # type: ignore[method-assign]
-        1.0 if name.startswith("ceiling") else datagram if "datagram" in name or "spray" in name else price
+        1.0 if name.startswith("ceiling") else known_price(name)
     )
     out = os.fdopen(os.dup(1), "w")
     for base, text in BASES["configs"].items():  # compiles what mutations need, whose time counts

@@ -88,6 +88,7 @@ def test_a_run_in_memory_writes_nothing_and_gives_the_same(experiment, tmp_path)
         _ = within.flows
 
 
+@pytest.mark.long
 def test_what_was_computed_in_memory_is_kept_in_a_folder(experiment, monkeypatch):
     within = Experiment.load(SCENARIO).run(jobs=1)
     from flitlab.sim.experiment import task

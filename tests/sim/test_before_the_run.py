@@ -234,6 +234,7 @@ def test_a_starter_runs_to_the_end(folder):
     assert row["scenario"] == "my net" and row["ceiling"] == "mcf"
 
 
+@pytest.mark.long
 def test_names_that_yaml_would_read_as_something_else(folder):
     for name in ("1e3", "true", "a b"):
         assert main(["new", "sweep", f"{name}.yaml"]) == 0 and read(f"{name}.yaml", quick=True).name == f"{name}-quick"

@@ -228,6 +228,7 @@ def test_waits_of_two_priorities_at_one_host(engine_name):
     assert [row["offered"] for row in rows] == [pytest.approx(0.4, rel=0.01), pytest.approx(0.3, rel=0.02)]
 
 
+@pytest.mark.long
 def test_waits_of_one_priority_are_equal(engine_name):
     """Work is conserved: the mean of the waits, by load, is that with priorities (Kleinrock's law), and classes of one
     priority wait nearly as long.

@@ -177,6 +177,7 @@ def test_a_run_prints_tables_and_keeps_progress_off_stdout(config, capsys):
     assert len(results("there")) == 4
 
 
+@pytest.mark.long
 def test_the_quick_variant_has_a_folder_of_its_own(config, capsys):
     assert main([config, "--quick", "--json", "--jobs", "1"]) == 0
     assert json.loads(capsys.readouterr().out)["folder"] == "runs/tiny-quick"

@@ -16,6 +16,7 @@ from flitlab.sim.report.figures.kinds.time_size import time_size
 from flitlab.sim.report.figures.programs import figure_of, label_groups
 from flitlab.sim.report.figures.style import SIZES, in_style
 from flitlab.sim.report.folder.run import Run
+from tests import long_after
 
 BYTES = 20_000
 WIRE = BYTES + 64 * 5  # of five packets, with their headers
@@ -82,7 +83,7 @@ def many(networks):
     return Run(rows, [], [], {"columns": ["case", "topology", "capacity_of.factor", "traffic"]})
 
 
-@pytest.mark.parametrize("width", [3.5, 5.0, 7.16])
+@pytest.mark.parametrize("width", long_after(1, [3.5, 5.0, 7.16]))
 def test_many_networks_are_panels_of_rows(width):
     figure = completion(many(TOPOLOGIES), (width, 2.4))
     assert len(figure.axes) == 4 * len(PATTERNS)  # a line of panels for each network, a column for each pattern

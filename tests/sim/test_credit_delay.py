@@ -16,6 +16,7 @@ from flitlab.sim.engines.partitions import lookahead
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
+from tests import long_rows_after
 from tests.scenarios import scenario
 
 ROUTER = {"header": 1, "switch": 1, "link": 2, "injection": 2, "ejection": 2, "credit": 2, "shared_input": True}
@@ -62,7 +63,7 @@ def carried(engine_name, topology, rounds, trip, flits=1, **keys):
         (10, 30, False, (44, 44)), (10, 30, True, (24, 64)), (1, 1, False, (6, 6)),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize(("vcs", "slots"), [(1, 8), (1, 32), (4, 8)])
+@pytest.mark.parametrize(("vcs", "slots"), long_rows_after(2, [(4, 8), (1, 8), (1, 32)]))
 def test_flits_of_a_round_trip_fill_the_buffer(engine_name, there, back, own, trips, vcs, slots):
     """L = 1: V B flits in R = switch + link + D + header + credit + D' ticks; of a VC at most one every second tick."""
     for channel, trip in enumerate(trips):
@@ -119,7 +120,7 @@ BOOKSIM = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("latency", "vcs", "room", "flits", "accepted"), BOOKSIM)
+@pytest.mark.parametrize(("latency", "vcs", "room", "flits", "accepted"), long_rows_after(1, BOOKSIM))
 def test_long_links_carry_what_booksim2_has_over_them(engine_name, latency, vcs, room, flits, accepted):
     found = carried(
         engine_name, two(*latency), 100, 104, flits, mode="wormhole", vcs=vcs, buffer_flits=room, own_credit_path=True

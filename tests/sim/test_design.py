@@ -33,6 +33,7 @@ def rows(file):
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.long
 def test_a_design_from_file_to_cable_list(tmp_path, capsys):
     file, out = written(tmp_path, {}), tmp_path / "out"
     assert main(["design", file, "--out", str(out), "--write", "2"]) == 0

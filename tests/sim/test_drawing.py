@@ -15,6 +15,7 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.report.network.drawing import Drawing, draw_topology, figure_of
 from flitlab.sim.report.network.places import STYLES, clusters_of, positions, suitable
+from tests import long_after
 
 KINDS = {
     "kautz": {"kind": "kautz", "degree": 3, "diameter": 2},
@@ -69,7 +70,7 @@ def test_styles_of_layers_rings_and_large_networks():
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("style", ["auto", "spring"])
+@pytest.mark.parametrize("style", long_after(1, ["auto", "spring"]))
 def test_every_link_channel_and_switch_is_drawn_once(name, style):
     found = topology(name)
     figure = figure_of(found, style)

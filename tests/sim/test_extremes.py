@@ -9,6 +9,7 @@ import pytest
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
+from tests import long_after
 from tests.sim.extremes import BASES, CLAIMS, described, mutant, numeric_keys, places, values
 
 UNEXPECTED = re.compile(r"Traceback|could not be (built|checked)|Warning:|[a-z]Error\b")
@@ -74,7 +75,7 @@ def test_claims_are_judged(base, tmp_path, capsys):
     assert main(["judge", str(tmp_path / "claim.yaml")]) in (0, 1), capsys.readouterr().err
 
 
-@pytest.mark.parametrize("base", CLAIMS)
+@pytest.mark.parametrize("base", long_after(1, CLAIMS))
 def test_a_sample_of_claims_is_rejected_or_judged(base, tmp_path, capsys):
     every = pairs(base, further=True)
     for i in np.random.default_rng(37).choice(len(every), SAMPLE, replace=False):

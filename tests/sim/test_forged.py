@@ -480,6 +480,7 @@ def forgeries(proofs: Path, count: int, seed: int) -> Iterator[tuple[str, str]]:
             yield tried(proofs, forgery), f"{kind}: {name}: {forgery.entry}"
 
 
+@pytest.mark.long
 def test_what_is_not_forged_is_confirmed_and_so(saved):
     answers = list(verify_all(saved))
     assert [answer.problem for answer in answers if answer.problem] == []
@@ -532,6 +533,7 @@ def test_a_hundred_times_the_amounts_are_not_those_of_the_configuration(proofs, 
     assert "confirmed" not in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_no_multipliers_prove_less_than_a_network_reaches(proofs):
     """Every field of the proof of the bound over all networks is changed five times, then claims what is proven."""
     original = next(one for one in originals(proofs) if one.entry["ceiling"] == "bounds:equipment")

@@ -172,6 +172,7 @@ def test_the_best_algorithm_is_that_of_the_job_alone():
     assert algorithms[0] != algorithms[1]
 
 
+@pytest.mark.long
 def test_sweeps_in_a_list(tmp_path, capsys):
     jobs = "application: [{name: a, kind: all_reduce, ranks: 4}, {name: b, kind: barrier, ranks: {sweep: [2, 4]}}]\n"
     (tmp_path / "c.yaml").write_text(BASE + jobs)

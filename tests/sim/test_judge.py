@@ -42,7 +42,7 @@ def judged(tmp_path):
     return of
 
 
-RIGHT = [(network, f"{{load: {share * theta:.4g}}}") for network, theta in THETA.items() for share in (0.3, 0.97)]
+RIGHT = [(network, f"{{load: {0.97 * theta:.4g}}}") for network, theta in THETA.items()]
 RIGHT += [(network, f"{{throughput: {0.99 * theta:.4g}}}") for network, theta in THETA.items()]
 RIGHT += [
     (MESH, "{load: 0.492}"),
@@ -55,7 +55,7 @@ RIGHT += [
     (CUBE, "{load: 0.19, unit: packets/cycle}"),
     (CUBE, "{load: 0.2, latency: 30}"),
 ]  # fmt: skip
-WRONG = [(network, f"{{load: {share * theta:.4g}}}") for network, theta in THETA.items() for share in (1.05, 2, 8)]
+WRONG = [(network, f"{{load: {share * theta:.4g}}}") for network, theta in THETA.items() for share in (1.05, 8)]
 WRONG += [
     (MESH, "{throughput: 0.98}"),  # a link counted in both directions
     (MESH, "{load: 0.3, throughput: 0.6}"),  # more than hosts create
@@ -95,6 +95,7 @@ def test_one_impossible_number_makes_a_claim_impossible(judged):
     assert found.verdict == "impossible"
 
 
+@pytest.mark.long
 def test_a_claim_near_the_ceiling_is_decided_by_an_exact_solution(judged):
     assert judged(MESH, "{load: 0.49215}").verdict == "possible"
     assert judged(MESH, "{load: 0.49230}").verdict == "impossible"

@@ -3,11 +3,13 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
+from tests.syntax_trees import syntax_tree
 
 FOLDER = ROOT / "sim" / "engines" / "compiled"
 FILES = sorted(FOLDER.rglob("*.py"))
@@ -15,9 +17,12 @@ COMPILED = {"inline", "kernel", "njit", "device_function"}
 """The decorators of :mod:`flitlab.models.jit`."""
 
 
+tree_of = cache(syntax_tree)
+
+
 def trees() -> Iterator[tuple[Path, ast.Module]]:
     for file in FILES:
-        yield file, ast.parse(file.read_text(encoding="utf-8"))
+        yield file, tree_of(file)
 
 
 def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
@@ -66,7 +71,7 @@ def test_a_part_by_position_would_be_found():
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(FOLDER)))
 def test_functions_that_numba_does_not_compile_have_types(file):
-    for function in functions(ast.parse(file.read_text(encoding="utf-8"))):
+    for function in functions(tree_of(file)):
         if is_compiled(function):
             continue
         arguments = [one for one in function.args.args if one.arg != "self"]
@@ -76,7 +81,7 @@ def test_functions_that_numba_does_not_compile_have_types(file):
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(FOLDER)))
 def test_compiled_functions_say_what_they_do_and_name_what_they_take(file):
-    for function in functions(ast.parse(file.read_text(encoding="utf-8"))):
+    for function in functions(tree_of(file)):
         if not is_compiled(function):
             continue
         where = f"{file.name}:{function.lineno}: {function.name}"

@@ -17,6 +17,7 @@ from flitlab.models.topology.names import split_path
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
+from tests import long_after
 
 SWITCHES = ["Zürich", "New York", "c0-0c0s1", "9", "$x_1"]
 HOSTS = ["Zürich/0", "Zürich/1", "c0-0c0s1", "9", "$x_1"]
@@ -189,6 +190,7 @@ def test_exported_routings_have_labels(folder):
     assert {row["source"] for row in rows("out/slacks.csv")} == {row["source"] for row in paths}
 
 
+@pytest.mark.long
 def test_budgets_and_ceilings_have_labels(folder, capsys):
     one_way = "graph [ directed 1 {} {} ]".format(
         " ".join(f'node [ id {v} label "{label}" ]' for v, label in enumerate(SWITCHES)),
@@ -324,7 +326,7 @@ def test_graphs_that_name_both_directions():
         loaded({"graph": "net.gml"}, {"kind": "uniform"})
 
 
-@pytest.mark.parametrize("command", ["check", "run", "topology", "judge"])
+@pytest.mark.parametrize("command", long_after(3, ["check", "topology", "judge", "run"]))
 def test_warnings_are_printed_before_anything_runs(folder, capsys, command):
     (folder / "net.txt").write_text("0 1\n1 0\n1 2\n2 1\n2 0\n0 2\n")
     written(folder, {"topology": {"path": "net.txt"}, "loads": [0.01]})

@@ -80,7 +80,7 @@ HTSIM = {
 
 
 @both
-@pytest.mark.parametrize("name", HTSIM)
+@pytest.mark.parametrize("name", long_after(2, HTSIM))
 def test_flows_and_pauses_in_two_racks_are_those_of_htsim(name, engine):
     pairs, times, pauses = HTSIM[name]
     found, counters = completed(session(racks(), pairs, transport=EXTRA), engine)
@@ -266,6 +266,7 @@ def test_engines_agree_on_spraying_over_lossless_queues(number):
     agree(rebuilt(case, routes, {"kind": kind, "paths": 8}, fabric(5, 3).lossless, number))
 
 
+@pytest.mark.long
 @both
 def test_acks_of_a_strict_class_are_neither_charged_nor_paused(engine):
     pairs = [(host, 8 + host) for host in range(4)] + [(8 + host, host) for host in range(4)]

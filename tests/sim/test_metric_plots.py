@@ -121,6 +121,7 @@ def test_a_bound_that_all_share_is_one_thin_named_line(tmp_path):
     assert [text.get_text() for text in figure.axes[0].texts] == ["Moore bound"]
 
 
+@pytest.mark.long
 def test_a_bound_without_room_for_its_name_is_named_in_the_key(tmp_path):
     rows = [
         network({"topology.n": n, "topology": f"kind{i}"}, n, 1 + i / 40 + 0.02 * (n % 3), moore_aspl=1.2)
@@ -327,6 +328,7 @@ def test_metrics_asked_for_have_a_figure_each(tmp_path):
     assert not mistakes
 
 
+@pytest.mark.long
 def test_many_points_are_lines_without_markers(tmp_path):
     figure = drawn(sweep(tmp_path, kinds=("rrg",), sizes=range(20, 8001)))
     (curve,) = lines(figure, "curve")

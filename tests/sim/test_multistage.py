@@ -112,7 +112,7 @@ def check_lone_packets(engine_name: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", long_after(1, MODES))
 def test_the_busiest_channel_of_the_worst_permutation_is_never_idle(mode):
     """At twice its capacity the channel moves a flit in every tick, and no more than its share arrives."""
-    k, n, window = 2, 4, 2000
+    k, n, window = 2, 4, 500
     topology = butterfly(k, n)
     case = case_of(topology, mode, source=Source(flits=(2,)), vcs=8, buffer_flits=32)
     worst = fixed_traffic("worst", topology, np.array(worst_permutation(k, n)))

@@ -27,6 +27,7 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.api import Experiment
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.engines.start import start
+from tests import long_after
 from tests.scenarios import build, scenario
 
 GRAPH = build("random_digraph", n=16, degree=3, hosts=2, seed=1)
@@ -181,7 +182,7 @@ def test_weights_are_a_part_of_the_content():
 
 
 @pytest.mark.parametrize("mode", ["vct", "wormhole"])
-@pytest.mark.parametrize("per", ["packet", "flow"])
+@pytest.mark.parametrize("per", long_after(1, ["packet", "flow"]))
 def test_engines_agree_on_weighted_paths(mode, per):
     routing = {"kind": "optimal", "per": per, "for": {"kind": "longest_matching"}}
     run = start("both", scenario(GRAPH, routing=routing, mode=mode, vcs=6), 0.3, 1)
@@ -297,7 +298,7 @@ def test_thresholds_of_next_hops_that_are_none_are_refused(never_listed):
         validate_routes(DENSE, replace(routes, select=Selection.ADAPTIVE))
 
 
-@pytest.mark.parametrize("mode", ["vct", "wormhole"])
+@pytest.mark.parametrize("mode", long_after(1, ["vct", "wormhole"]))
 def test_engines_agree_on_weighted_next_hops(never_listed, mode):
     run = start("both", scenario(DENSE, routing={"kind": "optimal"}, mode=mode, vcs=6), 0.4, 1)
     run.advance(400)

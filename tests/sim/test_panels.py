@@ -25,6 +25,7 @@ from flitlab.sim.report.folder.curves import curves
 from flitlab.sim.report.folder.frames import column
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.html.charts import charts
+from tests import long_after
 
 LOADS = (0.1, 0.3, 0.5, 0.7)
 
@@ -87,6 +88,7 @@ def test_topologies_and_traffic_are_panels_and_routings_keep_their_colour():
     assert len(rows) == 3  # a topology each
 
 
+@pytest.mark.long
 def test_a_curve_without_a_value_in_one_panel_has_its_own_colour_in_the_others():
     run = run_of({"topology": ["a", "b"], "routing": ["x", "y", "z"]})
     run = replace(run, rows=[row for row in run.rows if row["scenario"] != "topology=a, routing=x"])
@@ -132,7 +134,7 @@ def test_averaged_ceilings_are_weighted_by_traffic():
     assert mcf.upper == pytest.approx((0.6 * 0.5 + 0.61 * 1.0) / 2)
 
 
-@pytest.mark.parametrize("count", [MOST_CURVES, MOST_CURVES + 1])
+@pytest.mark.parametrize("count", long_after(1, [MOST_CURVES + 1, MOST_CURVES]))
 def test_twelve_curves_are_the_limit(count):
     run = run_of({"switching.vcs": range(count)})
     plan = layout(run)
@@ -153,6 +155,7 @@ def test_panels_that_are_left_out_are_told():
     assert "the first 24 of 26 panels" in key(figure)[1].replace("\n", " ")
 
 
+@pytest.mark.long
 def test_one_pair_of_axes_has_all_curves_or_refuses():
     run = run_of(FACETS)
     figure = drawn(run_of({"routing": ["a"]}))
@@ -188,6 +191,7 @@ def test_probes_over_the_load_are_joined_by_a_thin_line():
     assert "not joined" not in key(figure)[1] and "probes of a search" in key(figure)[1]
 
 
+@pytest.mark.long
 def test_the_break_of_the_axis_does_not_move_with_what_was_measured():
     def ends(**more):
         ax = drawn(run_of({"routing": ["a", "b"]}, **more)).axes[0]
@@ -214,7 +218,7 @@ def boxes(figure):
 
 
 @pytest.mark.parametrize("name", ["latency_load", "accepted_load"])
-@pytest.mark.parametrize("routings", [2, 5])
+@pytest.mark.parametrize("routings", long_after(1, [5, 2]))
 def test_names_of_ceilings_cover_no_marker_no_curve_and_no_other_name(name, routings):
     dense = tuple(np.linspace(0.05, 0.7, 40).round(3))
     run = run_of({"topology": ["a", "b"], "routing": list("abcde")[:routings]}, loads=dense, seeds=(1,))
@@ -319,7 +323,7 @@ def test_the_caption_of_a_figure_is_the_first_paragraph_of_its_meaning():
 
 
 @pytest.mark.parametrize("name", ["latency_load", "accepted_load", "saturation"])
-@pytest.mark.parametrize("key_of_panels", ["vcs", "topology"])
+@pytest.mark.parametrize("key_of_panels", long_after(1, ["topology", "vcs"]))
 def test_labels_of_300_characters_leave_axes_their_place(name, key_of_panels):
     """Both labels begin and end alike, and each has its own entry."""
     long = ["a" * 300, "a" * 150 + "b" + "a" * 149]

@@ -213,6 +213,7 @@ def test_an_idle_network_is_crossed_minimally():
     assert par == pytest.approx(minimal, rel=0.02)
 
 
+@pytest.mark.long
 def test_a_large_threshold_is_minimal():
     """Every packet takes as many channels as under minimal routing, though on other VCs, and so at other times."""
     topology, hops = build("dragonfly", hosts=2, a=4, h=2), []

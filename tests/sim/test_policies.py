@@ -11,7 +11,7 @@ from tests.scenarios import build, line, one_way_ring, scenario
 from tests.sim.policy_cases import case_of_number, check
 
 
-@pytest.mark.parametrize("number", long_after(10, range(24)))
+@pytest.mark.parametrize("number", long_after(5, range(24)))
 def test_engines_agree(number):
     case, load = case_of_number(number)
     check(case, load, number, 240)

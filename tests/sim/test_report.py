@@ -275,6 +275,7 @@ def test_far_ceilings_do_not_squash_the_data(tmp_path):
     assert texts(drawn, "far") == ["mcf at 0.95 →"]
 
 
+@pytest.mark.long
 def test_ceilings_alone_and_nothing_at_all(tmp_path):
     assert figures.draw(tmp_path) == []
     write_csv(tmp_path / "ceilings.csv", ceiling_rows([0.2, 0.4, 0.6, 0.8]), CEILINGS)
@@ -370,6 +371,7 @@ def test_charts_hold_the_curves_and_ceilings_of_the_figures(run):
     assert found["accepted_load"]["totals"][0]["y"][-1] == pytest.approx(total(0.6, 0.562), rel=1e-4)
 
 
+@pytest.mark.long
 def test_labels_are_data(tmp_path):
     evil = "</script><img src=x onerror=alert(1)>&"
     rows = [point("minimal", x, 1, 0.4, None) | {"scenario": evil} for x in (0.1, 0.2)]
@@ -419,6 +421,7 @@ outputs: {figures: [latency_load]}
 """
 
 
+@pytest.mark.long
 def test_points_keep_what_went_on_inside(simulated):
     for file in simulated.glob("points/*.json"):
         record = json.loads(file.read_text())

@@ -22,7 +22,7 @@ from flitlab.sim.experiment.scoreboard.record import RECORD, DamagedRecord, Ran,
 from flitlab.sim.experiment.scoreboard.rows import Row, Score, Value, rows_of
 from flitlab.sim.experiment.scoreboard.run import shard_of
 from flitlab.sim.report import reproduction
-from tests import ROOT
+from tests import ROOT, long_after
 
 ROW = """\
 # ABC Fig. {n}: the order of a Kautz graph. More of it: <b>.
@@ -137,6 +137,7 @@ def test_all_that_a_file_says_is_on_the_page(rows):
     assert "| [abc-f2](reproduction/abc.md#abc-f2) | degree | 2 |" in page("reproduction")
 
 
+@pytest.mark.long
 def test_a_row_that_has_no_file_leaves_the_record(rows):
     reproduce(rows, "abc")
     (rows / "abc-f2.yaml").unlink()
@@ -145,6 +146,7 @@ def test_a_row_that_has_no_file_leaves_the_record(rows):
     assert [file.name for file in Path("out/figures/reproduction").iterdir()] == ["abc-f1.png"]
 
 
+@pytest.mark.long
 def test_a_quick_version_does_not_replace_the_size_of_the_paper(rows):
     reproduce(rows, "abc-f1", "--full")
     reproduce(rows, "abc-f1", out="quick")
@@ -160,7 +162,9 @@ def test_pages_follow_the_files_without_a_run(rows):
     assert record() == before and "| 6 ± 0.1 | 6 | agrees |" in page()
 
 
-@pytest.mark.parametrize("change", [("degree: 3", "degree: 4"), ("degree: 2}", "degree: 1}"), ("switches", "channels")])
+@pytest.mark.parametrize(
+    "change", long_after(1, [("degree: 3", "degree: 4"), ("degree: 2}", "degree: 1}"), ("switches", "channels")])
+)
 def test_what_ran_otherwise_is_not_shown(rows, change):
     reproduce(rows, "abc")
     file = rows / "abc-f2.yaml"
@@ -171,6 +175,7 @@ def test_what_ran_otherwise_is_not_shown(rows, change):
     assert page("reproduction").count("[abc-f2](reproduction/abc.md#abc-f2) | Fig. 2") == full
 
 
+@pytest.mark.long
 def test_one_paper_one_row_and_a_row_that_differs_is_no_failure(rows):
     assert reproduce(rows, "abc-f2") == 0
     assert set(record()) == {"abc-f2"}
@@ -202,6 +207,7 @@ def test_what_is_there_is_not_run_again(rows, capsys):
     assert value("abc-f1") == 20
 
 
+@pytest.mark.long
 def test_a_record_that_is_lost_is_made_again_of_the_runs(rows):
     reproduce(rows, "abc")
     before = record()
@@ -210,6 +216,7 @@ def test_a_record_that_is_lost_is_made_again_of_the_runs(rows):
     assert record() == before
 
 
+@pytest.mark.long
 def test_shards_run_all_rows_and_are_put_together(rows, capsys):
     assert reproduce(rows, "abc", "--shard", "1/2", out="a") == reproduce(rows, "abc", "--shard", "2/2", out="b") == 0
     assert len(record("a")) == len(record("b")) == 1
@@ -322,6 +329,7 @@ def test_the_rows_of_the_project_are_found_from_anywhere():
     assert several > {"uni-f05", "gbu-jm"} and "uni-f06" not in several
 
 
+@pytest.mark.long
 def test_the_pages_of_the_documentation_are_those_of_its_record_and_of_the_files():
     kept, files = load_record(ROOT / "docs"), row_files(ROOT / "configs" / "paper")
     rows = rows_of(files, kept)

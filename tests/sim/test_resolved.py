@@ -19,7 +19,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 READ = ("paper/*.yaml", "routing/*.yaml", "*quick.yaml", "spray_*.yaml", "panels.yaml")
 """Those that are read within seconds: the others have the keys of these, on larger networks."""
 
-SOON = ("paper/mut-f0[1-3]*", "paper/sin-f40[1-7]*", "paper/uni-f0[1-8]*")
+SOON = ("paper/mut-f01*", "paper/sin-f40[1-5]*", "paper/uni-f0[1-3]*")
 """Those that are read at once."""
 
 EVERY = sorted({file for one in READ for file in CONFIGS.glob(one)} - {CONFIGS / "collectives_quick.yaml"})

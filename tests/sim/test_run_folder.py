@@ -17,6 +17,7 @@ from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifes
 from flitlab.sim.experiment.store import RecordError, Store, read_record
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.stored import points
+from tests import long_after, long_rows_after
 from tests.sim.test_shards import CONFIG, tables
 
 SMALL = CONFIG.replace("[0.1, 0.3, 0.6]", "[0.1, 0.3]").replace("seeds: [1, 2]", "seeds: [1]")
@@ -38,12 +39,23 @@ def sets(*changes):
     return [word for change in changes for word in ("--set", change)]
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The folder of a run, of which tests get copies, and what is in its tables."""
+    home = tmp_path_factory.mktemp("first")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        Path("tiny.yaml").write_text(SMALL)
+        assert run() == 0
+        return home / "run", tables("run")
+
+
 @pytest.fixture
-def ran(config, capsys):
+def ran(config, first):
     """A run folder, and what is in its tables."""
-    assert run() == 0
-    capsys.readouterr()
-    return tables("run")
+    folder, whole = first
+    shutil.copytree(folder, "run")
+    return whole
 
 
 def everything(folder):
@@ -170,6 +182,7 @@ def test_many_changes_are_counted(ran, capsys):
     assert "topology.kind (imase -> torus)" in line and " more; stored results of it are reused" in line
 
 
+@pytest.mark.long
 def test_tables_figures_and_page_of_another_configuration_are_gone(config, capsys):
     assert (
         run("--set", "outputs={figures: [latency_load], html: true}", "--set", "published=[{where: x, value: 1}]") == 0
@@ -225,7 +238,7 @@ def empty(path):
 
 
 @pytest.mark.parametrize("kind", ["points", "ceilings"])
-@pytest.mark.parametrize("damage", [record_without_digest, another_s_record, a_folder, empty])
+@pytest.mark.parametrize("damage", long_after(2, [record_without_digest, another_s_record, a_folder, empty]))
 def test_what_is_no_result_of_that_name_is_put_aside_and_computed_again(ran, kind, damage, capsys):
     victim = sorted(Path("run", kind).iterdir())[0]
     damage(victim)
@@ -243,7 +256,7 @@ def a_circle(path):
 
 
 @pytest.mark.parametrize("victim", ["results.csv", "config.yaml", MANIFEST, "points/x.json", "figures/x.png"])
-@pytest.mark.parametrize("special", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), a_circle])
+@pytest.mark.parametrize("special", long_after(1, [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), a_circle]))
 def test_links_and_pipes_are_rejected_by_every_command(ran, victim, special, capsys):
     Path("run", victim).parent.mkdir(exist_ok=True)
     Path("run", victim).unlink(missing_ok=True)
@@ -324,7 +337,9 @@ def test_a_manifest_that_is_none(ran, text, problem, capsys):
     refused_everywhere(capsys, problem)
 
 
-@pytest.mark.parametrize(("key", "value", "problem"), KEYS, ids=[f"{key}-{i}" for i, (key, *_) in enumerate(KEYS)])
+@pytest.mark.parametrize(
+    ("key", "value", "problem"), long_rows_after(5, KEYS), ids=[f"{key}-{i}" for i, (key, *_) in enumerate(KEYS)]
+)
 def test_a_manifest_of_wrong_types(ran, key, value, problem, capsys):
     manifest = read_manifest(Path("run"))
     Path("run", MANIFEST).write_text(json.dumps({**manifest, key: value}))

@@ -101,6 +101,7 @@ def test_packets_in_flight_are_at_most_a_product_of_bandwidth_and_delay():
     assert most == pytest.approx(4 * (4064 * 8e-5 + 1 + 64 * 8e-5 + 1) * 12_500 / 4000, abs=2)
 
 
+@pytest.mark.long
 @both
 def test_packets_may_overtake_each_other_within_the_tolerance(engine):
     pairs = [(host, (host + 8) % 16) for host in range(16)]

@@ -68,13 +68,13 @@ def _assert_each_packet_in_one_place(run: CompiledSpray) -> None:
     assert sorted(found + unused) == list(range(len(state.packet)))
 
 
-@pytest.mark.parametrize("number", long_after(20, range(120)))
+@pytest.mark.parametrize("number", long_after(12, range(120)))
 def test_engines_agree_on_every_packet_and_counter(number):
     check(session_of_number(number))
 
 
 @pytest.mark.parametrize("kind", ["nscc", "rccc", "nscc_rccc", "ndp", "dctcp"])
-@pytest.mark.parametrize("spread", ["oblivious", "bitmap", "reps", "mixed"])
+@pytest.mark.parametrize("spread", long_after(1, ["mixed", "oblivious", "bitmap", "reps"]))
 def test_engines_agree_on_incasts_that_trim(kind, spread):
     case = session({"kind": kind, "spread": spread, "paths": 8}, incast(), 150_000)
     run = check(case, (100_000, 800_000))

@@ -18,7 +18,7 @@ from flitlab.sim.measure.growth import channel_scores, overload_score, overloade
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from flitlab.sim.measure.window import ChannelTraffic
-from tests import long_after
+from tests import long_after, long_rows_after
 from tests.scenarios import build, ideal, line, reference, scenario
 
 
@@ -26,7 +26,7 @@ def share(case, load, engine="compiled", how=None):
     return measure(engine, case, load, 1, how or Measure(1000, 4000, None)).row["least_channel_share"]
 
 
-@pytest.mark.parametrize("mode", ["vct", "ideal"])
+@pytest.mark.parametrize("mode", long_after(1, ["vct", "ideal"]))
 def test_a_channel_delivers_what_it_carries(engine_name, mode):
     """Three hosts at either end of one link offer 2.7 flits a tick to channels that carry one."""
     case = scenario(line(2, hosts=3), traffic={"kind": "shift", "by": 3}, vcs=4, buffer_flits=32)
@@ -114,6 +114,7 @@ def test_a_stable_queue_passes_its_threshold_as_seldom_as_promised():
     assert 0.004 < alarms < 0.016
 
 
+@pytest.mark.long
 def test_the_resolution_is_what_an_overload_would_have_shown(monkeypatch):
     """Queues that start empty and are overloaded by the resolution hold as little in one of a hundred cases."""
     case, generator, packets = (
@@ -205,7 +206,7 @@ def test_a_probe_draws_afresh_in_a_longer_window():
     assert row["warmup_ticks"] == 1000 + 2000 + 8000 and row["ticks"] == 32_000
 
 
-@pytest.mark.parametrize(("part", "saturated"), [(0.9, False), (1.1, True)])
+@pytest.mark.parametrize(("part", "saturated"), long_rows_after(1, [(1.1, True), (0.9, False)]))
 def test_probes_of_one_channel_among_many_are_right(part, saturated):
     """Two hosts of 64 share a link: neither the total nor a host says much."""
     case = scenario(line(2, hosts=32), traffic={"kind": "shift", "by": 32}, source=Source(flits=(4,)))

@@ -468,6 +468,7 @@ def test_sizes_are_compared_before_anything_is_unpacked(name, tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.long
 def test_certificates_that_compress_too_well_are_written_as_they_are(tmp_path):
     """What is saved can be read: 10 million equal lengths would compress to a thousandth."""
     claim = replace(certificates_of(1)[0], network=np.ones(10_000_000))

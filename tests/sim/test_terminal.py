@@ -63,6 +63,7 @@ def test_commands_cut_labels(tmp_path, capsys):
         assert "z" * 64 + "…" + "z" * 15 in found and "z" * 80 not in found
 
 
+@pytest.mark.long
 def test_a_folder_with_a_hostile_label(tmp_path, capsys):
     folders = [folder_of(tmp_path / name, label="a\x1b[31mb\u202ec") for name in "xy"]
     assert main(["compare", *map(str, folders), "--out", str(tmp_path / "c")]) == 0

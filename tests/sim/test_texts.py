@@ -46,6 +46,7 @@ def written(tmp_path, monkeypatch, text):
     return tmp_path / "o"
 
 
+@pytest.mark.long
 def test_labels_of_curves_are_drawn_as_they_are(tmp_path, monkeypatch, capsys):
     folder = written(tmp_path, monkeypatch, SWEEP)
     assert "figures:" not in capsys.readouterr().err

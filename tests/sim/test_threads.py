@@ -116,6 +116,7 @@ def config(tmp_path, monkeypatch):
     return "shared.yaml"
 
 
+@pytest.mark.long
 def test_any_number_of_threads_gives_the_same_results(config, capsys):
     assert main([config, "--out", "one", "--jobs", "1"]) == 0
     assert main(["run", config, "--out", "three", "--jobs", "1", "--threads", "3"]) == 0
