@@ -383,7 +383,7 @@ def _validate_reply_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[
 
 
 def _validate_source_queues(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass]) -> None:
-    """Reject shared source queues where a mode has none, and of replies of which hosts owe a limited number."""
+    """Reject shared source queues where a mode has none, and for replies with a limit at hosts."""
     for i, one in enumerate(classes):
         if one.source_queue is None:
             continue

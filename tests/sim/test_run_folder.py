@@ -41,7 +41,7 @@ def sets(*changes):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """The folder of a run, of which tests get copies, and what is in its tables."""
+    """The folder of a run, which tests copy, and what is in its tables."""
     home = tmp_path_factory.mktemp("first")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
