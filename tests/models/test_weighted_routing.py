@@ -187,6 +187,7 @@ def test_up_and_down_routes_are_the_lightest_that_go_down_as_soon_as_they_can():
         assert certify(topology, routes, 1, False).acyclic
 
 
+@pytest.mark.long
 def test_k_shortest_paths_go_by_the_weight_of_a_column():
     topology = Topology.from_links(
         "three", 3, [(0, 1), (0, 2), (1, 2)], columns={"cost": [1_000_000, 300, 300]}

@@ -15,10 +15,13 @@ from flitlab.models.rules.ugal import choose_leg_count
 from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
+from tests import long_after
 from tests.models.test_routing import routes_of
 from tests.scenarios import assert_order_is_immaterial, build, scenario, vct_scenarios, wormhole_scenarios
 
 SLOW = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+KERNELS = long_after(1, ["wormhole", "vct"])
+"""Modes: that of virtual cut-through has a kernel of its own for adaptive routing, which compiles for 15 s."""
 
 
 @st.composite
@@ -65,7 +68,7 @@ def measure(case, load, ticks=4000, seed=3):
     )
 
 
-@pytest.mark.parametrize("switching", ["vct", "wormhole"])
+@pytest.mark.parametrize("switching", KERNELS)
 @pytest.mark.parametrize("mode", ["local", "global"])
 def test_an_idle_network_is_crossed_minimally(switching, mode):
     topology = build("torus", dims=[8])
@@ -78,7 +81,7 @@ def test_an_idle_network_is_crossed_minimally(switching, mode):
     assert valiant > 1.7 * minimal
 
 
-@pytest.mark.parametrize("switching", ["vct", "wormhole"])
+@pytest.mark.parametrize("switching", KERNELS)
 @pytest.mark.parametrize("mode", ["local", "global"])
 def test_a_tornado_is_spread(switching, mode):
     """Minimal routes of a shift by 3 on a ring of 8 take 3 channels in one direction: at most 1 / 3 of the load."""
@@ -96,7 +99,7 @@ def test_a_tornado_is_spread(switching, mode):
     assert through["ugal"] > {"local": 0.9, "global": 0.85}[mode] * through["valiant"]
 
 
-@pytest.mark.parametrize("switching", ["vct", "wormhole"])
+@pytest.mark.parametrize("switching", KERNELS)
 def test_who_knows_all_queues_does_better_on_a_dragonfly(switching):
     """Group to next group: over one global channel each of eight hosts gets an eighth, over all of them a half."""
     topology = build("dragonfly", hosts=2, a=4, p=2, h=2)
@@ -119,6 +122,7 @@ def test_who_knows_all_queues_does_better_on_a_dragonfly(switching):
     assert latency["global"] < 0.9 * latency["local"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["local", "global"])
 def test_a_large_threshold_is_minimal(mode):
     topology = build("rrg", n=10, degree=3, seed=2)

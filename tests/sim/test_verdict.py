@@ -48,6 +48,7 @@ def test_only_a_split_that_is_drawn_for_every_packet_is_a_limit():
     assert point(case, 0.6, 20_000)[0] is True
 
 
+@pytest.mark.long
 def test_a_large_loss_counts_however_unevenly_it_comes():
     routing = {"kind": "ugal", "mode": "global", "vc_policy": "hop"}
     case = scenario(
