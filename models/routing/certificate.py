@@ -411,6 +411,7 @@ def _policies_with_fewer_vcs(topology: Topology, routes: Routes, vcs: int, limit
         fewest_vcs["escape"] = 2
     if (
         topology.switches <= MOST_COUNTED
+        and topology.subnets == 1  # orders paths by their length, which none between subnets has
         and routes.form != RouteForm.POLARIZED
         and routes.select != Selection.PROGRESSIVE
     ):

@@ -136,6 +136,16 @@ def test_routes_of_every_subnet_are_certified_alike(routing):
         assert copied.paths.pair_start[-1] == 2 * routes.paths.pair_start[-1]
 
 
+def test_too_few_vcs_for_all_subnets_are_an_error():
+    """As for one subnet: a timeline certifies the routes of all subnets at once."""
+    grid = build("mesh", dims=[3, 3])
+    both = topology_in_subnets(grid, 2)
+    for routing in ({"kind": "minimal"}, {"kind": "minimal", "select": "adaptive"}):
+        routes = routes_in_subnets(make("routing", **routing).build(grid), both, 2)
+        with pytest.raises(SpecError, match="rising needs a VC for each channel of the longest route, which has 4"):
+            certify(both, routes, 1)
+
+
 def test_ceilings_and_zero_load_follow():
     """n subnets carry n times as much; a class that names one has only that of it."""
     torus = build("torus", dims=[3, 3])
