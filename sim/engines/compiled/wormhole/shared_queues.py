@@ -36,7 +36,7 @@ def make_shared_queues(traffic: Traffic) -> SharedQueues | None:
     if queues is None:
         return None
     count = len(queues.members)
-    return SharedQueues(*queues, is_sending=np.zeros(count, np.int64), free_at=np.zeros(count, np.int64))
+    return SharedQueues(**queues._asdict(), is_sending=np.zeros(count, np.int64), free_at=np.zeros(count, np.int64))
 
 
 @inline
