@@ -14,7 +14,7 @@ from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
 from tests.scenarios import build, scenario, wormhole_scenarios
-from tests.sim.test_classes import LOADS, agree, with_classes
+from tests.sim.test_classes import LOADS, agree, carrying, with_classes
 from tests.sim.test_credit_delay import ROUTER
 from tests.sim.test_reply_queues import plain_wormhole
 
@@ -142,10 +142,24 @@ def test_engines_heed_priorities_alike(kind):
     @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(with_classes(plain_wormhole()), st.sampled_from(["class", "age"]), LOADS, st.booleans())
     def check(case, priority, load, shared):
-        keys = {"matching": kind, "priority": priority, "shared_input": shared}
+        keys = {"matching": kind, "priority": priority, "priority_at": "all", "shared_input": shared}
         agree(replace(case, switching=replace(case.switching, **keys)), load, 5)
 
     check()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_engines_heed_priorities_of_vcs_alike(iterations):
+    """Inputs matched in an earlier iteration stay matched, whichever of their VCs sends."""
+    case = scenario(
+        build("mesh", dims=[4, 4]), routing={"kind": "dor"}, source=Source(flits=(4,)), mode="wormhole", vcs=5,
+        buffer_flits=8, iterations=iterations, shared_input=True,
+    )  # fmt: skip
+    uniform = {"kind": "uniform"}
+    listed = [{**uniform, "packet_flits": flits, "priority": 4 // flits} for flits in (4, 2, 1)]
+    case = carrying(case, *listed)
+    agree(replace(case, switching=replace(case.switching, priority="class", priority_at="input_vcs")), 1.0, 3)
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.long) for kind in OWN])

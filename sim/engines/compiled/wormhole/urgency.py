@@ -14,7 +14,7 @@ from flitlab.models.rules.ports import Ports
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.compiled.records import NEVER, TICK_LIMIT
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.bids import crossbar_input_of
+from flitlab.sim.engines.compiled.wormhole.bids import TIME_SHIFT, crossbar_input_of
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 
 
@@ -241,7 +241,9 @@ def choose_urgent_vcs(urgency, const, state, first, contended, time):
         if not _is_for_accepted_output(const, state, request, i, time) or not is_urgent:
             state.bids[i] = U(0)
     for i in range(contended):
-        state.crossbar_input[_crossbar_input(const, state.ready[first + i])].best_bid = time
+        record = state.crossbar_input[_crossbar_input(const, state.ready[first + i])]
+        if U(record.best_bid) >> TIME_SHIFT == time >> TIME_SHIFT:  # not matched in an earlier iteration
+            record.best_bid = time
     for i in range(contended):
         record = state.crossbar_input[_crossbar_input(const, state.ready[first + i])]
         record.best_bid = max(record.best_bid, state.bids[i])
