@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arbitration order: by age in virtual cut-through, and by rank in hot-potato switching."""
+"""Arbitration order: by age in virtual cut-through, and by rank in hot-potato switching and shared source queues."""
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
@@ -16,17 +16,17 @@ def age_key(eligible: Int, input_vc: Int) -> int:
 
 @kernel
 def outranks(
-    hops: Int, created_at: Int, packet_id: Int, other_hops: Int, other_created_at: Int, other_packet_id: Int
+    rank: Int, created_at: Int, number: Int, other_rank: Int, other_created_at: Int, other_number: Int
 ) -> bool:
-    """Whether a packet goes before another in hot-potato switching: more hops, then older, then lower id.
+    """Whether a packet goes before another: of the greater rank, then older, then of the lower number.
 
     Parameters
     ----------
-    hops, created_at, packet_id: of the packet.
-    other_hops, other_created_at, other_packet_id: of the other one.
+    rank, created_at, number: of the packet: its hops in hot-potato switching, its priority in a source queue; tick; id.
+    other_rank, other_created_at, other_number: of the other one.
     """
-    if hops != other_hops:
-        return hops > other_hops
+    if rank != other_rank:
+        return rank > other_rank
     if created_at != other_created_at:
         return created_at < other_created_at
-    return packet_id < other_packet_id
+    return number < other_number

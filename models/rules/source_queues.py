@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Int, Ints
-from flitlab.models.jit import kernel
+from flitlab.models.arrays import Ints
 from flitlab.models.traffic.demand import Traffic
 
 
@@ -63,21 +62,3 @@ def make_source_queues(traffic: Traffic) -> SourceQueues | None:
         queue[of_host] = rows[:, None]
     priority = np.repeat(np.array([one.priority for one in classes] or [0], np.int64), hosts)
     return SourceQueues(queue, members, priority)
-
-
-@kernel
-def leaves_before(
-    priority: Int, created: Int, source: Int, other_priority: Int, other_created: Int, other_source: Int
-) -> bool:
-    """Whether the first packet of a source leaves a shared queue before that of another one.
-
-    Parameters
-    ----------
-    priority, created, source: of the source and its first packet: its class's priority, tick of creation, and number.
-    other_priority, other_created, other_source: likewise of the other source.
-    """
-    if priority != other_priority:
-        return priority > other_priority
-    if created != other_created:
-        return created < other_created
-    return source < other_source

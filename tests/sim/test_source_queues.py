@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import make
-from flitlab.models.rules.source_queues import leaves_before, make_source_queues
+from flitlab.models.rules.source_queues import make_source_queues
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.source import Source
 from flitlab.sim.config.diagnostics import ConfigError
@@ -96,7 +96,6 @@ def test_sources_of_queues():
     np.testing.assert_array_equal(queues.priority, np.repeat([3, 0, 0, 0], 4))
     assert make_source_queues(pair(listed[3], subnets=2).traffic) is None
     assert make_source_queues(PAIR_TRAFFIC) is None
-    assert leaves_before(1, 9, 9, 0, 1, 1) and leaves_before(0, 1, 9, 0, 2, 1) and leaves_before(0, 1, 1, 0, 1, 2)
 
 
 PAIR_TRAFFIC = make("traffic", kind="uniform").build(PAIR)
@@ -183,9 +182,10 @@ ceilings: []
         ("mode: wormhole", "mode: vct", r"classes\[0\].source_queue = all: needs switching.mode: wormhole"),
         ("{class: data}", "{class: data, queue: 2}", r"classes\[1\].source_queue = all: must be null: data has a"),
         ("source_queue: all, reply", "source_queue: '', reply", r"classes\[0\].source_queue"),
+        ("vcs: 2,", "vcs: 2, priority_at: input_vcs,", r"priority_at = input_vcs: must be all where .*priority is none"),
     ],
 )
-def test_queues_are_refused_where_they_have_no_meaning(tmp_path, old, new, problem):
+def test_keys_are_refused_where_they_have_no_meaning(tmp_path, old, new, problem):
     path = tmp_path / "queues.yaml"
     path.write_text(CONFIG)
     assert [one.source_queue for one in read(path).cases[0].scenario.traffic.classes] == ["all", "all"]

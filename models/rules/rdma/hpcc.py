@@ -52,7 +52,7 @@ def fits_window(d: Rdma, i: Int, in_flight: Int) -> bool:
 
 @device_function
 def on_ack(d: Rdma, i: Int, row: Ints, expected: Int, now: Int) -> None:
-    """Adjust the window of sender i to the telemetry of an acknowledged packet.
+    """Adjust the window of sender i, and the tick of its next packet, to the telemetry of an acknowledged packet.
 
     Parameters
     ----------

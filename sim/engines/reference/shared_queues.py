@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from flitlab.models.rules.source_queues import leaves_before, make_source_queues
+from flitlab.models.rules.order import outranks
+from flitlab.models.rules.source_queues import make_source_queues
 from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -29,7 +30,7 @@ class SharedQueues:
             return False
         waiting = [(member, packet) for member in self._members(queue) if (packet := self._first(member)) is not None]
         keys = {member: (int(self._queues.priority[member]), packet.created, member) for member, packet in waiting}
-        return not any(leaves_before(*key, *keys[source]) for member, key in keys.items() if member != source)
+        return not any(outranks(*key, *keys[source]) for member, key in keys.items() if member != source)
 
     def occupy(self, source: int) -> None:
         """Note that the first packet of a source leaves its queue."""

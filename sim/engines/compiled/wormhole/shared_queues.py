@@ -11,7 +11,8 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
-from flitlab.models.rules.source_queues import leaves_before, make_source_queues
+from flitlab.models.rules.order import outranks
+from flitlab.models.rules.source_queues import make_source_queues
 from flitlab.models.traffic.demand import Traffic
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
@@ -54,9 +55,7 @@ def may_start(shared, state, source, tick):
         if other < 0 or other == number:
             continue
         other_created = np.int64(state.host[other].created_at)
-        if other_created <= tick and leaves_before(
-            shared.priority[other], other_created, other, priority, created, number
-        ):
+        if other_created <= tick and outranks(shared.priority[other], other_created, other, priority, created, number):
             is_first = False
     return is_first
 
