@@ -203,6 +203,9 @@ class WormholeSpec(BufferedSpec):
         if self.priority_at != "all" and self.allocator in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):
             problem = f"must be all with allocator {self.allocator}: it is a key of islip, which may ignore priorities"
             yield SpecError(problem, key="switching.priority_at")
+        if self.priority_at != "all" and self.priority == "none":
+            problem = "must be all where switching.priority is none: say priority: class or age"
+            yield SpecError(problem, key="switching.priority_at")
         if Fraction(str(self.speedup)) * (2 * self.iterations + 2) > MOST_STEPS:
             problem = f"takes more than {MOST_STEPS} steps of the allocators per tick with {self.iterations} iterations"
             yield SpecError(problem, key="switching.speedup")

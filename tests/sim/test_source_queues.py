@@ -182,7 +182,7 @@ ceilings: []
         ("mode: wormhole", "mode: vct", r"classes\[0\].source_queue = all: needs switching.mode: wormhole"),
         ("{class: data}", "{class: data, queue: 2}", r"classes\[1\].source_queue = all: must be null: data has a"),
         ("source_queue: all, reply", "source_queue: '', reply", r"classes\[0\].source_queue"),
-        ("vcs: 2,", "vcs: 2, priority_at: input_vcs,", r"priority_at = input_vcs: must be all where .*priority is none"),
+        ("vcs: 2,", "vcs: 2, priority_at: input_vcs,", r"priority_at = input_vcs: must be all where"),
     ],
 )
 def test_keys_are_refused_where_they_have_no_meaning(tmp_path, old, new, problem):
