@@ -40,9 +40,10 @@ def fields_of(line: str, delimiter: str | None) -> list[str]:
 def is_number(field: Any) -> bool:
     """Whether a field, or a value of a file with types, is a number; true and false are none."""
     try:
-        return not isinstance(field, bool) and float(field) is not None
+        float(field)
     except (TypeError, ValueError):
         return False
+    return not isinstance(field, bool)
 
 
 def quoted(field: str, special: str = "") -> str:

@@ -39,22 +39,26 @@ def sets(*changes):
     return [word for change in changes for word in ("--set", change)]
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    """The folder of a run, which tests copy, and what is in its tables."""
-    home = tmp_path_factory.mktemp("first")
+def ran_once(home, *more):
+    """The home of a run with some options, and its tables."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         Path("tiny.yaml").write_text(SMALL)
-        assert run() == 0
-        return home / "run", tables("run")
+        assert run(*more) == 0
+        return home, tables("run")
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """The home of a run, which tests copy, and its tables."""
+    return ran_once(tmp_path_factory.mktemp("first"))
 
 
 @pytest.fixture
 def ran(config, first):
     """A run folder, and what is in its tables."""
-    folder, whole = first
-    shutil.copytree(folder, "run")
+    home, whole = first
+    shutil.copytree(home / "run", "run")
     return whole
 
 
@@ -363,12 +367,7 @@ def test_a_manifest_with_few_keys_is_enough_to_go_on(ran):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A run folder to damage copies of, and its tables."""
-    home = tmp_path_factory.mktemp("model")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(home)
-        Path("tiny.yaml").write_text(SMALL)
-        assert run("--set", "outputs={figures: [], html: false}") == 0
-        yield home, tables("run")
+    return ran_once(tmp_path_factory.mktemp("model"), "--set", "outputs={figures: [], html: false}")
 
 
 DAMAGE = ["cut", "flip", "empty", "remove", "folder", "link", "circle", "pipe", "type", "swap", "unreadable"]
