@@ -289,7 +289,14 @@ def plain_of(spec: Spec | None) -> dict[str, Any]:
     if spec is None:
         return {}
     optional = set(TopologySpec.model_fields) - {"kind"} if isinstance(spec, TopologySpec) else set()
-    plain = spec.model_dump(mode="json", exclude_none=True)
+    nulls = {  # null that is not the default would be read as the default
+        key: None
+        for key, field in type(spec).model_fields.items()
+        if getattr(spec, key) is None
+        and not field.is_required()
+        and field.get_default(call_default_factory=True) is not None
+    }
+    plain = spec.model_dump(mode="json", exclude_none=True) | nulls
     return {key: value for key, value in plain.items() if key in spec.model_fields_set or key not in optional}
 
 

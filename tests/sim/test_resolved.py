@@ -61,6 +61,7 @@ CLUSTER = "{count: 8, ports: 6, servers: 1}"
 
 NETWORKS = [
     "{kind: subdivided, base: {kind: rrg, n: 16, degree: 4, host_capacity: .inf}, p: 3}",
+    "{kind: rail, servers: 4, gpus: 2, spines: 4, nvlink: null}",  # null where the default is a number
     f"{{kind: two_cluster, large: {CLUSTER}, small: {CLUSTER}, cross_links: 4}}",
 ]
 
