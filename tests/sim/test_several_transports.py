@@ -73,8 +73,8 @@ def test_each_pair_has_flows_of_each_and_tables_name_them(tmp_path):
     figure = figures()["transports"].draw(Run.read(tmp_path / "run"), (3.5, 2.6))
     (ax,) = figure.axes
     assert [bar.get_width() for bar in ax.patches] == [pytest.approx(float(row["share"])) for row in transports]
-    (dashes,) = [line for line in ax.lines if line.get_gid() == "fair"]
-    assert dashes.get_xdata()[0] == 0.5, "as many flows of each"
+    (ticks,) = [line for line in ax.lines if line.get_gid() == "fair"]
+    assert ticks.get_xdata()[0] == 0.5, "as many flows of each"
     for row in transports:
         mine = [float(flow["fct_sender_us"]) for flow in flows if flow["transport"] == row["transport"]]
         assert float(row["fct_ms_mean"]) == pytest.approx(np.mean(mine) / 1e3)

@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,10 +18,13 @@ from flitlab.sim.report.folder.run import Run
 LINE, MARGIN = 0.3, 0.6
 """Inches of a bar, and of the axis of x."""
 
+HALF = 0.33
+"""Half of the width of a bar, where 1 is the distance of two."""
+
 MOST_BARS = 40
 """Scenarios and loads of a figure; what is left out is said in its key."""
 
-READABLE = 0.08
+READABLE = 0.1
 """The least part of a bar that has room for its number."""
 
 
@@ -31,8 +33,8 @@ def transports(run: Run, size: tuple[float, float]) -> Figure | None:
     """What part of all received bytes flows of each of several transports got, beside what equal ones would have got.
 
     A bar is a scenario at a load, the mean over its seeds, and its parts are the transports that share the network. The
-    dashed lines across it stand where its parts would end if every flow got as much as any other; so a transport whose
-    part is wider than the dashes allow takes from the others. Where no flow ended before the window did, these are
+    ticks beside it stand where its parts would end if every flow got as much as any other; so a transport whose part is
+    wider than the ticks allow takes from the others. Where no flow ended before the window did, these are
     shares of the bottlenecks; otherwise also of what there was to send.
     """
     bars = _bars(run.tables.get("transports", []))
@@ -51,8 +53,8 @@ def transports(run: Run, size: tuple[float, float]) -> Figure | None:
     ax.set_xlabel("share of received bytes")
     entries = [marks.key(name, color=_colour(names, name), marker="s", markersize=7) for name in names]
     left_out = f"the first {MOST_BARS} of {len(bars)} bars" if len(shown) < len(bars) else ""
-    dashes = marks.key("if all flows got the same", color="black", linestyle=marks.DASHES[1], linewidth=1)
-    finish(drawn, [*entries, dashes], left_out)
+    ticks = marks.key("if all flows got the same", color="black", marker="|", markersize=8, markeredgewidth=1.5)
+    finish(drawn, [*entries, ticks], left_out)
     return drawn
 
 
@@ -87,19 +89,15 @@ def _draw(ax: Axes, place: int, rows: Sequence[Row], names: Sequence[str]) -> No
         share = _mean(rows, name, "share")
         if not math.isfinite(share):
             continue
-        ax.barh(place, share, 0.7, left=left, color=_colour(names, name), edgecolor="white", linewidth=0.6, gid="share")
+        ax.barh(
+            place, share, 2 * HALF, left=left, color=_colour(names, name), edgecolor="white", linewidth=0.6, gid="share"
+        )
         if share >= READABLE:
             ax.text(left + share / 2, place, f"{share:.0%}", ha="center", va="center", fontsize=7, color="white")
         left, fair = left + share, fair + flows[name] / sum(flows.values())
         if fair < 1 - 1e-9:
-            ends = [place - 0.45, place + 0.45]
-            style: dict[str, Any] = {
-                "color": "black",
-                "linestyle": marks.DASHES[1],
-                "linewidth": 1,
-                "path_effects": marks.HALO,
-            }
-            ax.plot([fair] * 2, ends, **style, gid="fair")
+            ends = [place - 0.5, place - HALF, math.nan, place + HALF, place + 0.5]  # beside numbers, not over them
+            ax.plot([fair] * len(ends), ends, color="black", linewidth=1.5, gid="fair")
 
 
 def _mean(rows: Sequence[Row], name: str, column: str) -> float:
