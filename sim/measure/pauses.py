@@ -22,12 +22,7 @@ from flitlab.models.routing.certificate import describe_cycle
 from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
-from flitlab.sim.engines.transport.spray import (
-    NO_QUEUE,
-    Counters,
-    PauseCount,
-    SprayRun,
-)
+from flitlab.sim.engines.transport.spray import NO_QUEUE, Counters, PauseCount, SprayRun
 from flitlab.sim.measure.stall import StallError
 
 HARDLY = 10
@@ -285,9 +280,7 @@ MOST_SHOWN, MOST_PARTS = 24, 100
 """Channels and intervals of pauses_time.csv."""
 
 
-def pause_time_rows(
-    session: SpraySession, trees: Trees, samples: Sequence[tuple[int, Ints]]
-) -> list[dict[str, Any]]:  # fmt: skip
+def pause_time_rows(session: SpraySession, trees: Trees, samples: Sequence[tuple[int, Ints]]) -> list[dict[str, Any]]:
     """Return rows of pauses_time.csv: of each interval, and of each of the first channels of the trees paused in it.
 
     samples: tick -> ticks for which each port has been paused, int64 [ports], in order.

@@ -284,9 +284,7 @@ class LosslessPorts:
 class LosslessQueue(SprayQueue):
     """An output of a switch; sent: bytes; queues, queued: packets, and bytes with the packet in service, by class."""
 
-    def __init__(
-        self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None], ports: LosslessPorts
-    ):  # fmt: skip
+    def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None], ports: LosslessPorts):
         super().__init__(network, number, end)
         self.ports, self.sent = ports, 0
         self.queues: list[deque[SprayPacket]] = [deque() for _ in range(ports.count)]

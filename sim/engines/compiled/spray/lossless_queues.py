@@ -251,9 +251,7 @@ def _mark(lossless, const, state, link, record, queued):
     link_record, low, high = state.link[link], const.fixed[link].mark_low, const.fixed[link].mark_high
     if queued <= low:
         return
-    marked = is_marked(
-        const.rules.seed, link, link_record.mark_draws, queued, low, high, lossless.mark_span[link]
-    )  # fmt: skip
+    marked = is_marked(const.rules.seed, link, link_record.mark_draws, queued, low, high, lossless.mark_span[link])
     link_record.mark_draws += 1
     if marked and record.kind & Flag.ECN_MARK == 0:
         record.kind |= Flag.ECN_MARK
