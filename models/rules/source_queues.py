@@ -2,19 +2,21 @@
 """Source queues that several sources share: a host sends their packets one at a time.
 
 A source is a class of traffic at a host of a subnet, or all packets there. A class has one source queue at each host,
-whatever the subnets that its packets draw, and classes may name a queue that they share. From a shared queue a host
+whatever the subnets that its packets draw. Classes may name a queue that they share; requests whose replies have no
+limit, and these replies, share one if they name none. From a shared queue a host
 sends a packet to its tail, and then that of the greatest priority, of these the oldest, though the virtual channels
 that it may take be full and those of the packets behind it free: BookSim2's source queue, in which requests and
 replies, and the packets of all subnets, wait for one another.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
-from flitlab.models.traffic.demand import Traffic
+from flitlab.models.traffic.demand import Traffic, TrafficClass
 
 
 class SourceQueues(NamedTuple):
@@ -27,6 +29,21 @@ class SourceQueues(NamedTuple):
     queue: Ints
     members: Ints
     priority: Ints
+
+
+_REQUESTS_AND_REPLIES = -1
+"""The queue of requests whose replies have no limit, and of these replies."""
+
+
+def _key(classes: Sequence[TrafficClass], number: int) -> object:
+    """What names the source queue of a class: a name, the number of the class, or ``_REQUESTS_AND_REPLIES``."""
+    one = classes[number]
+    if one.source_queue is not None:
+        return one.source_queue
+    limits = [
+        reply.queue for k, reply in enumerate(classes) if reply.request is not None and number in (reply.request, k)
+    ]
+    return _REQUESTS_AND_REPLIES if limits == [None] else number
 
 
 def make_source_queues(traffic: Traffic) -> SourceQueues | None:
@@ -46,8 +63,7 @@ def make_source_queues(traffic: Traffic) -> SourceQueues | None:
     named: dict[object, list[int]] = defaultdict(list)  # first sources, those of host 0, by name or number of the class
     for number, one in enumerate(classes):
         subnets = range(copies) if one.subnet is None or copies == 1 else [one.subnet]
-        key = number if one.source_queue is None else one.source_queue
-        named[key] += [number * hosts + subnet * each for subnet in subnets]
+        named[_key(classes, number)] += [number * hosts + subnet * each for subnet in subnets]
     if not classes:
         named[0] = [subnet * each for subnet in range(copies)]
     shared = [sorted(first) for first in named.values() if len(first) > 1]

@@ -157,7 +157,7 @@ class Wormhole(Draining):
     def _own_keys(self) -> dict[str, Any]:
         speedup = self.speedup.numerator if self.speedup.denominator == 1 else str(self.speedup)
         keys = {"iterations": self.iterations, "speedup": speedup, "output_flits": self.output_flits}
-        keys |= {"priority_at": self.priority_at} if self.priority_at != "all" else {}
+        keys |= {"priority_at": self.priority_at} if self.priority != "none" else {}
         return keys | ({"input_speedup": self.input_speedup} if self.input_speedup else {})
 
 
@@ -174,7 +174,7 @@ class WormholeSpec(BufferedSpec):
     ``separable_input_first``: inputs select an output, outputs one of these inputs. ``wavefront``: diagonal by
     diagonal, no pair that could be matched remains. Under adaptive routing packets choose their VC by age instead.
     ``priority_at: input_vcs``: of two VCs of an input that request one output the more urgent one sends, and no other
-    choice heeds ``priority``, as under BookSim2's ``islip``.
+    choice heeds ``priority``. This is the default of ``islip``, as in BookSim2.
     ``input_speedup: k``: k inputs of the crossbar read a port, VC v by number v mod k.
 
     Dally and Seitz 1987, doi:10.1109/TC.1987.1676939.
@@ -187,8 +187,9 @@ class WormholeSpec(BufferedSpec):
     """The switching mode."""
     speedup: Annotated[int | float | str, AfterValidator(_speedup)] = 1
     """Steps of the crossbar per tick, a fraction such as "3/2", 1 to 16."""
-    priority_at: Literal["all", "input_vcs"] = "all"
-    """Choices that heed ``priority``: all, or only that among the VCs of an input that request the same output."""
+    priority_at: Literal["all", "input_vcs"] | None = None
+    """Choices that heed ``priority``: all, or only that among the VCs of an input that request the same output. null:
+    input_vcs with allocator islip, else all."""
     output_flits: BufferSize | None = None
     """Output queue of a crossbar with a speedup. null: without limit."""
 
@@ -200,10 +201,10 @@ class WormholeSpec(BufferedSpec):
         if self.iterations > 1 and self.allocator not in (None, AllocatorKind.ISLIP):
             problem = f"must be 1 with allocator {self.allocator}: only islip iterates"
             yield SpecError(problem, key="switching.iterations")
-        if self.priority_at != "all" and self.allocator in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):
+        if self.priority_at == "input_vcs" and self.allocator in (AllocatorKind.INPUT_FIRST, AllocatorKind.WAVEFRONT):
             problem = f"must be all with allocator {self.allocator}: it is a key of islip, which may ignore priorities"
             yield SpecError(problem, key="switching.priority_at")
-        if self.priority_at != "all" and self.priority == "none":
+        if self.priority_at == "input_vcs" and self.priority == "none":
             problem = "must be all where switching.priority is none: say priority: class or age"
             yield SpecError(problem, key="switching.priority_at")
         if Fraction(str(self.speedup)) * (2 * self.iterations + 2) > MOST_STEPS:
@@ -229,8 +230,11 @@ class WormholeSpec(BufferedSpec):
         speedup = Fraction(str(self.speedup))
         output_flits = self.output_flits if speedup > 1 else None
         several = isinstance(self.input_speedup, int) and 1 < self.input_speedup < self.vcs
+        matching = self.allocator or AllocatorKind.ISLIP
+        ignores = self.priority != "none" and matching == AllocatorKind.ISLIP
+        priority_at = self.priority_at or ("input_vcs" if ignores else "all")
         own: dict[str, Any] = {
             "iterations": self.iterations, "speedup": speedup, "output_flits": output_flits,
-            "input_speedup": self.input_speedup if several else 0, "priority_at": self.priority_at,
+            "input_speedup": self.input_speedup if several else 0, "priority_at": priority_at,
         }  # fmt: skip
-        return Wormhole(matching=self.allocator or AllocatorKind.ISLIP, **own, **self.buffers(setting))
+        return Wormhole(matching=matching, **own, **self.buffers(setting))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -296,6 +297,29 @@ def test_priorities_of_islip_count_where_those_of_booksim2_do(priority, at, load
     else:
         rows = by_class(on_mesh(case), load, Measure(10_000, 40_000, None))
     assert [row["latency_mean"] for row in rows] == pytest.approx(ISLIP[priority, at, load], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("keys", "at"),
+    [("priority: age", "input_vcs"), ("priority: age, allocator: islip", "input_vcs"), ("allocator: islip", "all"),
+     ("priority: age, priority_at: all", "all"), ("priority: age, allocator: separable_output_first", "all")],
+)  # fmt: skip
+def test_islip_heeds_priorities_as_in_booksim2_by_default(tmp_path, keys, at):
+    path = tmp_path / "c.yaml"
+    path.write_text(f"""
+schema: 1
+name: c
+topology: {{kind: torus, dims: [4]}}
+routing: {{kind: minimal}}
+traffic: {{kind: uniform}}
+switching: {{mode: wormhole, {keys}}}
+loads: [0.1]
+seeds: [1]
+""")
+    study = read(path)
+    again = tmp_path / "again.yaml"
+    again.write_text(yaml.safe_dump(study.resolved()))
+    assert [one.cases[0].scenario.switching.priority_at for one in (study, read(again))] == [at, at]
 
 
 @pytest.mark.parametrize(("at", "accepted"), [("all", [1.0, 0.0]), ("input_vcs", [0.5, 0.5])])

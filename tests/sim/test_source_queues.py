@@ -98,6 +98,16 @@ def test_sources_of_queues():
     assert make_source_queues(PAIR_TRAFFIC) is None
 
 
+@pytest.mark.parametrize(
+    ("reply", "request_queue", "shared"),
+    [({}, {}, [[0, 2], [1, 3]]), ({"queue": 2}, {}, None), ({}, {"source_queue": "own"}, None)],
+)
+def test_requests_and_replies_share_a_queue_unless_replies_are_limited(reply, request_queue, shared):
+    request = {**TO_NEIGHBOUR, **request_queue, "reply": {"class": "reply", **reply}}
+    queues = make_source_queues(pair(request, {"name": "reply"}).traffic)
+    assert (None if queues is None else queues.members.tolist()) == shared
+
+
 PAIR_TRAFFIC = make("traffic", kind="uniform").build(PAIR)
 
 
@@ -154,7 +164,7 @@ def test_requests_and_replies_in_one_queue_wait_as_in_booksim2(subnets, load):
         share = load / 12 * request
         listed.append({"name": name, **UNIFORM, "packet_flits": request, "share": share, "reply": answer, **keys[0]})
         listed.append({"name": f"{name} reply", "priority": 1, **keys[1]})
-    case = in_subnets(carrying(case, *({**one, "source_queue": "one"} for one in listed)), subnets)
+    case = in_subnets(carrying(case, *listed), subnets)
     row = measure("compiled", case, 1.0, 1, Measure(10_000, 40_000, None)).row
     assert row["latency_mean"] + 0.5 == pytest.approx(READS_AND_WRITES[subnets, load], rel=0.015)
 

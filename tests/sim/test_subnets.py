@@ -101,8 +101,8 @@ def test_requests_and_replies_in_queues_of_their_own(load, latency):
     """
     mix = [{"flits": 1, "share": 1}, {"flits": 5, "share": 1}]
     request = {**UNIFORM, "subnet": 0, "packet_flits": mix, "share": load / 2}
-    request["reply"] = {"class": "reply", "packet_flits": mix}
-    case = carrying(mesh(vcs=2), request, {"name": "reply", "subnet": 1})
+    request |= {"reply": {"class": "reply", "packet_flits": mix}, "source_queue": "requests"}
+    case = carrying(mesh(vcs=2), request, {"name": "reply", "subnet": 1, "source_queue": "replies"})
     result = measure("compiled", in_subnets(case, 2), 1.0, 1, Measure(10_000, 40_000, None))
     assert result.row["latency_mean"] == pytest.approx(latency, rel=0.01)
     assert result.row["accepted"] == pytest.approx(load, rel=0.02)
