@@ -19,6 +19,7 @@ from flitlab.models.rules.occupancy import vc_occupancy_bound
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.faults import NEVER
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.clock import Allocator
 from flitlab.sim.engines.reference.hot_potato import HotPotatoNetwork
@@ -28,10 +29,12 @@ from flitlab.sim.engines.reference.packet import Packet
 class Stay:
     """A packet at a switch, from the arrival of its head until its tail leaves.
 
-    entry: the channel by which it comes, channels + host from a host. arrivals: ticks at which its flits arrive, as far
-    as they have been sent. sent: its flits that have left. bound_at: tick at which it was bound to an output.
-    following: its stay at the next switch.
+    entry: the channel by which it comes, channels + host from a host. arrivals: ticks at which its flits arrive, NEVER
+    of those that have not been sent; [] with ``share: packet``. sent: its flits that have left. bound_at: tick at which
+    it was bound to an output. following: its stay at the next switch.
     """
+
+    __slots__ = ("arrivals", "bound_at", "entry", "following", "packet", "sent", "switch")
 
     def __init__(self, switch: "VcSwitch", packet: Packet, entry: int, arrivals: list[int]):
         self.switch = switch
@@ -54,18 +57,20 @@ class Stay:
 class VcOutput:
     """A network channel, or (``switch`` None) an ejection channel, and the packets bound to it, in this order.
 
-    channel: its number, None for ejection. delay: ticks from the sending of a flit to its arrival. pointer: the packet
-    whose turn it is. sent_at: tick of its last flit.
+    It sends one packet after another. channel: its number, None for ejection. delay: ticks from the sending of a flit
+    to its arrival. tail_at: tick of the last flit of the packet that it sends.
     """
+
+    __slots__ = ("bound", "channel", "delay", "flits", "network", "switch", "tail_at")
 
     def __init__(self, net: "VcNetwork", delay: int, channel: int | None = None, switch: "VcSwitch | None" = None):
         self.network = net
+        self.flits = net.flits
         self.delay = delay
         self.channel = channel
         self.switch = switch
         self.bound: list[Stay] = []
-        self.pointer = 0
-        self.sent_at = -1
+        self.tail_at = -1
 
     def bind(self, stay: Stay, now: int) -> None:
         """Give a packet a VC."""
@@ -75,49 +80,67 @@ class VcOutput:
         self.network.ledger.grant(self.channel, stay.packet.flits)
 
     def send(self, now: int) -> Stay | None:
-        """Send a flit, if one is here; return the packet if it is its last."""
-        turn = self._turn(now)
-        if turn is None:
+        """Send a flit of the first packet; return the packet if it is its last."""
+        stay, begins = self.bound[0], self.tail_at < now
+        if begins:
+            assert now <= stay.bound_at + (self.network.times.vcs - 1) * self.flits, "a packet starts late"
+            self.tail_at = now + self.flits - 1
+            self._start(stay, now, [])
+        self.network.ledger.cross(self.channel, stay.packet.destination, 1, int(begins))
+        if now < self.tail_at:
             return None
-        assert self.sent_at < now, "two flits of a channel in a tick"
-        self.sent_at = now
-        stay, flits = self.bound[turn], self.network.flits
-        self.network.ledger.cross(self.channel, stay.packet.destination, 1, int(stay.sent == 0))
-        if stay.sent == 0:
-            self._start(stay, now)
-        stay.sent += 1
-        if stay.following is not None:
-            stay.following.arrivals.append(now + self.delay)
-        if stay.sent < flits:
-            self.pointer = (turn + 1) % len(self.bound)
-            return None
+        self._end(stay, 0, now)
+        return stay
+
+    def _start(self, stay: Stay, now: int, arrivals: list[int]) -> None:
+        """Send the head to the next switch."""
+        packet, net = stay.packet, self.network
+        if self.switch is not None and self.channel is not None:
+            net.take_hop(packet, stay.switch.index, self.switch.index)
+            stay.following = Stay(self.switch, packet, self.channel, arrivals)
+            net.move(packet, now + self.delay, stay.following)
+
+    def _end(self, stay: Stay, turn: int, now: int) -> None:
+        """Send the tail: the VC is free."""
         self.bound.pop(turn)
-        self.pointer = turn % max(1, len(self.bound))
         if self.switch is None:
             assert self.network.has_arrived(stay.packet)
             self.network.move(stay.packet, now + self.delay, None)
+
+
+class FlitOutput(VcOutput):
+    """An output whose packets take turns, flit by flit. pointer: the packet whose turn it is."""
+
+    __slots__ = ("pointer",)
+
+    def __init__(self, net: "VcNetwork", delay: int, channel: int | None = None, switch: "VcSwitch | None" = None):
+        super().__init__(net, delay, channel, switch)
+        self.pointer = 0
+
+    def send(self, now: int) -> Stay | None:
+        """Send a flit of the next packet of which one has arrived; return the packet if it is its last."""
+        bound, turn = self.bound, self.pointer
+        count = len(bound)
+        for _ in bound:
+            stay = bound[turn]
+            sent = stay.sent
+            if stay.arrivals[sent] <= now:
+                break
+            turn = turn + 1 if turn + 1 < count else 0
+        else:
+            return None
+        if sent == 0:
+            self._start(stay, now, [NEVER] * self.flits)
+        self.network.ledger.cross(self.channel, stay.packet.destination, 1, int(sent == 0))
+        if stay.following is not None:
+            stay.following.arrivals[sent] = now + self.delay
+        stay.sent = sent + 1
+        if stay.sent < self.flits:
+            self.pointer = turn + 1 if turn + 1 < count else 0
+            return None
+        self._end(stay, turn, now)
+        self.pointer = turn if turn < count - 1 else 0
         return stay
-
-    def _turn(self, now: int) -> int | None:
-        """The index of the packet that sends a flit, None if there is none."""
-        if not self.network.times.by_flit:
-            return 0 if self.bound else None
-        order = [(self.pointer + i) % len(self.bound) for i in range(len(self.bound))]
-        return next((i for i in order if self._is_here(self.bound[i], now)), None)
-
-    def _is_here(self, stay: Stay, now: int) -> bool:
-        """Whether the next flit of a packet has arrived."""
-        return stay.sent < len(stay.arrivals) and stay.arrivals[stay.sent] <= now
-
-    def _start(self, stay: Stay, now: int) -> None:
-        """Send the head to the next switch."""
-        packet, net = stay.packet, self.network
-        if not net.times.by_flit:
-            assert now <= stay.bound_at + (net.times.vcs - 1) * net.flits, "a packet starts late"
-        if self.switch is not None and self.channel is not None:
-            net.take_hop(packet, stay.switch.index, self.switch.index)
-            stay.following = Stay(self.switch, packet, self.channel, [])
-            net.move(packet, now + self.delay, stay.following)
 
 
 class VcHost(network.Host):
@@ -152,6 +175,15 @@ class VcSwitch(Allocator):
         self._expected: deque[Stay] = deque()  # in their header delay, first come first
 
     @cached_property
+    def _every_tick(self) -> bool:
+        """Whether flits have to be sent one by one, instead of the tail only."""
+        return self.network.times.by_flit or self.network.ledger.channels is not None
+
+    @cached_property
+    def _all_outputs(self) -> list[VcOutput]:
+        return [*self.outputs, *self.ejection.values()]
+
+    @cached_property
     def bound(self) -> int | None:
         """The largest number of packets at the switch, None where none is proven."""
         net, times, hosts = self.network, self.network.times, len(self.hosts)
@@ -179,13 +211,19 @@ class VcSwitch(Allocator):
             insort(self.waiting, self._expected.popleft())
         self.waiting = [stay for stay in self.waiting if not self._bind(stay, now)]
         self.network.ledger.counts[Scalar.VC_WAITS] += len(self.waiting)
-        outputs = [*self.outputs, *self.ejection.values()]
-        for stay in [stay for output in outputs if (stay := output.send(now)) is not None]:
-            self.resident -= 1
-            self.entries[stay.entry] -= 1
-        self._admit(now)
-        if self.waiting or any(output.bound for output in outputs) or any(host.waiting for host in self.hosts):
+        for output in self._all_outputs:
+            stay = output.send(now) if output.bound else None
+            if stay is not None:
+                self.resident -= 1
+                self.entries[stay.entry] -= 1
+        senders = [host for host in self.hosts if host.waiting]
+        if senders:
+            self._admit(now)
+        tails = [output.tail_at for output in self._all_outputs if output.bound]
+        if self.waiting or (senders and self.resident + self.inbound < self.limit) or (tails and self._every_tick):
             self.schedule_at(now + 1)
+        elif tails:
+            self.schedule_at(max(now + 1, min(tails)))
 
     def _bind(self, stay: Stay, now: int) -> bool:
         """Bind a head to an output, and tell whether one had a free VC."""
@@ -212,11 +250,15 @@ class VcSwitch(Allocator):
     def _admit(self, now: int) -> None:
         """Let hosts start packets while few enough are here, from one on that changes every tick."""
         hosts = len(self.hosts)
-        for host in [self.hosts[(now + i) % hosts] for i in range(hosts)]:
-            if host.waiting and host.free_at <= now and self.resident + self.inbound < self.limit:
-                flits, injection = range(self.network.flits), self.network.injection(host.index)
+        for i in range(hosts):
+            if self.resident + self.inbound >= self.limit:
+                return
+            host = self.hosts[(now + i) % hosts]
+            if host.waiting and host.free_at <= now:
+                head = now + self.network.injection(host.index)
+                arrivals = [*range(head, head + self.network.flits)] if self.network.times.by_flit else []
                 entry = self.network.scenario.topology.channels + host.index
-                host.send(now, Stay(self, host.waiting[0], entry, [now + injection + i for i in flits]))
+                host.send(now, Stay(self, host.waiting[0], entry, arrivals))
                 self.inbound += 1
                 assert self.resident + self.inbound <= self.limit
 
@@ -231,11 +273,12 @@ class VcNetwork(HotPotatoNetwork):
         self.switches = switches = [VcSwitch(self, v, limits[v]) for v in range(topology.switches)]
         hosts = [VcHost(self, h) for h in range(topology.hosts)]
         ends = zip(topology.src, topology.dst, topology.delay.tolist(), strict=True)
+        output = FlitOutput if times.by_flit else VcOutput
         for channel, (tail, head, extra) in enumerate(ends):
             delay = times.switch + times.link + extra
-            switches[tail].outputs.append(VcOutput(self, delay, channel, switches[head]))
+            switches[tail].outputs.append(output(self, delay, channel, switches[head]))
         for host, place in zip(hosts, topology.host_switch, strict=True):
             host.switch = switches[place]
             host.switch.hosts.append(host)
-            host.switch.ejection[host.index] = VcOutput(self, self.ejection(host.index))
+            host.switch.ejection[host.index] = output(self, self.ejection(host.index))
         self.start(hosts)
