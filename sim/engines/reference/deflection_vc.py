@@ -61,10 +61,11 @@ class VcOutput:
     to its arrival. tail_at: tick of the last flit of the packet that it sends.
     """
 
-    __slots__ = ("bound", "channel", "delay", "flits", "network", "switch", "tail_at")
+    __slots__ = ("bound", "channel", "delay", "flits", "ledger", "network", "switch", "tail_at")
 
     def __init__(self, net: "VcNetwork", delay: int, channel: int | None = None, switch: "VcSwitch | None" = None):
         self.network = net
+        self.ledger = net.ledger
         self.flits = net.flits
         self.delay = delay
         self.channel = channel
@@ -77,7 +78,7 @@ class VcOutput:
         self.bound.append(stay)
         stay.bound_at = now
         assert len(self.bound) <= self.network.times.vcs, "more packets than VCs"
-        self.network.ledger.grant(self.channel, stay.packet.flits)
+        self.ledger.grant(self.channel, stay.packet.flits)
 
     def send(self, now: int) -> Stay | None:
         """Send a flit of the first packet; return the packet if it is its last."""
@@ -86,7 +87,7 @@ class VcOutput:
             assert now <= stay.bound_at + (self.network.times.vcs - 1) * self.flits, "a packet starts late"
             self.tail_at = now + self.flits - 1
             self._start(stay, now, [])
-        self.network.ledger.cross(self.channel, stay.packet.destination, 1, int(begins))
+        self.ledger.cross(self.channel, stay.packet.destination, 1, int(begins))
         if now < self.tail_at:
             return None
         self._end(stay, 0, now)
@@ -129,13 +130,14 @@ class FlitOutput(VcOutput):
             turn = turn + 1 if turn + 1 < count else 0
         else:
             return None
-        if sent == 0:
+        if not sent:
             self._start(stay, now, [NEVER] * self.flits)
-        self.network.ledger.cross(self.channel, stay.packet.destination, 1, int(sent == 0))
+        if self.ledger.channels is not None:
+            self.ledger.cross(self.channel, stay.packet.destination, 1, int(sent == 0))
         if stay.following is not None:
             stay.following.arrivals[sent] = now + self.delay
-        stay.sent = sent + 1
-        if stay.sent < self.flits:
+        stay.sent = sent = sent + 1
+        if sent < self.flits:
             self.pointer = turn + 1 if turn + 1 < count else 0
             return None
         self._end(stay, turn, now)
@@ -211,18 +213,18 @@ class VcSwitch(Allocator):
             insort(self.waiting, self._expected.popleft())
         self.waiting = [stay for stay in self.waiting if not self._bind(stay, now)]
         self.network.ledger.counts[Scalar.VC_WAITS] += len(self.waiting)
-        for output in self._all_outputs:
-            stay = output.send(now) if output.bound else None
+        busy = [output for output in self._all_outputs if output.bound]
+        for output in busy:
+            stay = output.send(now)
             if stay is not None:
                 self.resident -= 1
                 self.entries[stay.entry] -= 1
         senders = [host for host in self.hosts if host.waiting]
         if senders:
             self._admit(now)
-        tails = [output.tail_at for output in self._all_outputs if output.bound]
-        if self.waiting or (senders and self.resident + self.inbound < self.limit) or (tails and self._every_tick):
+        if self.waiting or (senders and self.resident + self.inbound < self.limit) or (busy and self._every_tick):
             self.schedule_at(now + 1)
-        elif tails:
+        elif tails := [output.tail_at for output in busy if output.bound]:
             self.schedule_at(max(now + 1, min(tails)))
 
     def _bind(self, stay: Stay, now: int) -> bool:
