@@ -3,10 +3,10 @@
 
 A source is a class of traffic at a host of a subnet, or all packets there. A class has one source queue at each host,
 whatever the subnets that its packets draw. Classes may name a queue that they share; requests whose replies have no
-limit, and these replies, share one if they name none. From a shared queue a host
-sends a packet to its tail, and then that of the greatest priority, of these the oldest, though the virtual channels
-that it may take be full and those of the packets behind it free: BookSim2's source queue, in which requests and
-replies, and the packets of all subnets, wait for one another.
+limit, and these replies, share one if they name none. From a shared queue a host sends a packet to its tail, and then
+that of the greatest priority, of these a reply first, then the oldest, though the virtual channels that it may take be
+full and those of the packets behind it free: BookSim2's source queue, in which requests and replies, and the packets of
+all subnets, wait for one another.
 """
 
 from collections import defaultdict
@@ -23,7 +23,8 @@ class SourceQueues(NamedTuple):
     """Which sources share a queue. Source c * hosts + h is class c at host h, hosts of all subnets.
 
     queue: int64 [sources], number of the shared queue, -1 of a source with a queue of its own. members: int64 [queues,
-    most members], the sources of every queue ascending, -1 behind the last. priority: int64 [sources].
+    most members], the sources of every queue ascending, -1 behind the last. priority: int64 [sources], twice that of
+    the class, and 1 more for replies.
     """
 
     queue: Ints
@@ -76,5 +77,5 @@ def make_source_queues(traffic: Traffic) -> SourceQueues | None:
         rows = number * each + np.arange(each)
         members[rows, : len(first)] = of_host
         queue[of_host] = rows[:, None]
-    priority = np.repeat(np.array([one.priority for one in classes] or [0], np.int64), hosts)
-    return SourceQueues(queue, members, priority)
+    rank = [2 * one.priority + (one.request is not None) for one in classes] or [0]
+    return SourceQueues(queue, members, np.repeat(np.array(rank, np.int64), hosts))

@@ -93,7 +93,7 @@ def test_sources_of_queues():
     assert queues is not None
     np.testing.assert_array_equal(queues.members, [[2, 8], [3, 9], [4, 6], [5, 7]])
     np.testing.assert_array_equal(queues.queue, [-1, -1, 0, 1, 2, 3, 2, 3, 0, 1, -1, -1, -1, -1, -1, -1])
-    np.testing.assert_array_equal(queues.priority, np.repeat([3, 0, 0, 0], 4))
+    np.testing.assert_array_equal(queues.priority, np.repeat([6, 0, 0, 0], 4))
     assert make_source_queues(pair(listed[3], subnets=2).traffic) is None
     assert make_source_queues(PAIR_TRAFFIC) is None
 
@@ -106,6 +106,7 @@ def test_requests_and_replies_share_a_queue_unless_replies_are_limited(reply, re
     request = {**TO_NEIGHBOUR, **request_queue, "reply": {"class": "reply", **reply}}
     queues = make_source_queues(pair(request, {"name": "reply"}).traffic)
     assert (None if queues is None else queues.members.tolist()) == shared
+    assert queues is None or queues.priority.tolist() == [0, 0, 1, 1]
 
 
 PAIR_TRAFFIC = make("traffic", kind="uniform").build(PAIR)
@@ -163,7 +164,7 @@ def test_requests_and_replies_in_one_queue_wait_as_in_booksim2(subnets, load):
         answer = {"class": f"{name} reply", "packet_flits": reply}
         share = load / 12 * request
         listed.append({"name": name, **UNIFORM, "packet_flits": request, "share": share, "reply": answer, **keys[0]})
-        listed.append({"name": f"{name} reply", "priority": 1, **keys[1]})
+        listed.append({"name": f"{name} reply", **keys[1]})
     case = in_subnets(carrying(case, *listed), subnets)
     row = measure("compiled", case, 1.0, 1, Measure(10_000, 40_000, None)).row
     assert row["latency_mean"] + 0.5 == pytest.approx(READS_AND_WRITES[subnets, load], rel=0.015)
