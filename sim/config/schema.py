@@ -371,9 +371,9 @@ def sections(model: type[BaseModel] = Config, path: str = "") -> Iterator[tuple[
         yield from ((name, shared) for name, shared in SECTIONS.items() if shared is not None)
 
 
-def modes_with(key: str) -> list[str]:
-    """The switching modes whose ``switching:`` has a key."""
-    return [mode for mode in names("switching") if key in spec_class("switching", mode).model_fields]
+def kinds_with(section: str, key: str) -> list[str]:
+    """The kinds of a section (for ``switching:`` the modes) that have a key."""
+    return [kind for kind in names(section) if key in spec_class(section, kind).model_fields]
 
 
 def _of_kinds(section: str, kind: Any) -> list[type[BaseModel]]:

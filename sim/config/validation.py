@@ -14,7 +14,7 @@ from flitlab.models.registry import SpecError, UnknownKindError, canonical_kind,
 from flitlab.sim.config.diagnostics import KeyPath, crash, parse_path
 from flitlab.sim.config.link_rate import OWN_KEYS
 from flitlab.sim.config.overrides import CLASSES, DEFAULT_KINDS, default_kind
-from flitlab.sim.config.schema import SECTIONS, keys_of, literals_at, models_at, modes_with, paths_of_key
+from flitlab.sim.config.schema import SECTIONS, keys_of, kinds_with, literals_at, models_at, paths_of_key
 from flitlab.sim.config.text import ConfigDocument
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -30,12 +30,16 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
     choices: keys that are valid there.
     """
     key, whole = str(path[-1]), document.whole
-    if (*document.path, *path[:-1]) == ("switching",) and (modes := modes_with(key)):
+    section = (*document.path, *path[:-1])
+    if section == ("switching",) and (modes := kinds_with("switching", key)):
         problem = not_for(whole.at("switching", "mode") or DEFAULT_KINDS["switching"], modes)
         if key in OWN_KEYS:
             own = [one for one in (*OWN_KEYS, "link_gbps") if one in choices]
             problem += f"; here the rate of a link is {' or '.join(own)}"
         document.reject(path, problem, choices)
+        return
+    if len(section) == 1 and section[0] in SECTIONS and 0 < len(kinds := kinds_with(str(section[0]), key)) <= FEW_KINDS:
+        document.reject(path, not_for(str(whole.at(*section, "kind")), kinds, "kind"), choices)
         return
     paths = paths_of_key(key, {section: whole.at(section, "kind") for section in SECTIONS})
     closest = closest_match(key, choices)
@@ -45,14 +49,18 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
     document.reject(path, problem, choices, closest)
 
 
-def not_for(mode: str, modes: Sequence[str]) -> str:
-    """The problem of a key that only other switching modes have.
+FEW_KINDS = 3
+"""A key that at most so many other kinds of its section have is reported with them."""
+
+
+def not_for(mode: str, modes: Sequence[str], noun: str = "mode") -> str:
+    """The problem of a key that only other switching modes, or kinds, have.
 
     >>> not_for("vct", ["datagram"]), not_for("flow", ["vct", "wormhole"])
     ('is not for mode vct, but for mode datagram', 'is not for mode flow, but for modes vct and wormhole')
     """
-    others = f"modes {', '.join(modes[:-1])} and {modes[-1]}" if len(modes) > 1 else f"mode {modes[0]}"
-    return f"is not for mode {mode}, but for {others}"
+    others = f"{noun}s {', '.join(modes[:-1])} and {modes[-1]}" if len(modes) > 1 else f"{noun} {modes[0]}"
+    return f"is not for {noun} {mode}, but for {others}"
 
 
 def validated(model: type[Model], document: ConfigDocument, value: object, keys: Sequence[str] = ()) -> Model | None:

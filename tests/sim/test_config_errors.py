@@ -160,6 +160,13 @@ def test_a_key_that_is_known_elsewhere(mistakes, change, place):
     assert f": unknown key; its place is {place}; choices: " in found and "did you mean" not in found
 
 
+def test_a_key_of_another_kind_names_it(mistakes):
+    found = mistakes(GOOD, ["traffic.classes=[]", "routing.k=3"])
+    assert [line.partition(": is ")[2].partition(";")[0] for line in found] == [
+        "not for kind minimal, but for kinds ksp and llskr", "not for kind uniform, but for kind classes",
+    ]  # fmt: skip
+
+
 def test_a_key_of_a_case_that_is_known_elsewhere_or_nowhere(mistakes):
     text = GOOD + "cases: [{label: a, flit_ns: 2}, {label: b, outputs: {}}, {label: c, topologi: {}}]\n"
     found = [line.partition("; choices")[0] for line in mistakes(text)]
