@@ -50,7 +50,7 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
 
 
 FEW_KINDS = 3
-"""A key that at most so many other kinds of its section have is reported with them."""
+"""A key that at most this many other kinds of its section have is reported with them."""
 
 
 def not_for(mode: str, modes: Sequence[str], noun: str = "mode") -> str:

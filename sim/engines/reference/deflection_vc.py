@@ -119,7 +119,7 @@ class FlitOutput(VcOutput):
         self.pointer = 0
 
     def send(self, now: int) -> Stay | None:
-        """Send a flit of the next packet of which one has arrived; return the packet if it is its last."""
+        """Send the next flit that has arrived, packets in turn; return the packet if it is its last."""
         bound, turn = self.bound, self.pointer
         count = len(bound)
         for _ in bound:
