@@ -176,7 +176,7 @@ class VcSwitch(Allocator):
         self.waiting: list[Stay] = []
         self._expected: deque[Stay] = deque()  # in their header delay, first come first
 
-    @cached_property
+    @property
     def _every_tick(self) -> bool:
         """Whether flits have to be sent one by one, instead of the tail only."""
         return self.network.times.by_flit or self.network.ledger.channels is not None
