@@ -20,11 +20,11 @@ class HotPotatoNetwork(Network[Deflection]):
     def __init__(self, scenario: Scenario[Deflection], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         self.flits = scenario.source.flits[0]
-        self._distances = distances(scenario.topology).astype(np.int64)
+        self._distances: list[list[int]] = distances(scenario.topology).tolist()
 
     def distance(self, packet: Packet, switch: int) -> int:
         """Channels from a switch to the destination of a packet at least."""
-        return int(self._distances[switch, packet.target])
+        return self._distances[switch][packet.target]
 
     def minimal_ports(self, packet: Packet, switch: int) -> list[int]:
         """The ports of a switch on shortest paths of a packet."""
@@ -33,6 +33,11 @@ class HotPotatoNetwork(Network[Deflection]):
 
     def least_bound(self, counts: Sequence[int], packet: Packet) -> int | None:
         """The index of the output that a packet takes, by the packets bound to each; None if all have V."""
+        least = min(counts)
+        if least == self.times.vcs:
+            return None
+        if counts.count(least) == 1:
+            return counts.index(least)
         ports, bound = port_set(range(len(counts))), np.array(counts, np.int64)
         port = least_bound_port(ports, bound, 0, self.times.vcs, self.seed, packet.identity, packet.hop)
         return port if port >= 0 else None
