@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.closest_match import closest_match
-from flitlab.models.layout.design_prices import design_prices, profiles
+from flitlab.models.layout.design_prices import cable_prices_by_length, design_prices, profiles
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -39,6 +39,13 @@ class Price(_Part):
     per_metre: NotNegative
 
 
+class Installation(_Part):
+    """Dollars for the installation of a cable of capacity 1, within a cabinet and between cabinets."""
+
+    within: NotNegative
+    between: NotNegative
+
+
 class Cable(_Part):
     """Prices of cables, the power of optical ones, and the rule that chooses between electric and optical ones."""
 
@@ -46,6 +53,7 @@ class Cable(_Part):
     electric: Price
     optical: Price
     reach: NotNegative | None
+    installation: Installation
     optic_watts: NotNegative
     one_way: NotNegative
 
@@ -73,21 +81,27 @@ def _shipped() -> dict[str, Any]:
 
 
 REACH = 3.0
-"""The longest copper cable of a profile of prices, in metres."""
+"""The longest copper cable of a profile whose prices do not depend on the length, in metres."""
+
+
+MEDIA = ("electric", "optical")
+"""Kinds of cables."""
 
 
 @cache
 def _base(profile: str | None) -> dict[str, Any]:
-    """The shipped constants, or those of a profile of ``design_prices.yaml``: prices of cables without a length."""
+    """The shipped constants, or those of a profile of ``design_prices.yaml``."""
     shipped = _shipped()
     if profile is None or profile == DEFAULT:
         return shipped
-    prices = design_prices(profile)
-    cable = {
-        "gbps": prices.gbps, "electric": {"fixed": prices.copper / prices.gbps, "per_metre": 0.0},
-        "optical": {"fixed": (2 * prices.optic + prices.fibre) / prices.gbps, "per_metre": 0.0}, "reach": REACH,
-        "optic_watts": prices.optic_watts,
-    }  # fmt: skip
+    prices, cables = design_prices(profile), cable_prices_by_length(profile)
+    if cables is None:
+        cables = {
+            "electric": {"fixed": prices.copper, "per_metre": 0.0},
+            "optical": {"fixed": 2 * prices.optic + prices.fibre, "per_metre": 0.0}, "reach": REACH,
+        }  # fmt: skip
+    per_gbps = {kind: {key: value / prices.gbps for key, value in cables[kind].items()} for kind in MEDIA}
+    cable = {**cables, **per_gbps, "gbps": prices.gbps, "optic_watts": prices.optic_watts}
     switch = {
         "fixed": prices.switch_fixed, "per_port": prices.switch_port, "watts_per_port": prices.switch_port_watts,
     }  # fmt: skip

@@ -76,6 +76,18 @@ def profiles() -> dict[str, str]:
     return {name: profile["about"] for name, profile in _shipped().items()}
 
 
+def cable_prices_by_length(profile: str) -> dict[str, Any] | None:
+    """Return prices of cables of the profile's ``gbps`` by length; None if it has one price for all lengths.
+
+    Returns
+    -------
+    Keys ``electric`` and ``optical`` (``fixed`` and ``per_metre``, in dollars), ``reach`` of electric ones in metres,
+    and ``installation`` (``within`` a cabinet and ``between`` cabinets, in dollars).
+    """
+    cables: Mapping[str, Any] | None = _shipped()[profile].get("cables")
+    return None if cables is None else {key: value for key, value in cables.items() if key != "source"}
+
+
 def design_prices(profile: str = DEFAULT_PROFILE, changes: Mapping[str, float] | None = None) -> DesignPrices:
     """Return a profile with some of its values replaced.
 

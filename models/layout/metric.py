@@ -37,7 +37,7 @@ class LayoutSpec(PhysicalSpec):
     pitch: tuple[Positive, Positive] | None = None
     """Distance of cabinets in a row, and of rows. null: of constants. [m]"""
     reach: NotNegative | None = None
-    """Length of a cable besides the way between cabinets. null: of constants. [m]"""
+    """Longest electric cable. null: of constants. [m]"""
     placement: Literal["order", "optimised"] = "order"
     """Whether switches fill cabinets in order, or are exchanged for short cables."""
     seed: int = Field(default=1, ge=0)

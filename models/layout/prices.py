@@ -22,13 +22,14 @@ def is_optical(metres: np.ndarray, model: Cable) -> Bools:
     return _dollars_per_gbps(metres, model.optical) < _dollars_per_gbps(metres, model.electric)
 
 
-def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> Floats:
-    """Compute the price of each cable in dollars, proportional to its capacity.
+def cable_prices(cables: Cables, metres: np.ndarray, cabinet: np.ndarray, model: Cable) -> Floats:
+    """Compute the price of each cable in dollars with its installation, proportional to its capacity.
 
     Parameters
     ----------
     cables: the cables.
     metres: float64 [cables], their lengths.
+    cabinet: int64 [switches], the cabinet of each switch.
     model: prices; uni-directional cables have a reduced one.
 
     Returns
@@ -37,6 +38,8 @@ def cable_prices(cables: Cables, metres: np.ndarray, model: Cable) -> Floats:
     """
     electric, optical = (_dollars_per_gbps(metres, price) for price in (model.electric, model.optical))
     dollars = np.where(is_optical(metres, model), optical, electric) * model.gbps * cables.capacity
+    is_within = cabinet[cables.ends[:, 0]] == cabinet[cables.ends[:, 1]]
+    dollars += np.where(is_within, model.installation.within, model.installation.between) * cables.capacity
     return np.where(cables.unidirectional, model.one_way * dollars, dollars)
 
 

@@ -123,20 +123,26 @@ class CostMetric(LayoutSpec):
     ``constants: 800g`` or ``400g`` are the prices of these generations, as ``simrun design`` has them, with cables
     beyond 3 m optical; ``constants: {profile: 800g, switch: {per_port: 1200}}`` replaces some.
 
+    ``constants: perseus2011`` is the second model of UNI: 500 dollars a port; a cable of x metres and 40 Gbit/s costs
+    1.25 (40 + 16 x) dollars of copper, up to 5 m, and 1.25 (376 + 5 x) of fibre, and its installation 2.50 dollars
+    within a cabinet and 6.25 between cabinets.
+
     The cables of SIN section 6.5 (5 to 6 dollars a metre, electric up to 10 m, two transceivers of 200 dollars
     for an optical one) are ``constants: {cable: {gbps: 1, electric: {fixed: 0, per_metre: 5.5}, optical: {fixed: 400,
     per_metre: 5.5}, reach: 10}}``.
 
     Example: ``metrics: [{kind: cost, placement: optimised, reach: 5}]``
 
-    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014 (Mellanox InfiniBand FDR10).
+    Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014 (Mellanox InfiniBand FDR10); Mudigonda,
+    Yalagandula and Mogul, Taming the flying cable monster, USENIX ATC 2011 (``perseus2011``).
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         constants = self.effective_constants
-        cables, metres = self.cables(topology, self.cabinets(topology))
+        cabinet = self.cabinets(topology)
+        cables, metres = self.cables(topology, cabinet)
         switches = float(switch_prices(topology, constants.switch).sum())
-        wires = float(cable_prices(cables, metres, constants.cable).sum())
+        wires = float(cable_prices(cables, metres, cabinet, constants.cable).sum())
         total = switches + wires
         per_host = total / topology.hosts if topology.hosts else None
         return {"total": total, "switches": switches, "cables": wires, "per_host": per_host}

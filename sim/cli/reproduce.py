@@ -10,15 +10,21 @@ from typing import Any
 from flitlab.models.threads import cores
 from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
 from flitlab.sim.cli.options import add_jobs, add_json, shard
-from flitlab.sim.cli.run import draw
+from flitlab.sim.cli.run import complete, document, draw, explain, finish, report_store_error
+from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import ConfigError
+from flitlab.sim.config.networks import SETTING
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.exit import ExitCode
+from flitlab.sim.experiment import runner
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_special_files, reject_unrelated_folder
-from flitlab.sim.experiment.pool import Shard, SharedProcesses
+from flitlab.sim.experiment.pool import RunOptions, Shard, SharedProcesses
 from flitlab.sim.experiment.published import Claim
 from flitlab.sim.experiment.scoreboard import run as row_run
 from flitlab.sim.experiment.scoreboard.file import NoRowsError, read_row, row_files, selected
 from flitlab.sim.experiment.scoreboard.record import RECORD, DamagedRecord, Ran, load_record, ran_into, save_record
 from flitlab.sim.experiment.scoreboard.rows import Row, Score, fits, in_words, rows_of
+from flitlab.sim.experiment.store import StoreError
 from flitlab.sim.report import reproduction
 from flitlab.sim.report.reproduction.figures import take_figures
 
@@ -37,6 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--pages", metavar="DIR", type=Path, nargs="*",
         help="run nothing: write the pages again from the results in --out and in these folders",
     )  # fmt: skip
+    part.add_argument(
+        "--network", metavar="FILE", action="append",
+        help="run the rows with this network as a further case; or {path: FILE, directed: false, ...}, its keys",
+    )  # fmt: skip
     add_jobs(parser)
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="folder for runs and pages (default: runs/paper-quick, runs/paper)"
@@ -53,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         every = row_files(options.configs)
         files = selected(every, options.rows)
+        if options.network:
+            return _run_with_networks(files, options)
         reject_unrelated_folder(out, RECORD)
         board = Board(every, out, load_record(out))
         work = _collect if options.pages is not None else _run
@@ -64,6 +76,59 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"output folder = {out}: cannot be written: {error.strerror or error}")
     return ExitCode.BAD
+
+
+def _run_with_networks(files: Sequence[Path], options: argparse.Namespace) -> int:
+    """Run rows with further networks, each into a folder of its own, apart from the record of the rows."""
+    if not options.rows:
+        raise NoRowsError("--network: say which rows, such as mut-f05")
+    codes: list[int] = []
+    documents = []
+    for file in files:
+        try:
+            study = read(file, quick=not options.full, networks=options.network)
+        except ConfigError as error:
+            complain(f"{file.stem}: a network does not fit this row:", *map(str, [*error.warnings, *error.errors]))
+            codes.append(ExitCode.BAD)
+            continue
+        folder = options.out / file.stem if options.out else Path("runs") / _folder_name(study)
+        complain(*study.warnings, *_missing_in_plots(study))
+        try:
+            report = runner.run(study, folder, RunOptions(options.jobs or cores()))
+        except StoreError as error:
+            codes.append(report_store_error(error, file, folder))
+            continue
+        if options.json:
+            complete(report)
+            documents.append(document(report))
+            explain(report)
+        else:
+            finish(report, False)
+        codes.append(report.exit_code)
+        if report.exit_code == ExitCode.INTERRUPTED:
+            break
+    if options.json:
+        print_json({"rows": documents})
+    return max(codes, key=SEVERITY.index)
+
+
+def _folder_name(study: Study) -> str:
+    """The name of a row and of its further networks, which may be cases of several settings."""
+    labels = [str(case.keys["case"]) for case in study.cases if not case.compared]
+    names = dict.fromkeys(label.partition(SETTING)[0].replace("/", "-") for label in labels)
+    return "-".join([study.name, *names])
+
+
+SEVERITY = (ExitCode.OK, ExitCode.CHECK_FAILED, ExitCode.FAILED, ExitCode.BAD, ExitCode.INTERRUPTED)
+"""Exit codes, the gravest last."""
+
+
+def _missing_in_plots(study: Study) -> list[str]:
+    """A line if a figure over a key of the row's own topologies cannot show the further networks."""
+    own = {key for case in study.cases if not case.compared for key in case.keys}
+    axes = {plot.x for plot in study.outputs.plots if plot.x is not None}
+    missing = sorted(axis for axis in axes - own if axis.startswith("topology."))
+    return [f"figures over {', '.join(missing)} do not show the network: the tables do"] * bool(missing)
 
 
 @dataclass

@@ -120,16 +120,21 @@ def report_store_error(error: StoreError, file: str | Path, folder: Path) -> int
 
 def finish(report: Report, as_json: bool) -> int:
     """Draw figures and page, and print the results of a run; returns the exit code."""
-    with stage("drawing figures"):
-        is_drawn = draw(report)
-    if not is_drawn:
-        report.exit_code = report.exit_code or ExitCode.FAILED
+    complete(report)
     if as_json:
-        print_json(_document(report))
+        print_json(document(report))
     else:
         _print(report)
     explain(report)
     return report.exit_code
+
+
+def complete(report: Report) -> None:
+    """Draw figures and page; a failure becomes the exit code of the report."""
+    with stage("drawing figures"):
+        is_drawn = draw(report)
+    if not is_drawn:
+        report.exit_code = report.exit_code or ExitCode.FAILED
 
 
 TABLES = (
@@ -220,7 +225,7 @@ LONG_TABLES = ("packets.csv", "channels.csv")
 """Tables of a row per packet or channel, which the document leaves to their files."""
 
 
-def _document(report: Report) -> dict[str, Any]:
+def document(report: Report) -> dict[str, Any]:
     """The JSON document: every table of the run by its name, empty those that every run has."""
     study = report.study
     more = {name.removesuffix(".csv"): rows for name, rows in report.tables.items() if name not in LONG_TABLES}

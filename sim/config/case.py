@@ -61,6 +61,7 @@ class Case:
     jobs: of a list of applications.
     timeline: None for a static network.
     channels: whether its points count the traffic of channels.
+    compared: whether it is one of the scenarios that published values are of.
     """
 
     label: str
@@ -84,6 +85,7 @@ class Case:
     jobs: tuple["JobCase", ...] = ()
     timeline: Timeline | None = None
     channels: bool = False
+    compared: bool = True
 
     @property
     def topology(self) -> Topology:
@@ -281,7 +283,12 @@ class Study:
             common["chosen"] = [choice.model_dump(mode="json") for choice in self.chosen]
         if [case.label for case in self.cases] == [self.name] and not self.cases[0].keys:
             return common | self.cases[0].resolved
-        return common | {"cases": [{"label": case.label, "keys": case.keys, **case.resolved} for case in self.cases]}
+        return common | {"cases": [_named(case) | case.resolved for case in self.cases]}
+
+
+def _named(case: Case) -> dict[str, Any]:
+    """The keys of a resolved case itself."""
+    return {"label": case.label, "keys": case.keys} | ({} if case.compared else {"compared": False})
 
 
 def labels_of(which: str | dict[str, Any], cases: Sequence[Case]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from flitlab.models.layout.design_prices import profiles
 from flitlab.models.registry import UnknownKindError, spec_class
 from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
 from flitlab.sim.config.diagnostics import Diagnostics, parse_path
@@ -23,7 +24,7 @@ PROGRAMS = ("application", "collective")
 """Experiments in which hosts run a program."""
 
 PATHS = ("path", "constants")
-"""Keys of components whose values are file names."""
+"""Keys of components whose values are file names; ``constants`` may be the name of a profile instead."""
 
 
 class Draft(ConfigDocument):
@@ -171,6 +172,9 @@ def _absolute(value: Any, base: Path) -> Any:
     if not isinstance(value, dict):
         return value
     changed = {key: _absolute(inner, base) for key, inner in value.items()}
-    return changed | {
-        key: str(base / changed[key]) for key in PATHS if isinstance(changed.get(key), str) and changed[key]
-    }
+    return changed | {key: str(base / changed[key]) for key in PATHS if _is_file_name(key, changed.get(key))}
+
+
+def _is_file_name(key: str, value: Any) -> bool:
+    """Whether the value of one of :data:`PATHS` is a file name: ``constants`` may be the name of a profile."""
+    return isinstance(value, str) and value != "" and not (key == "constants" and value in profiles())

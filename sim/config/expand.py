@@ -64,8 +64,8 @@ SCENARIO_KEYS = (
 )  # fmt: skip
 """Top-level keys that may differ between scenarios."""
 
-CASE_KEYS = ("label", "keys")
-"""Keys of ``cases[]`` that name a scenario, in text and in columns of tables."""
+CASE_KEYS = ("label", "keys", "compared")
+"""Keys of ``cases[]`` itself: its name in text and in columns of tables; whether published values are of it, too."""
 
 MAX_SCENARIOS = 20_000
 
@@ -86,11 +86,13 @@ class Variant:
     label: short and unique.
     keys: column of results.csv -> value, for the case and the swept keys.
     node: the configuration.
+    compared: whether it is one of the scenarios that published values are of.
     """
 
     label: str
     keys: dict[str, Label]
     node: Node
+    compared: bool = True
 
 
 def expand(root: Node, name: str, diagnostics: Diagnostics) -> list[Variant]:
@@ -102,9 +104,10 @@ def expand(root: Node, name: str, diagnostics: Diagnostics) -> list[Variant]:
     name: label of the scenario if there is only one.
     diagnostics: gets all errors.
     """
-    options: list[tuple[str | None, dict[str, Label], dict[KeyPath, Label], Node]] = []
+    options: list[tuple[_Case, dict[KeyPath, Label], Node]] = []
     root = _without_common_sweeps(root, diagnostics)
-    for label, keys, node in _cases(root, diagnostics):
+    for case in _cases(root, diagnostics):
+        node = case.node
         common = {key: value for key, value in node.value.items() if key not in SCENARIO_KEYS}
         varied = node.with_value({key: value for key, value in node.value.items() if key in SCENARIO_KEYS})
         for option, picks in _options(varied, (), diagnostics):
@@ -112,14 +115,25 @@ def expand(root: Node, name: str, diagnostics: Diagnostics) -> list[Variant]:
                 diagnostics.reject(root.where, "", f"more than {MAX_SCENARIOS} scenarios")
                 return []
             configuration = option.with_value({**common, **option.value})
-            options.append((label, keys, picks, _in_topology(configuration, diagnostics)))
-    names = _short_names(list(dict.fromkeys(path for _, _, picks, _ in options for path in picks)))
+            options.append((case, picks, _in_topology(configuration, diagnostics)))
+    names = _short_names(list(dict.fromkeys(path for _, picks, _ in options for path in picks)))
     variants = []
-    for label, keys, picks, node in options:
+    for case, picks, node in options:
         parts = [f"{names[path]}={show(value) or value}" for path, value in picks.items()]
-        keys = keys | {key_path(path): value for path, value in picks.items()}
-        variants.append(Variant(", ".join(parts if label is None else [label, *parts]) or name, keys, node))
+        keys = case.keys | {key_path(path): value for path, value in picks.items()}
+        label = ", ".join(parts if case.label is None else [case.label, *parts]) or name
+        variants.append(Variant(label, keys, node, case.compared))
     return variants
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A case before its sweeps are expanded. label: None for a configuration without cases."""
+
+    label: str | None
+    keys: dict[str, Label]
+    node: Node
+    compared: bool = True
 
 
 def _in_topology(node: Node, diagnostics: Diagnostics) -> Node:
@@ -145,12 +159,12 @@ def _without_common_sweeps(root: Node, diagnostics: Diagnostics) -> Node:
     return root.without(*swept)
 
 
-def _cases(root: Node, diagnostics: Diagnostics) -> Iterator[tuple[str | None, dict[str, Label], Node]]:
-    """(label, keys, configuration) of each case, or of the configuration itself."""
+def _cases(root: Node, diagnostics: Diagnostics) -> Iterator[_Case]:
+    """Each case with its configuration, or the configuration itself."""
     cases = root.get("cases")
     base = root.without("cases")
     if cases is None or cases.value is None:
-        yield None, {}, base
+        yield _Case(None, {}, base)
         return
     if not cases.is_list or not cases.value:
         diagnostics.reject(cases.where, "cases", "must be a list of mappings", show(cases.plain()))
@@ -173,7 +187,11 @@ def _cases(root: Node, diagnostics: Diagnostics) -> Iterator[tuple[str | None, d
                 diagnostics.reject(location, f"cases[{i}].{key}", problem, choices=SCENARIO_KEYS)
             else:
                 reject_unknown_key(ConfigDocument(root, diagnostics), ("cases", i, key), [*CASE_KEYS, *SCENARIO_KEYS])
-        yield label, _keys(case, label, f"cases[{i}].keys", diagnostics), merge(base, base.with_value(over))
+        compared = case.get("compared")
+        if compared is not None and not isinstance(compared.value, bool):
+            diagnostics.reject(compared.where, f"cases[{i}].compared", "must be true or false", show(compared.plain()))
+        keys = _keys(case, label, f"cases[{i}].keys", diagnostics)
+        yield _Case(label, keys, merge(base, base.with_value(over)), compared is None or compared.value is not False)
 
 
 def _keys(case: Node, label: str, path: str, diagnostics: Diagnostics) -> dict[str, Label]:

@@ -55,7 +55,8 @@ def json_schema() -> Schema:
     partial = {name: _section(name, value, "part.") for name, value in config["properties"].items()}
     complete = partial | {name: _section(name, value, "") for name, value in config["properties"].items()}
     columns = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}
-    case = {"label": {"type": "string"}, "keys": columns} | {name: partial[name] for name in SCENARIO_KEYS}
+    own = {"label": {"type": "string"}, "keys": columns, "compared": {"type": "boolean"}}
+    case = own | {name: partial[name] for name in SCENARIO_KEYS}
     partial["cases"] = {"type": "array", "minItems": 1, "items": _closed(case) | {"required": ["label"]}}
     plugins = {"properties": {"plugins": {"type": "array", "minItems": 1}}, "required": ["plugins"]}
     without_cases = _closed(complete) | {"allOf": _needs()}

@@ -2,6 +2,7 @@
 """From the text of a configuration to its cases: changes, scenarios, validation, construction."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from flitlab.fluid.kinds.spec import CeilingSpec
@@ -21,6 +22,7 @@ from flitlab.sim.config.components import ComponentBuilder
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostic, Diagnostics, KeyPath, crash
 from flitlab.sim.config.draft import BUDGET, PROGRAMS, Draft, experiment_run
 from flitlab.sim.config.expand import Variant, expand, with_files
+from flitlab.sim.config.networks import in_plots, network_cases
 from flitlab.sim.config.overrides import apply_quick, apply_set, is_sweep, put
 from flitlab.sim.config.packaged import packaged_file
 from flitlab.sim.config.plugins import load_plugins, path_of
@@ -38,6 +40,7 @@ def read(
     experiment: str | None = None,
     text: str | None = None,
     trust_plugins: bool = True,
+    networks: Sequence[str] = (),
 ) -> Study:
     """Read, validate and build a configuration.
 
@@ -49,6 +52,7 @@ def read(
     engine, experiment: in place of the file's; ``ceilings`` of an application are its own.
     text: the configuration, if no file holds it; ``file`` is then its name in messages, and the base of relative paths.
     trust_plugins: whether plugins of the configuration are imported; False if it comes from a folder.
+    networks: to add as cases that published values are not of, see :func:`~flitlab.sim.config.networks.network_cases`.
 
     Raises
     ------
@@ -74,13 +78,15 @@ def read(
     early = list(diagnostics.errors)
     document = ConfigDocument(expand_algorithms(root), diagnostics)
     load_plugins(document, base, trust_plugins)
+    added = [network_cases(document.root, network, diagnostics) for network in networks]
+    document = ConfigDocument(in_plots(document.root, added), diagnostics)
     own = document.at("experiment") or "load_sweep"
     if own in PROGRAMS and experiment in ("load_sweep", BUDGET):
         document.reject("experiment", "this command needs a load sweep")
         raise ConfigError(diagnostics.errors)
     experiment = own if own in PROGRAMS and experiment == "ceilings" else experiment or own
     name = str(document.at("name"))
-    cases, budgets, config = _cases(document, name, str(experiment), base)
+    cases, budgets, config = _cases(document, [in_plots(one.root, added) for one in added], name, str(experiment), base)
     if experiment == BUDGET:
         name += f"-{BUDGET}"
     if not diagnostics.errors and not cases:
@@ -103,7 +109,9 @@ def read(
         cases=cases,
         warnings=list(dict.fromkeys(map(str, diagnostics.warnings))),
         text=read_text(file) if text is None else text,
-        changes=[f"--set {change}" for change in sets] + ["--quick"] * quick,
+        changes=[f"--set {change}" for change in sets]
+        + ["--quick"] * quick
+        + [f"--network {network}" for network in networks],
         plugins=[path_of(name, base) for name in config.plugins],
         budgets=budgets,
         budget=config.budget,
@@ -113,19 +121,19 @@ def read(
 
 def _validate_labels(document: ConfigDocument, config: Config, cases: Sequence[Case]) -> None:
     """Reject labels of scenarios that do not exist, and published values of several scenarios without ``over``."""
-    labels = [case.label for case in cases]
+    labels, compared = [case.label for case in cases], [case for case in cases if case.compared]
     for i, entry in enumerate(config.published):
         part = document.part("published", i)
-        if entry.per is not None and all(swept(case, entry.per) is None for case in cases):
-            part.reject("per", "is no swept key", sorted({key for case in cases for key in case.keys}))
+        if entry.per is not None and all(swept(case, entry.per) is None for case in compared):
+            part.reject("per", "is no swept key", sorted({key for case in compared for key in case.keys}))
         for key, which in (("scenario", entry.scenario), ("relative_to", entry.relative_to)):
-            matches = [] if which is None else labels_of(which, cases)
+            matches = [] if which is None else labels_of(which, compared)
             if which is None or len(matches) == 1 or (matches and entry.over):
                 continue
             problem = "names no scenario" if entry.over else "does not name one scenario"
             if matches:
                 problem += f" but {len(matches)}: say over: mean, min, max or sum"
-            part.reject(key, problem, () if matches else labels)
+            part.reject(key, problem, () if matches else [case.label for case in compared])
     which = config.outputs.relative_to
     if which is not None and not labels_of(which, cases):
         document.reject("outputs.relative_to", "names no scenario", labels)
@@ -147,13 +155,19 @@ def _named(root: Node, name: str) -> Node:
     )
 
 
-def _cases(document: ConfigDocument, name: str, experiment: str, base: Path) -> tuple[list[Case], list[Budget], Config]:
-    """The scenarios of a study, their budgets, and the configuration of the last scenario."""
+def _cases(
+    document: ConfigDocument, added: Sequence[Node], name: str, experiment: str, base: Path
+) -> tuple[list[Case], list[Budget], Config]:
+    """The scenarios of a study, their budgets, and the configuration of the last scenario.
+
+    added: the configuration with other cases, whose scenarios follow.
+    """
     cases: list[Case] = []
     budgets: list[Budget] = []
     config, points, cache = Config(), 0, ComponentBuilder()
     # the keys that all scenarios share are validated with each
-    for variant in expand(document.root, name, document.diagnostics):
+    variants = [one for root in (document.root, *added) for one in expand(root, name, document.diagnostics)]
+    for variant in variants:
         draft = Draft(variant.node, experiment, base, document.diagnostics)
         config = draft.config
         ceilings = ceilings_of(draft)
@@ -163,6 +177,7 @@ def _cases(document: ConfigDocument, name: str, experiment: str, base: Path) -> 
         case = _built(cache, draft, variant, ceilings, vary)
         if case is None:
             continue
+        case = replace(case, compared=variant.compared)
         if case.instance is not None:
             validate_demand(draft, case.instance, ceilings)
         cases.append(case)

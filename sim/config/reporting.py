@@ -58,7 +58,7 @@ NotNegative = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 class EnergyConfig(Section):
     """``outputs.energy:`` power of the equipment, see docs/howto/energy.md; null: the value of the profile."""
 
-    profile: Literal["800g", "400g", "slimfly2014"] = "800g"
+    profile: Literal["800g", "400g", "slimfly2014", "perseus2011"] = "800g"
     """Generation of the equipment."""
     gbps: Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)] | None = None
     """Rate of the port that the powers are of."""

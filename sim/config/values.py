@@ -10,7 +10,7 @@ import yaml
 Values = dict[str, frozenset[str]]
 """Key path -> its values over all scenarios, as JSON."""
 
-NAMES = ("schema", "name", "label", "keys")
+NAMES = ("schema", "name", "label", "keys", "compared")
 """Keys that results do not depend on."""
 
 MAX_SHOWN_LENGTH = 60

@@ -199,7 +199,8 @@ def compare(
         measured[row["scenario"]].rows.append(row)
     for row in ceilings:
         measured[row["scenario"]].ceilings.append(row)
-    return [_compare(entry, study.cases, measured, full_size.get(entry.where)) for entry in study.published]
+    cases = [case for case in study.cases if case.compared]
+    return [_compare(entry, cases, measured, full_size.get(entry.where)) for entry in study.published]
 
 
 def _compare(

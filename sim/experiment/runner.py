@@ -366,7 +366,8 @@ def _compute(study: Study, store: Store, work: Work) -> Report:
 
 def _full_size(study: Study) -> dict[str, Verdict]:
     """Of the quick version of a row, the verdicts at full size by ``where``."""
-    return verdicts_at_full_size(Path(study.file)) if study.published and study.changes == ["--quick"] else {}
+    changes = [change for change in study.changes if not change.startswith("--network ")]
+    return verdicts_at_full_size(Path(study.file)) if study.published and changes == ["--quick"] else {}
 
 
 def _runs(study: Study, store: Store) -> list[Runs]:

@@ -155,7 +155,7 @@ def test_worst_matching_of_small_networks():
 
 
 def test_prices():
-    assert {"800g", "400g", "slimfly2014"} == set(profiles())
+    assert {"800g", "400g", "slimfly2014", "perseus2011"} == set(profiles())
     prices = design_prices("800g", {"optic": 700})
     assert (prices.optic, prices.of_switch(64)) == (700, 64 * 1560)
     assert [key for key, _, source in prices.assumptions() if source == "given"] == ["optic"]

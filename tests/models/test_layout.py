@@ -88,6 +88,49 @@ def test_cable_prices_of_the_jellyfish_thesis():
     assert far == pytest.approx(5.5 * (2.6 + 10.6 + 2.6) + 400)
 
 
+def perseus(network, **parameters):
+    return measure("cost", network, constants="perseus2011", **parameters)
+
+
+def test_prices_of_the_second_model_by_hand():
+    """Copper of x metres costs 1.25 (40 + 16 x), fibre 1.25 (376 + 5 x); installation 2.50, between cabinets 6.25."""
+    pair = path(n=2)
+    assert perseus(pair, switches_per_cabinet=2)["cables"] == pytest.approx(1.25 * (40 + 16) + 2.5)
+    # cabinets 2.9 m, 3.0 m and 3.1 m apart, and 2 m of overhead
+    copper, longest, fibre = (perseus(pair, pitch=[1, apart])["cables"] for apart in (2.9, 3.0, 3.1))
+    assert copper == pytest.approx(1.25 * (40 + 16 * 4.9) + 6.25)
+    assert longest == pytest.approx(1.25 * (40 + 16 * 5) + 6.25)
+    assert fibre == pytest.approx(1.25 * (376 + 5 * 5.1) + 6.25)
+    assert perseus(pair)["switches"] == 500 * 4
+    # both channels of a pair, each for half a bi-directional cable with its installation
+    one_way = Topology.from_arcs("ring", 2, [(0, 1), (1, 0)]).with_hosts(1)
+    assert perseus(one_way, pitch=[1, 3.1]) == pytest.approx(perseus(pair, pitch=[1, 3.1]))
+    ring = path(directed=True, n=3)  # cabinets at (0, 0), (0.6, 0), (0, 2.1)
+    lengths = 2.6, 4.7, 4.1
+    assert perseus(ring)["cables"] == pytest.approx(sum(0.5 * (1.25 * (40 + 16 * x) + 6.25) for x in lengths))
+    # capacity 2 is two cables, each installed
+    double = topology("mesh", dims=[2], capacity=2)
+    assert perseus(double, pitch=[1, 3.1])["cables"] == pytest.approx(2 * fibre)
+    assert perseus(pair, pitch=[1, 3.1], hosts=True)["cables"] == pytest.approx(fibre + 2 * (1.25 * 56 + 2.5))
+    assert measure("cables", pair, constants="perseus2011", pitch=[1, 3.1])["optical_share"] == 1
+
+
+def test_prices_of_the_second_model_against_cables_as_sold():
+    """Lengths and prices of Mudigonda et al., ATC 2011; the lines are fitted to them, here without 25 % and labour."""
+    bare = {"profile": "perseus2011", "cable": {"installation": {"within": 0, "between": 0}}, "floor": {"overhead": 0}}
+    sold = {1: 55, 2: 74, 3: 87, 5: 116, 10: 418, 15: 448, 20: 465, 30: 508, 50: 618, 100: 883}
+    for metres, dollars in sold.items():
+        made = measure("cost", path(n=2), constants=bare, pitch=[1, metres])["cables"]
+        assert made / 1.25 == pytest.approx(dollars, rel=0.04)
+
+
+def test_installation_is_added_to_other_prices():
+    labour = {"cable": {"installation": {"within": 3, "between": 7}}}
+    plain, more = (measure("cost", path(), constants=c, switches_per_cabinet=2) for c in ({}, labour))
+    assert more["cables"] - plain["cables"] == pytest.approx(3 + 7 + 3)
+    assert more["switches"] == plain["switches"]
+
+
 def test_one_channel_in_and_one_out_share_a_port():
     assert ports(path(directed=True)).tolist() == [2, 2, 2, 2]
     assert ports(path()).tolist() == [2, 3, 3, 2]

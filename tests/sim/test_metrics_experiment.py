@@ -135,3 +135,14 @@ def test_equal_graphs_keep_their_kinds(config, tmp_path):
     text = "experiment: metrics\ntopology: {sweep: [{kind: hypercube, dim: 3}, {kind: torus, dims: [2, 2, 2]}]}\n"
     assert run(read(config(text)), tmp_path / "out").exit_code == 0
     assert [row["kind"] for row in table(tmp_path / "out")] == ["hypercube", "torus"]
+
+
+def test_constants_are_a_profile_or_a_file_beside_the_configuration(tmp_path):
+    (tmp_path / "mine.yaml").write_text("profile: 800g\nswitch: {per_port: 1}\n")
+    text = (
+        "experiment: metrics\ntopology: {kind: torus, dims: [4], hosts_per_switch: 2}\n"
+        "metrics: [{kind: cost, constants: 800g}, {kind: cost, constants: mine.yaml, label: own}]\n"
+    )
+    by_profile, by_file = (spec.constants for spec in read(tmp_path / "c.yaml", text=text).cases[0].metrics)
+    assert (by_profile.switch.per_port, by_file.switch.per_port) == (1560, 1)
+    assert by_profile.cable == by_file.cable

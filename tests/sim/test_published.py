@@ -21,7 +21,7 @@ ROWS = [
 def measured(rows=ROWS, full_size=None, **entry):
     """The row of published.csv of one entry."""
     cases = [
-        SimpleNamespace(label=f"{i}", keys={key: row[key] for key in ("topology.kind", "topology.n")})
+        SimpleNamespace(label=f"{i}", compared=True, keys={key: row[key] for key in ("topology.kind", "topology.n")})
         for i, row in enumerate(ROWS)
     ]
     rows = [{"scenario": f"{i}", **row} for i, row in enumerate(rows)]

@@ -38,7 +38,8 @@ VERDICTS = {
 
 PRACTICE = (
     "Settings that a paper does not give are chosen by us; they are listed, with what other choices give. These pages "
-    "are written by `simrun reproduce`."
+    "are written by `simrun reproduce`; `simrun reproduce mut-f05 --network FILE` measures a network of your own "
+    "beside those of a row."
 )
 
 OUTCOMES = {
