@@ -58,13 +58,26 @@ def _scales(ax: Axes, plot: Plot, x: Floats, drawn: Sequence[Series]) -> None:
     if "x" in log:
         log_axis(ax, "x")
         if len(x) <= 8:
-            ax.xaxis.set_major_locator(FixedLocator(x.tolist()))
+            ax.xaxis.set_major_locator(FixedLocator(_apart(x)))
             ax.xaxis.set_minor_locator(NullLocator())
     if "y" in log:
         log_axis(ax, "y")
     elif 0 <= y.min() < 0.3 * y.max():
         ax.set_ylim(0, 1.05 * max(y.max(), ax.dataLim.y1))
     _plain_numbers(ax)
+
+
+def _apart(x: Floats) -> list[float]:
+    """Values that are a twelfth of a logarithmic axis apart, so that their labels do not overlap.
+
+    >>> _apart(np.array([36.0, 40.0, 112.0, 128.0, 600.0]))
+    [36.0, 112.0, 600.0]
+    """
+    kept = [float(x[0])]
+    for value in x[1:].tolist():
+        if np.log(value / kept[-1]) >= np.log(x[-1] / x[0]) / 12:
+            kept.append(value)
+    return kept
 
 
 def _plain_numbers(ax: Axes) -> None:
