@@ -142,9 +142,9 @@ class FlitOutput(VcOutput):
         if len(self.bound) > 1:
             now = self._send_in_turn(now, until)
         if now < until and self.bound:
-            self._send_alone(self.bound[0], now, until)
+            self._send_uncontended(self.bound[0], now, until)
 
-    def _send_alone(self, stay: Stay, now: int, until: int) -> None:
+    def _send_uncontended(self, stay: Stay, now: int, until: int) -> None:
         """Send flits of the only packet: flit k, one that arrives at a_k, at the later of now + k - sent and a_k."""
         arrivals, sent = stay.arrivals, stay.sent
         end = bisect_left(arrivals, until, sent, min(self.flits, sent + until - now))
