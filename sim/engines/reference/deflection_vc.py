@@ -22,7 +22,7 @@ from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.faults import NEVER
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.clock import Allocator, Phase
+from flitlab.sim.engines.reference.clock import LATEST, Allocator, Phase
 from flitlab.sim.engines.reference.hot_potato import HotPotatoNetwork
 from flitlab.sim.engines.reference.packet import Packet
 
@@ -211,7 +211,7 @@ class VcHost(network.Host):
 
     def schedule_send(self, now: int) -> None:
         if len(self.waiting) == 1:  # else the switch knows that it waits
-            self.switch.schedule_at(max(now, self.free_at))
+            self.switch.schedule_admission(max(now, self.free_at))
 
 
 class VcSwitch(Allocator):
@@ -221,7 +221,8 @@ class VcSwitch(Allocator):
     has not left; entries: those by the channel of their arrival. inbound: packets in flight from a host. waiting: heads
     that may be bound, by rank. tails: heap of those that leave, each with the output, and the entry of its packet.
     lookahead: ticks for which arrivals of flits are known, as channels have a delay; flits of earlier ticks than
-    ``sent_until`` are sent.
+    ``sent_until`` are sent. admit_at: tick from which a host may start a packet. blocked:
+    whether hosts wait until a tail leaves.
     """
 
     def __init__(self, net: "VcNetwork", index: int, limit: int, lookahead: int):
@@ -240,8 +241,10 @@ class VcSwitch(Allocator):
         self.waiting: list[Stay] = []
         self.tails: list[tuple[int, int, VcOutput, int]] = []
         self.sent_until = 0
+        self.admit_at = LATEST
+        self.blocked = False
         self._expected: deque[Stay] = deque()  # in their header delay, first come first
-        self._candidates: dict[int, list[VcOutput]] = {}  # by destination, filled as packets come
+        self._outputs_towards: dict[int, list[VcOutput]] = {}  # by destination switch, filled as packets come
 
     @cached_property
     def _turns(self) -> list[FlitOutput]:
@@ -286,8 +289,18 @@ class VcSwitch(Allocator):
                 self.schedule_at(now + 1)
         if now >= self.sent_until and self._turns:
             self._send(now)
-        self._settle(now + 1)
-        self._admit(now)
+        if self.blocked and self.tails:
+            self.schedule_admission(self.tails[0][0], now)
+        if now >= self.admit_at:
+            self._settle(now + 1)
+            self._admit(now)
+
+    def schedule_admission(self, tick: int, now: int = -1) -> None:
+        """Schedule the next start of a packet, at a tick from which a host may; now: the tick of this allocation."""
+        if tick < self.admit_at:
+            self.admit_at = tick
+            if tick > now:
+                self.schedule_at(tick)
 
     def _settle(self, before: int) -> None:
         """Remove the packets whose tail has left before a tick."""
@@ -316,9 +329,10 @@ class VcSwitch(Allocator):
     def _bind(self, stay: Stay, now: int) -> bool:
         """Bind a head to an output, and tell whether one had a free VC."""
         packet = stay.packet
-        candidates = self._candidates.get(packet.destination)
-        if candidates is None:
-            candidates = self._candidates[packet.destination] = self._minimal(packet)
+        if packet.target == self.index:
+            candidates = [self.ejection[packet.destination]]
+        else:
+            candidates = self._minimal(packet)
         output = self._least_bound(candidates, packet)
         if output is None:
             output = self._least_bound(self.outputs, packet)
@@ -330,10 +344,12 @@ class VcSwitch(Allocator):
         return True
 
     def _minimal(self, packet: Packet) -> list[VcOutput]:
-        """The outputs on shortest paths of a packet, at its destination the channel to its host."""
-        if packet.target == self.index:
-            return [self.ejection[packet.destination]]
-        return [self.outputs[port] for port in self.network.minimal_ports(packet, self.index)]
+        """The outputs on shortest paths of a packet."""
+        outputs = self._outputs_towards.get(packet.target)
+        if outputs is None:
+            ports = self.network.minimal_ports(packet, self.index)
+            outputs = self._outputs_towards[packet.target] = [self.outputs[port] for port in ports]
+        return outputs
 
     def _least_bound(self, candidates: list[VcOutput], packet: Packet) -> VcOutput | None:
         """The least bound of some outputs, None if all their VCs are taken."""
@@ -342,22 +358,23 @@ class VcSwitch(Allocator):
 
     def _admit(self, now: int) -> None:
         """Let hosts start packets while few enough are here, from one on that changes every tick."""
-        if self.resident + self.inbound >= self.limit:
-            if self.tails:
-                self.schedule_at(self.tails[0][0])
-            return
         hosts = len(self.hosts)
-        for host in [self.hosts[(now + i) % hosts] for i in range(hosts)]:
-            if not host.waiting:
-                continue
+        waiting = [host for host in [self.hosts[(now + i) % hosts] for i in range(hosts)] if host.waiting]
+        for host in waiting:
             if host.free_at <= now and self.resident + self.inbound < self.limit:
                 head = now + self.network.injection(host.index)
                 arrivals = [*range(head, head + self.network.flits)] if self._turns else []
                 entry = self.network.scenario.topology.channels + host.index
                 host.send(now, Stay(self, host.waiting[0], entry, arrivals))
                 self.inbound += 1
-            if host.waiting:
-                self.schedule_at(max(now + 1, host.free_at))
+        self.admit_at = LATEST
+        ticks = [host.free_at for host in waiting if host.waiting]
+        self.blocked = bool(ticks) and self.resident + self.inbound >= self.limit
+        if self.blocked:
+            if self.tails:
+                self.schedule_admission(self.tails[0][0])
+        elif ticks:
+            self.schedule_admission(min(ticks))
 
 
 class VcNetwork(HotPotatoNetwork):
