@@ -15,12 +15,12 @@ version of Numba with which it was tested (``NUMBA_TESTED`` in :mod:`flitlab.mod
 """
 
 from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
 from numba import _dynfunc
 from numba.core import config, ir, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, _LowerResult
 from numba.core.compiler_machinery import register_pass
 from numba.core.datamodel.models import TupleModel
 from numba.core.datamodel.registry import register_default
@@ -119,10 +119,35 @@ class _LowerKernel(_Lowering):
         return bool(super().run_pass(state))
 
 
+class _SharedFlags(Flags):  # type: ignore[misc]
+    """Flags that are not changed, and one object for the same values: compared and hashed as objects."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class _Flags(Flags):  # type: ignore[misc]
+    """Flags of which all copies with the same values are one object.
+
+    Numba copies the flags for each function that it compiles, and looks up the types of operations under a key with
+    that copy, dozens of times per operation. Numba's flags all have the same hash, and are compared value by value.
+    """
+
+    __slots__ = ()
+    _shared: ClassVar[dict[str, _SharedFlags]] = {}
+
+    def copy(self) -> _SharedFlags:
+        return self._shared.setdefault(repr(self), _SharedFlags(self))
+
+
 class EntryPointCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline with a check of widths, and optionally another lowering step."""
 
     lowering: type[NativeLowering] = NativeLowering
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*(_Flags(value) if isinstance(value, Flags) else value for value in arguments))
 
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
