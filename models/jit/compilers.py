@@ -15,17 +15,19 @@ version of Numba with which it was tested (``NUMBA_TESTED`` in :mod:`flitlab.mod
 """
 
 from collections import Counter
-from typing import Any
+from types import CodeType
+from typing import Any, ClassVar
 
 from numba import _dynfunc
 from numba.core import config, ir, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, _LowerResult
 from numba.core.compiler_machinery import register_pass
 from numba.core.datamodel.models import TupleModel
 from numba.core.datamodel.registry import register_default
 from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering, NopythonTypeInference
+from numba.core.typed_passes import NativeLowering, NopythonRewrites, NopythonTypeInference
+from numba.core.untyped_passes import InlineClosureLikes
 
 from flitlab.models.jit.widths import CheckWidths
 
@@ -90,6 +92,20 @@ class _Lowering(NativeLowering):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
+class _InlineClosures(InlineClosureLikes):  # type: ignore[misc]
+    """Numba's inlining of local functions and comprehensions, in functions that have any.
+
+    It computes the lifetimes of all variables twice.
+    """
+
+    _name = "inline_closures"
+
+    def run_pass(self, state: Any) -> bool:
+        has_closure = any(isinstance(constant, CodeType) for constant in state.func_id.code.co_consts)
+        return bool(super().run_pass(state)) if has_closure else False
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerDeviceFunction(_Lowering):
     """Lowering to code that is kept for linking, under a name for its callers."""
 
@@ -119,17 +135,42 @@ class _LowerKernel(_Lowering):
         return bool(super().run_pass(state))
 
 
+class _SharedFlags(Flags):  # type: ignore[misc]
+    """Flags that are not changed, and one object for the same values: compared and hashed as objects."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class _Flags(Flags):  # type: ignore[misc]
+    """Flags of which all copies with the same values are one object.
+
+    Numba copies the flags for each function that it compiles, and looks up the types of operations under a key with
+    that copy, dozens of times per operation. Numba's flags all have the same hash, and are compared value by value.
+    """
+
+    __slots__ = ()
+    _shared: ClassVar[dict[str, _SharedFlags]] = {}
+
+    def copy(self) -> _SharedFlags:
+        return self._shared.setdefault(repr(self), _SharedFlags(self))
+
+
 class EntryPointCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's pipeline with a check of widths, and optionally another lowering step."""
+    """Numba's pipeline with a check of widths, without steps that have no effect, optionally with another lowering."""
 
     lowering: type[NativeLowering] = NativeLowering
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*(_Flags(value) if isinstance(value, Flags) else value for value in arguments))
+
     def define_pipelines(self) -> list[Any]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        replaced = {InlineClosureLikes: _InlineClosures, NativeLowering: self.lowering}
+        omitted = () if self.state.flags.nrt else (NopythonRewrites,)  # it fuses expressions that allocate arrays
+        pipeline.passes = [(replaced.get(step, step), why) for step, why in pipeline.passes if step not in omitted]
         pipeline.add_pass_after(CheckWidths, NopythonTypeInference)
-        if self.lowering is not NativeLowering:
-            pipeline.add_pass_after(self.lowering, NativeLowering)
-            pipeline.passes = [(step, why) for step, why in pipeline.passes if step is not NativeLowering]
         pipeline.finalize()
         return [pipeline]
 
