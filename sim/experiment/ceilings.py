@@ -185,7 +185,7 @@ class CeilingRuns:
 
         It depends on the draws before it alone, and so not on which calls end first.
         """
-        return self._draws.end_before(index, self._values)
+        return self._draws.is_left_out(index, self._values)
 
     def _values(self, index: int) -> list[float] | None:
         """The ceilings of a case, or None while some are unknown or failed."""
@@ -287,31 +287,68 @@ class CeilingRuns:
         return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
 
 
+@dataclass
+class _Series:
+    """Scenarios that differ only in the key ``over`` of ``until``: draws of one mean.
+
+    Parameters
+    ----------
+    until: the precision of the mean.
+    cases: indices of the scenarios, in the order of the draws.
+    evaluated: the first draws of this number are not enough.
+    end: the number of draws that are enough; None while it is not known.
+    """
+
+    until: UntilConfig
+    cases: list[int] = field(default_factory=list)
+    evaluated: int = 0
+    end: int | None = None
+
+    def advance(self, values: Callable[[int], list[float] | None]) -> None:
+        """Look for the end among the draws that are known by now. values: see :meth:`_Draws.is_left_out`.
+
+        Each number of draws is evaluated once, since the values of a known draw do not change.
+        """
+        first = max(self.until.least, self.evaluated + 1)
+        if self.end is not None or len(self.cases) <= first or values(self.cases[first - 1]) is None:
+            return
+        known = list(takewhile(lambda one: one is not None, map(values, self.cases)))
+        for count in range(first, len(known) + 1):
+            if self._is_enough(known[:count]):
+                self.end = count
+                return
+            self.evaluated = count
+
+    def _is_enough(self, draws: Sequence[list[float] | None]) -> bool:
+        """Whether the interval of every ceiling is narrow enough."""
+        intervals = (mean_and_half(column) for column in zip(*filter(None, draws), strict=True))
+        return all(half <= self.until.ci * abs(mean) for mean, half in intervals)
+
+
 @dataclass(frozen=True)
 class _Draws:
-    """The draws of a study with ``until``. earlier: index of a case -> the draws before it; {} without ``until``."""
+    """The draws of a study with ``until``. series: index of a case -> its series and place in it; {} without it."""
 
-    until: UntilConfig | None
-    earlier: dict[int, list[int]]
+    series: dict[int, tuple[_Series, int]]
 
     @classmethod
     def of(cls, study: Study) -> "_Draws":
-        series: dict[str, list[int]] = {}
-        earlier = {}
+        every: dict[str, _Series] = {}
+        places = {}
         for index, case in enumerate(study.cases if study.until is not None else ()):
             assert study.until is not None
             over = study.until.over
             others = {key: value for key, value in case.keys.items() if key != over and not key.endswith(f".{over}")}
-            draws = series.setdefault(content_hash(others), [])
-            earlier[index] = list(draws)
-            draws.append(index)
-        return cls(study.until, earlier)
+            series = every.setdefault(content_hash(others), _Series(study.until))
+            places[index] = (series, len(series.cases))
+            series.cases.append(index)
+        return cls(places)
 
     def number(self, index: int) -> int:
         """How many draws are before a case."""
-        return len(self.earlier.get(index, ()))
+        return self.series[index][1] if index in self.series else 0
 
-    def end_before(self, index: int, values: Callable[[int], list[float] | None]) -> bool:
+    def is_left_out(self, index: int, values: Callable[[int], list[float] | None]) -> bool:
         """Whether the first n draws before a case are enough, for some n.
 
         Parameters
@@ -319,17 +356,11 @@ class _Draws:
         index: of the case.
         values: gives the ceilings of a case, None if they are not known.
         """
-        earlier = self.earlier.get(index, [])
-        if self.until is None or len(earlier) < self.until.least:
+        if index not in self.series:
             return False
-        known = list(takewhile(lambda one: one is not None, map(values, earlier)))
-        return any(self._is_enough(known[:n]) for n in range(self.until.least, len(known) + 1))
-
-    def _is_enough(self, draws: Sequence[list[float] | None]) -> bool:
-        """Whether the interval of every ceiling is narrow enough."""
-        assert self.until is not None
-        intervals = (mean_and_half(column) for column in zip(*filter(None, draws), strict=True))
-        return all(half <= self.until.ci * abs(mean) for mean, half in intervals)
+        series, place = self.series[index]
+        series.advance(values)
+        return series.end is not None and series.end <= place
 
 
 def _work(job: CeilingJob) -> int:

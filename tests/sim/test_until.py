@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from flitlab.sim.cli import main
+from flitlab.sim.experiment import ceilings
 
 CONFIG = """\
 schema: 1
@@ -61,6 +62,35 @@ def test_draws_end_where_all_intervals_are_narrow_enough():
     (published,) = rows("some", "published.csv")
     assert float(published["measured"]) == pytest.approx(np.mean(values("some", 3, "mcf")))
     assert len(rows("some", "metrics.csv")) == sum(kept)
+
+
+def test_processes_do_not_change_the_draws():
+    """Two processes compute draws beyond the end, which no table shows."""
+    for jobs in ("1", "2"):
+        assert run(jobs, "until: {ci: 15%, least: 3}", jobs=jobs) == 0
+    for name in ("metrics.csv", "published.csv"):
+        assert Path("1", name).read_bytes() == Path("2", name).read_bytes()
+    one, two = (
+        [{key: value for key, value in row.items() if key != "seconds"} for row in rows(jobs)] for jobs in ("1", "2")
+    )
+    assert one == two
+
+
+def test_each_number_of_draws_is_evaluated_once(monkeypatch):
+    """The cost of a series that never ends is linear in its draws, so that 200 draws take no minutes."""
+    calls = []
+
+    def counted(values):
+        calls.append(len(values))
+        return mean_and_half(values)
+
+    mean_and_half = ceilings.mean_and_half
+    monkeypatch.setattr(ceilings, "mean_and_half", counted)
+    assert run("all", "until: {ci: 0.01%, least: 3}") == 0
+    assert len(rows("all", "metrics.csv")) == 20
+    # two series, each with 3 to 10 draws; the first of six ceilings is too wide already
+    assert len(calls) <= 2 * 8
+    assert max(calls) <= 10
 
 
 def test_until_needs_ceilings_and_a_swept_key(capsys):
