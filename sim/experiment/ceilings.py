@@ -2,6 +2,7 @@
 """The ceilings of a study: each is computed once for all scenarios that share it, and stored with its certificate."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -17,7 +18,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import DestinationRule
-from flitlab.sim.config.case import Case, Study
+from flitlab.sim.config.case import Case, Study, swept
 from flitlab.sim.config.sections import UntilConfig
 from flitlab.sim.config.timeline import ScenarioEpoch
 from flitlab.sim.experiment.pool import Task
@@ -159,16 +160,25 @@ class CeilingRuns:
         """
         by_draw = sorted(self.task_indices, key=lambda place: -_work(self.jobs[place]))
         by_draw.sort(key=lambda place: min(map(self._draws.number, self.jobs[place].users)))
+        in_flight: Counter[str] = Counter()
         for index in by_draw:
             job = self.jobs[index]
+            if self._is_idle(job):  # evaluated here, too, since an instance with routes may take 50 MB of disk space
+                continue
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
             work = case.program if of_program else job.hashed_instance
             assert work is not None
             file = self.store.scenario(work, work.content_hash)
+            in_flight[work.content_hash] += 1
 
-            def done(outcome: Outcome, job: CeilingJob = job) -> None:
+            def done(
+                outcome: Outcome, job: CeilingJob = job, name: str = work.content_hash, kept: bool = of_program
+            ) -> None:
                 self._done(job, outcome)
+                in_flight[name] -= 1
+                if not (kept or in_flight[name]):  # simulations use the same program
+                    self.store.discard_scenario(name)
                 bar.advance()
 
             folder = self.save_to and self.save_to / job.id
@@ -327,21 +337,28 @@ class _Series:
 
 @dataclass(frozen=True)
 class _Draws:
-    """The draws of a study with ``until``. series: index of a case -> its series and place in it; {} without it."""
+    """The draws of a study with ``until``, by the value of ``over`` if it is a number, else in the order of the file.
+
+    series: index of a case -> its series and place in it; {} without ``until``.
+    """
 
     series: dict[int, tuple[_Series, int]]
 
     @classmethod
     def of(cls, study: Study) -> "_Draws":
         every: dict[str, _Series] = {}
-        places = {}
+        places: dict[int, tuple[_Series, int]] = {}
         for index, case in enumerate(study.cases if study.until is not None else ()):
             assert study.until is not None
             over = study.until.over
             others = {key: value for key, value in case.keys.items() if key != over and not key.endswith(f".{over}")}
-            series = every.setdefault(content_hash(others), _Series(study.until))
-            places[index] = (series, len(series.cases))
-            series.cases.append(index)
+            every.setdefault(content_hash(others), _Series(study.until)).cases.append(index)
+        for series in every.values():
+            values = {index: swept(study.cases[index], series.until.over) for index in series.cases}
+            numbers = {index: value for index, value in values.items() if isinstance(value, int | float)}
+            if len(numbers) == len(values):
+                series.cases.sort(key=numbers.__getitem__)
+            places |= {index: (series, place) for place, index in enumerate(series.cases)}
         return cls(places)
 
     def number(self, index: int) -> int:

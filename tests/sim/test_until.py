@@ -10,6 +10,7 @@ from scipy import stats
 
 from flitlab.sim.cli import main
 from flitlab.sim.experiment import ceilings
+from flitlab.sim.experiment.store import Store
 
 CONFIG = """\
 schema: 1
@@ -64,6 +65,35 @@ def test_draws_end_where_all_intervals_are_narrow_enough():
     assert len(rows("some", "metrics.csv")) == sum(kept)
 
 
+def test_draws_of_several_graphs_are_ordered_by_their_seed():
+    """Cases that share their ``keys`` are one series: draws alternate between the graphs of the cases."""
+    graphs = "".join(
+        f"""  - {{label: graph {graph}, keys: {{case: all}}, topology: {{kind: rrg, n: 12, degree: 3, seed: {graph}}},
+     traffic: {{kind: permutation, seed: {{sweep: {{from: {graph}, to: {8 + graph}, step: 2}}}}}}}}
+"""
+        for graph in (1, 2)
+    )
+    config = f"""\
+schema: 1
+name: graphs
+experiment: ceilings
+ceilings: [{{kind: mcf, method: exact}}]
+topology: {{host_capacity: .inf}}
+until: {{ci: 30%, over: traffic.seed, least: 3}}
+cases:
+{graphs}"""
+    Path("c.yaml").write_text(config)
+    assert main(["c.yaml", "--out", "some"]) == 0
+    Path("c.yaml").write_text(config.replace("ci: 30%", "ci: 0.01%"))
+    assert main(["c.yaml", "--out", "all"]) == 0
+    by_seed = sorted(rows("all", "metrics.csv"), key=lambda row: int(row["traffic.seed"]))
+    assert len(by_seed) == 10
+    end = first_enough([[float(row["mcf"]) for row in by_seed]], 0.3, 3)
+    assert end < 10
+    kept = sorted(int(row["traffic.seed"]) for row in rows("some", "metrics.csv"))
+    assert kept == list(range(1, end + 1))
+
+
 def test_processes_do_not_change_the_draws():
     """Two processes compute draws beyond the end, which no table shows."""
     for jobs in ("1", "2"):
@@ -91,6 +121,24 @@ def test_each_number_of_draws_is_evaluated_once(monkeypatch):
     # two series, each with 3 to 10 draws; the first of six ceilings is too wide already
     assert len(calls) <= 2 * 8
     assert max(calls) <= 10
+
+
+def test_only_calls_in_flight_have_a_file(monkeypatch):
+    """A pickled instance with routes may take 50 MB: none is written of draws left out, and none is kept."""
+    known = []
+
+    def counted(self, scenario, name):
+        file = pickled(self, scenario, name)
+        known.append(len(list(self.folder.glob("*/*.pickle"))))
+        return file
+
+    pickled = Store.scenario
+    monkeypatch.setattr(Store, "scenario", counted)
+    assert run("some", "until: {ci: 15%, least: 3}") == 0
+    draws = len(rows("some", "metrics.csv"))
+    assert draws < 20
+    assert len(known) == 2 * draws  # a call for each of the two ceilings
+    assert set(known) == {1}
 
 
 def test_until_needs_ceilings_and_a_swept_key(capsys):
