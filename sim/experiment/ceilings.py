@@ -2,6 +2,7 @@
 """The ceilings of a study: each is computed once for all scenarios that share it, and stored with its certificate."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -17,7 +18,7 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import DestinationRule
-from flitlab.sim.config.case import Case, Study
+from flitlab.sim.config.case import Case, Study, swept
 from flitlab.sim.config.sections import UntilConfig
 from flitlab.sim.config.timeline import ScenarioEpoch
 from flitlab.sim.experiment.pool import Task
@@ -159,16 +160,25 @@ class CeilingRuns:
         """
         by_draw = sorted(self.task_indices, key=lambda place: -_work(self.jobs[place]))
         by_draw.sort(key=lambda place: min(map(self._draws.number, self.jobs[place].users)))
+        in_flight: Counter[str] = Counter()
         for index in by_draw:
             job = self.jobs[index]
+            if self._is_idle(job):  # evaluated here, too, since an instance with routes may take 50 MB of disk space
+                continue
             case = job.case
             of_program = case.program is not None and job.instance is case.instance
             work = case.program if of_program else job.hashed_instance
             assert work is not None
             file = self.store.scenario(work, work.content_hash)
+            in_flight[work.content_hash] += 1
 
-            def done(outcome: Outcome, job: CeilingJob = job) -> None:
+            def done(
+                outcome: Outcome, job: CeilingJob = job, name: str = work.content_hash, kept: bool = of_program
+            ) -> None:
                 self._done(job, outcome)
+                in_flight[name] -= 1
+                if not (kept or in_flight[name]):  # simulations use the same program
+                    self.store.discard_scenario(name)
                 bar.advance()
 
             folder = self.save_to and self.save_to / job.id
@@ -185,7 +195,7 @@ class CeilingRuns:
 
         It depends on the draws before it alone, and so not on which calls end first.
         """
-        return self._draws.end_before(index, self._values)
+        return self._draws.is_left_out(index, self._values)
 
     def _values(self, index: int) -> list[float] | None:
         """The ceilings of a case, or None while some are unknown or failed."""
@@ -287,31 +297,75 @@ class CeilingRuns:
         return [f"{job.case.label}, {_kinds(job)}: {job.problem}" for job in self.jobs if job.problem]
 
 
+@dataclass
+class _Series:
+    """Scenarios that differ only in the key ``over`` of ``until``: draws of one mean.
+
+    Parameters
+    ----------
+    until: the precision of the mean.
+    cases: indices of the scenarios, in the order of the draws.
+    evaluated: the first draws of this number are not enough.
+    end: the number of draws that are enough; None while it is not known.
+    """
+
+    until: UntilConfig
+    cases: list[int] = field(default_factory=list)
+    evaluated: int = 0
+    end: int | None = None
+
+    def advance(self, values: Callable[[int], list[float] | None]) -> None:
+        """Look for the end among the draws that are known by now. values: see :meth:`_Draws.is_left_out`.
+
+        Each number of draws is evaluated once, since the values of a known draw do not change.
+        """
+        first = max(self.until.least, self.evaluated + 1)
+        if self.end is not None or len(self.cases) <= first or values(self.cases[first - 1]) is None:
+            return
+        known = list(takewhile(lambda one: one is not None, map(values, self.cases)))
+        for count in range(first, len(known) + 1):
+            if self._is_enough(known[:count]):
+                self.end = count
+                return
+            self.evaluated = count
+
+    def _is_enough(self, draws: Sequence[list[float] | None]) -> bool:
+        """Whether the interval of every ceiling is narrow enough."""
+        intervals = (mean_and_half(column) for column in zip(*filter(None, draws), strict=True))
+        return all(half <= self.until.ci * abs(mean) for mean, half in intervals)
+
+
 @dataclass(frozen=True)
 class _Draws:
-    """The draws of a study with ``until``. earlier: index of a case -> the draws before it; {} without ``until``."""
+    """The draws of a study with ``until``, by the value of ``over`` if it is a number, else in the order of the file.
 
-    until: UntilConfig | None
-    earlier: dict[int, list[int]]
+    series: index of a case -> its series and place in it; {} without ``until``.
+    """
+
+    series: dict[int, tuple[_Series, int]]
 
     @classmethod
     def of(cls, study: Study) -> "_Draws":
-        series: dict[str, list[int]] = {}
-        earlier = {}
+        every: dict[str, _Series] = {}
+        places: dict[int, tuple[_Series, int]] = {}
         for index, case in enumerate(study.cases if study.until is not None else ()):
             assert study.until is not None
             over = study.until.over
             others = {key: value for key, value in case.keys.items() if key != over and not key.endswith(f".{over}")}
-            draws = series.setdefault(content_hash(others), [])
-            earlier[index] = list(draws)
-            draws.append(index)
-        return cls(study.until, earlier)
+            every.setdefault(content_hash(others), _Series(study.until)).cases.append(index)
+        for series in every.values():
+            values = {index: swept(study.cases[index], series.until.over) for index in series.cases}
+            numbers = {index: value for index, value in values.items() if isinstance(value, int | float)}
+            if len(numbers) == len(values):
+                series.cases.sort(key=numbers.__getitem__)
+            places |= {index: (series, place) for place, index in enumerate(series.cases)}
+        return cls(places)
 
     def number(self, index: int) -> int:
         """How many draws are before a case."""
-        return len(self.earlier.get(index, ()))
+        return self.series[index][1] if index in self.series else 0
 
-    def end_before(self, index: int, values: Callable[[int], list[float] | None]) -> bool:
+    def is_left_out(self, index: int, values: Callable[[int], list[float] | None]) -> bool:
         """Whether the first n draws before a case are enough, for some n.
 
         Parameters
@@ -319,17 +373,11 @@ class _Draws:
         index: of the case.
         values: gives the ceilings of a case, None if they are not known.
         """
-        earlier = self.earlier.get(index, [])
-        if self.until is None or len(earlier) < self.until.least:
+        if index not in self.series:
             return False
-        known = list(takewhile(lambda one: one is not None, map(values, earlier)))
-        return any(self._is_enough(known[:n]) for n in range(self.until.least, len(known) + 1))
-
-    def _is_enough(self, draws: Sequence[list[float] | None]) -> bool:
-        """Whether the interval of every ceiling is narrow enough."""
-        assert self.until is not None
-        intervals = (mean_and_half(column) for column in zip(*filter(None, draws), strict=True))
-        return all(half <= self.until.ci * abs(mean) for mean, half in intervals)
+        series, place = self.series[index]
+        series.advance(values)
+        return series.end is not None and series.end <= place
 
 
 def _work(job: CeilingJob) -> int:

@@ -166,6 +166,12 @@ class Store:
             raise WriteError(f"a scenario cannot be written: {error.strerror or error}") from None
         return ScenarioFile(path.resolve())
 
+    def discard_scenario(self, name: str) -> None:
+        """Remove the pickle of a scenario that no call in flight needs; :meth:`scenario` writes it again."""
+        if self._scratch is not None:
+            with suppress(OSError):  # the folder is removed at the end
+                (self._scratch / f"{name}.pickle").unlink(missing_ok=True)
+
 
 def cells(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
     """Yield the cells of rows of a CSV file, of which numbers read back equal; parameters as of ``write_csv``."""
@@ -214,6 +220,10 @@ class Memory(Store):
         if name not in self._pickles:
             self._pickles[name] = pickle.dumps(scenario, pickle.HIGHEST_PROTOCOL)
         return self._pickles[name]
+
+    def discard_scenario(self, name: str) -> None:
+        """Forget the pickle of a scenario."""
+        self._pickles.pop(name, None)
 
     def copy(self, folder: Path) -> None:
         """Write the files into a folder, except for those that exist."""

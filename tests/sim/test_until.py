@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 from flitlab.sim.cli import main
+from flitlab.sim.experiment import ceilings
+from flitlab.sim.experiment.store import Store
 
 CONFIG = """\
 schema: 1
@@ -61,6 +63,82 @@ def test_draws_end_where_all_intervals_are_narrow_enough():
     (published,) = rows("some", "published.csv")
     assert float(published["measured"]) == pytest.approx(np.mean(values("some", 3, "mcf")))
     assert len(rows("some", "metrics.csv")) == sum(kept)
+
+
+def test_draws_of_several_graphs_are_ordered_by_their_seed():
+    """Cases that share their ``keys`` are one series: draws alternate between the graphs of the cases."""
+    graphs = "".join(
+        f"""  - {{label: graph {graph}, keys: {{case: all}}, topology: {{kind: rrg, n: 12, degree: 3, seed: {graph}}},
+     traffic: {{kind: permutation, seed: {{sweep: {{from: {graph}, to: {8 + graph}, step: 2}}}}}}}}
+"""
+        for graph in (1, 2)
+    )
+    config = f"""\
+schema: 1
+name: graphs
+experiment: ceilings
+ceilings: [{{kind: mcf, method: exact}}]
+topology: {{host_capacity: .inf}}
+until: {{ci: 30%, over: traffic.seed, least: 3}}
+cases:
+{graphs}"""
+    Path("c.yaml").write_text(config)
+    assert main(["c.yaml", "--out", "some"]) == 0
+    Path("c.yaml").write_text(config.replace("ci: 30%", "ci: 0.01%"))
+    assert main(["c.yaml", "--out", "all"]) == 0
+    by_seed = sorted(rows("all", "metrics.csv"), key=lambda row: int(row["traffic.seed"]))
+    assert len(by_seed) == 10
+    end = first_enough([[float(row["mcf"]) for row in by_seed]], 0.3, 3)
+    assert end < 10
+    kept = sorted(int(row["traffic.seed"]) for row in rows("some", "metrics.csv"))
+    assert kept == list(range(1, end + 1))
+
+
+def test_processes_do_not_change_the_draws():
+    """Two processes compute draws beyond the end, which no table shows."""
+    for jobs in ("1", "2"):
+        assert run(jobs, "until: {ci: 15%, least: 3}", jobs=jobs) == 0
+    for name in ("metrics.csv", "published.csv"):
+        assert Path("1", name).read_bytes() == Path("2", name).read_bytes()
+    one, two = (
+        [{key: value for key, value in row.items() if key != "seconds"} for row in rows(jobs)] for jobs in ("1", "2")
+    )
+    assert one == two
+
+
+def test_each_number_of_draws_is_evaluated_once(monkeypatch):
+    """The cost of a series that never ends is linear in its draws, so that 200 draws take no minutes."""
+    calls = []
+
+    def counted(values):
+        calls.append(len(values))
+        return mean_and_half(values)
+
+    mean_and_half = ceilings.mean_and_half
+    monkeypatch.setattr(ceilings, "mean_and_half", counted)
+    assert run("all", "until: {ci: 0.01%, least: 3}") == 0
+    assert len(rows("all", "metrics.csv")) == 20
+    # two series, each with 3 to 10 draws; the first of six ceilings is too wide already
+    assert len(calls) <= 2 * 8
+    assert max(calls) <= 10
+
+
+def test_only_calls_in_flight_have_a_file(monkeypatch):
+    """A pickled instance with routes may take 50 MB: none is written of draws left out, and none is kept."""
+    known = []
+
+    def counted(self, scenario, name):
+        file = pickled(self, scenario, name)
+        known.append(len(list(self.folder.glob("*/*.pickle"))))
+        return file
+
+    pickled = Store.scenario
+    monkeypatch.setattr(Store, "scenario", counted)
+    assert run("some", "until: {ci: 15%, least: 3}") == 0
+    draws = len(rows("some", "metrics.csv"))
+    assert draws < 20
+    assert len(known) == 2 * draws  # a call for each of the two ceilings
+    assert set(known) == {1}
 
 
 def test_until_needs_ceilings_and_a_swept_key(capsys):
