@@ -115,7 +115,7 @@ def test_what_numpy_writes_is_read(n, data):
     assert (demand(ring(n), text.getvalue()) == matrix).all()
 
 
-@pytest.mark.parametrize("order", itertools.permutations(["src", "dst", "demand"]))
+@pytest.mark.parametrize("order", [*itertools.permutations(["src", "dst", "demand"])])
 @pytest.mark.parametrize("words", [{}, {"src": "Source", "dst": "Target", "demand": "Mbps"}])
 def test_a_header_says_where_the_columns_are(order, words):
     row = {"src": "1", "dst": "2", "demand": "7"}
