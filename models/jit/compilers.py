@@ -144,7 +144,7 @@ class _SharedFlags(Flags):  # type: ignore[misc]
 
 
 class _Flags(Flags):  # type: ignore[misc]
-    """Flags of which all copies with the same values are one object.
+    """Flags: all copies with the same values are one object.
 
     Numba copies the flags for each function that it compiles, and looks up the types of operations under a key with
     that copy, dozens of times per operation. Numba's flags all have the same hash, and are compared value by value.
