@@ -59,7 +59,7 @@ class VcOutput:
 
     Nothing changes the order of packets that are bound, so it is known when a packet is bound at which ticks its flits
     leave. index: its place among the outputs of its switch. channel: its number, None for ejection. delay: ticks from
-    the sending of a flit to its arrival. taken: its VCs that are. free_at: tick from which it sends no packet.
+    the sending of a flit to its arrival. taken: its VCs in use. free_at: tick from which it sends no packet.
     """
 
     __slots__ = ("channel", "delay", "flits", "free_at", "index", "network", "switch", "taken")
@@ -385,10 +385,8 @@ class VcNetwork(HotPotatoNetwork):
         topology, times = scenario.topology, scenario.switching
         limits = times.limits(topology).tolist()
         delays = (times.switch + times.link + topology.delay).tolist()
-        lookahead = [times.header + 1] * topology.switches
-        for head, delay in zip(topology.dst, delays, strict=True):
-            lookahead[head] = min(lookahead[head], delay)
-        self.switches = switches = [VcSwitch(self, v, limits[v], lookahead[v]) for v in range(topology.switches)]
+        lookahead = min(delays, default=times.header + 1)
+        self.switches = switches = [VcSwitch(self, v, limits[v], lookahead) for v in range(topology.switches)]
         hosts = [VcHost(self, h) for h in range(topology.hosts)]
         output = FlitOutput if times.by_flit else VcOutput
         for channel, (tail, head, delay) in enumerate(zip(topology.src, topology.dst, delays, strict=True)):
