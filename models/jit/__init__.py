@@ -15,7 +15,7 @@ import numba
 from numba.core.compiler_lock import global_compiler_lock
 
 from flitlab.models.gc_disabled import gc_disabled
-from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, source_hash
+from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, folder_in_use, source_hash
 from flitlab.models.signals import deferring
 
 __all__ = [
@@ -34,6 +34,7 @@ def _entry_point(function: Callable[..., Any], options: dict[str, Any]) -> Any:
 
     Of several processes that call it first, one compiles it. The others wait, and load the result.
     """
+    folder_in_use()
     compiled = numba.njit(function, cache=True, **_OPTIONS, **options)
     compile_or_load, save = compiled.compile, compiled._cache.save_overload
 

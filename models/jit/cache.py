@@ -52,6 +52,15 @@ def cache_folder() -> Path:
     return Path(base) / f"numba-{source_hash()}{OPT_SUFFIX}"
 
 
+def folder_in_use() -> Path:
+    """The folder in which Numba caches, also after it has read its variables again.
+
+    It does so when a variable ``NUMBA_...`` has changed since its import, and would then cache beside the sources.
+    """
+    numba.config.CACHE_DIR = numba.config.CACHE_DIR or _FOLDER
+    return Path(numba.config.CACHE_DIR)
+
+
 _held_locks: list[str] = []
 
 
@@ -76,7 +85,7 @@ def compile_lock(name: str) -> Iterator[None]:
 
 def _lock(name: str) -> IO[str] | None:
     """The open lock file in the cache folder; None if there cannot be one."""
-    folder = Path(numba.config.CACHE_DIR)
+    folder = folder_in_use()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return None if fcntl is None else (folder / f"{name}.lock").open("a")
@@ -87,17 +96,17 @@ def _lock(name: str) -> IO[str] | None:
 def mark_compiled(name: str) -> None:
     """Mark a name as compiled in the cache folder, if files can be written there."""
     with suppress(OSError):  # it is compiled again the next time
-        (Path(numba.config.CACHE_DIR) / f"{name}.ready").touch()
+        (folder_in_use() / f"{name}.ready").touch()
 
 
 def is_compiled(name: str) -> bool:
     """Whether a name is marked as compiled from these sources."""
-    return (Path(numba.config.CACHE_DIR) / f"{name}.ready").exists()
+    return (folder_in_use() / f"{name}.ready").exists()
 
 
 def any_compiled() -> bool:
     """Whether any name is marked as compiled from these sources."""
-    return any(Path(numba.config.CACHE_DIR).glob("*.ready"))
+    return any(folder_in_use().glob("*.ready"))
 
 
 COUNT = "compilations"
@@ -112,14 +121,14 @@ class _Counter(event.Listener):  # type: ignore[misc]
 
     def on_end(self, event: event.Event) -> None:
         """Add a byte to :data:`COUNT`."""
-        with suppress(OSError), (Path(numba.config.CACHE_DIR) / COUNT).open("ab") as file:
+        with suppress(OSError), (folder_in_use() / COUNT).open("ab") as file:
             file.write(b".")
 
 
 def compilations() -> int:
     """The number of functions that all processes have compiled in the cache folder."""
     try:
-        return (Path(numba.config.CACHE_DIR) / COUNT).stat().st_size
+        return (folder_in_use() / COUNT).stat().st_size
     except OSError:
         return 0
 
@@ -130,7 +139,7 @@ def needed_compilations(name: str) -> int | None:
     name: of the set, as in :func:`mark_compiled`.
     """
     try:
-        return int((Path(numba.config.CACHE_DIR).parent / f"{COUNT}-{name}").read_text("ascii"))
+        return int((folder_in_use().parent / f"{COUNT}-{name}").read_text("ascii"))
     except (OSError, ValueError):
         return None
 
@@ -138,7 +147,7 @@ def needed_compilations(name: str) -> int | None:
 def record_compilations(name: str, count: int) -> None:
     """Record how many functions a set of kernels took, if files can be written there."""
     with suppress(OSError):
-        replace_file(Path(numba.config.CACHE_DIR).parent / f"{COUNT}-{name}", f"{count}", durable=False)
+        replace_file(folder_in_use().parent / f"{COUNT}-{name}", f"{count}", durable=False)
 
 
 def _writable(folder: Path) -> Path:
@@ -156,6 +165,6 @@ def _writable(folder: Path) -> Path:
         return Path(temporary)
 
 
-if not os.environ.get("NUMBA_CACHE_DIR"):
-    numba.config.CACHE_DIR = str(_writable(cache_folder()))
+_FOLDER = os.environ.get("NUMBA_CACHE_DIR") or str(_writable(cache_folder()))
+numba.config.CACHE_DIR = _FOLDER
 event.register("numba:compile", _Counter())

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,21 @@ def test_one_of_several_processes_compiles_and_the_others_load(tmp_path):
 def test_a_process_alone_compiles(tmp_path):
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(2, 0)]
     assert together(tmp_path, 1, FLITLAB_CACHE=str(tmp_path / "cache")) == [(0, 2)]
+
+
+def test_a_variable_of_numba_that_changes_later_leaves_the_cache_where_it_is(tmp_path):
+    script = (
+        "import os; from flitlab.models.jit import njit; os.environ['NUMBA_DEBUG'] = '0'; import numba\n"
+        "numba.njit(lambda x: x + 1)(1)  # Numba reads its variables again\n"
+        "print(njit(lambda x: x)._cache.cache_path)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "FLITLAB_CACHE": str(tmp_path / "cache")}
+    environment = {name: value for name, value in environment.items() if not name.startswith("NUMBA")}
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "script.py").write_text(script)
+    output = subprocess.check_output([sys.executable, "script.py"], cwd=tmp_path / "here", env=environment, text=True)
+    assert Path(output.strip()).is_relative_to(tmp_path / "cache")
+    assert [file.name for file in (tmp_path / "here").iterdir()] == ["script.py"]
 
 
 RULES = """\
