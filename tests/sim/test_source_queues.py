@@ -16,6 +16,7 @@ from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
+from tests import long_after
 from tests.scenarios import scenario, wormhole_scenarios
 from tests.sim.test_classes import LASTING, LOADS, MANY, PAIR, agree, by_class, carrying, mesh, with_classes
 from tests.sim.test_subnets import UNIFORM, in_subnets, with_subnets
@@ -30,6 +31,7 @@ def pair(*listed, subnets: int = 1, vcs: int = 4) -> Scenario:
     return in_subnets(carrying(case, *listed), subnets)
 
 
+@pytest.mark.long
 def test_a_class_that_draws_its_subnet_waits_in_one_queue(engine_name):
     """Half of p packets a tick of S flits for each of two subnets, Bernoulli: the mean of A packets that arrive in a
     tick is p, of A (A - 1) p^2 / 2, and that of the work X = A S of X (X - 1) gives the wait of a discrete queue,
@@ -55,7 +57,7 @@ def test_a_class_that_draws_its_subnet_sends_a_flit_a_tick(engine_name):
     assert row["accepted"] > 1.9
 
 
-@pytest.mark.parametrize("subnets", [1, 2])
+@pytest.mark.parametrize("subnets", long_after(1, [1, 2]))
 def test_priorities_in_a_shared_queue_do_not_interrupt_packets(engine_name, subnets):
     """The closed form of two priorities without pre-emption (see ``test_classes.py``), also where each class has a
     subnet of its own.
