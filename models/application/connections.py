@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connection matrices of htsim (``.cm``) as GOAL text: connections with start times, sizes and triggers."""
+"""Connections of htsim (``.cm``) and flows of ns-3 as GOAL text: start times, sizes and triggers."""
 
 import re
 from collections import defaultdict
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from flitlab.models.ns3_flows import SIGN, ns3_flows
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 
@@ -50,67 +51,21 @@ def goal_of(path: Path | Text, content: str) -> list[str]:
     ------
     SpecError: with file and line; also for triggers of several signals that are no barriers.
 
-    Source: sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim.
+    Sources: sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim; :mod:`flitlab.models.ns3_flows`.
     """
-    return _Matrix(path, content).goal()
+    return (_Flows if SIGN.search(content) else _Matrix)(path, content).goal()
 
 
-class _Matrix:
-    def __init__(self, path: Path | Text, content: str) -> None:
+class _Connections:
+    """Connections and triggers, whose number of hosts a subclass reads, too."""
+
+    def __init__(self, path: Path | Text) -> None:
         self.path, self.hosts = path, 0
         self.connections: list[Connection] = []
         self.triggers: dict[str, tuple[int, str, int]] = {}
-        for number, line in enumerate(content.splitlines(), 1):
-            words = line.partition("#")[0].split()
-            if words:
-                self._line(number, " ".join(words), words)
-        if not self.hosts:
-            self._fail(1, "Nodes is missing")
 
     def _fail(self, line: int, problem: str) -> NoReturn:
         raise SpecError(f"{self.path}:{line}: {problem}", key="path")
-
-    def _line(self, number: int, line: str, words: list[str]) -> None:
-        key = words[0].lower()
-        if key in ("connections", "triggers") and len(words) == 2:
-            return
-        if key == "nodes" and len(words) == 2 and words[1].isdecimal():
-            self.hosts = int(words[1])
-            if not 0 < self.hosts <= MOST_HOSTS:
-                self._fail(number, f"Nodes {words[1]} must be 1 to {MOST_HOSTS:,}")
-        elif match := _TRIGGER.fullmatch(line):
-            self.triggers[match[1]] = number, match[2], int(match[3] or match[4] or 1)
-        elif match := _CONNECTION.fullmatch(line):
-            self.connections.append(self._connection(number, match))
-        else:
-            self._fail(number, f"{line[:40]!r} where a connection or a trigger is expected")
-
-    def _connection(self, number: int, match: re.Match[str]) -> Connection:
-        source, target, rest = int(match[1]), int(match[2]), match[3].split()
-        if max(source, target) >= self.hosts:
-            self._fail(number, f"host {max(source, target)} where Nodes is {self.hosts}")
-        options = dict(zip(rest[::2], rest[1::2], strict=True))
-        known = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
-        if unknown := [name for name in options if name not in known]:
-            self._fail(number, f"unknown {unknown[0]!r}; choices: {', '.join(known)}")
-        if ("start" in options) == ("trigger" in options):
-            self._fail(number, "a connection has either a start or a trigger")
-        size, start = (self._whole(number, name, options.get(name, default)) for name, default in
-                       (("size", ""), ("start", "0")))  # fmt: skip
-        if source == target or size < 1:
-            self._fail(number, "a connection sends a byte or more to another host")
-        done = [(options[name], name[0] == "r") for name in known[4:6] if name in options]
-        return Connection(number, source, target, size, start, options.get("trigger"), done)
-
-    def _whole(self, number: int, name: str, text: str) -> int:
-        try:
-            value = float(text)
-            whole = int(value)
-        except (ValueError, OverflowError):
-            self._fail(number, f"{name} {text!r} is no number")
-        if not 0 <= whole == value < 2**62:
-            self._fail(number, f"{name} {text} must be a whole number, not negative")
-        return whole
 
     def goal(self) -> list[str]:
         """Write the operations of each rank."""
@@ -156,3 +111,72 @@ class _Matrix:
         if len(signals) != (count if kind == "barrier" else 1):
             self._fail(number, f"{len(signals)} signals of trigger {one.trigger}: one, or as many as a barrier counts")
         return signals
+
+
+class _Flows(_Connections):
+    """Flows of ns-3: ranks are nodes, up to the last that has a flow."""
+
+    def __init__(self, path: Path | Text, content: str) -> None:
+        super().__init__(path)
+        for line, source, target, size, start in ns3_flows(path, content):
+            self.hosts = max(self.hosts, source + 1, target + 1)
+            if self.hosts > MOST_HOSTS:
+                self._fail(line, f"node {self.hosts - 1:,}: at most {MOST_HOSTS:,} nodes are read")
+            if source == target or size < 1:
+                self._fail(line, "a flow sends a byte or more to another node")
+            self.connections.append(Connection(line, source, target, size, start, None))
+
+
+class _Matrix(_Connections):
+    """Connections of htsim."""
+
+    def __init__(self, path: Path | Text, content: str) -> None:
+        super().__init__(path)
+        for number, line in enumerate(content.splitlines(), 1):
+            words = line.partition("#")[0].split()
+            if words:
+                self._line(number, " ".join(words), words)
+        if not self.hosts:
+            self._fail(1, "Nodes is missing")
+
+    def _line(self, number: int, line: str, words: list[str]) -> None:
+        key = words[0].lower()
+        if key in ("connections", "triggers") and len(words) == 2:
+            return
+        if key == "nodes" and len(words) == 2 and words[1].isdecimal():
+            self.hosts = int(words[1])
+            if not 0 < self.hosts <= MOST_HOSTS:
+                self._fail(number, f"Nodes {words[1]} must be 1 to {MOST_HOSTS:,}")
+        elif match := _TRIGGER.fullmatch(line):
+            self.triggers[match[1]] = number, match[2], int(match[3] or match[4] or 1)
+        elif match := _CONNECTION.fullmatch(line):
+            self.connections.append(self._connection(number, match))
+        else:
+            self._fail(number, f"{line[:40]!r} where a connection or a trigger is expected")
+
+    def _connection(self, number: int, match: re.Match[str]) -> Connection:
+        source, target, rest = int(match[1]), int(match[2]), match[3].split()
+        if max(source, target) >= self.hosts:
+            self._fail(number, f"host {max(source, target)} where Nodes is {self.hosts}")
+        options = dict(zip(rest[::2], rest[1::2], strict=True))
+        known = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
+        if unknown := [name for name in options if name not in known]:
+            self._fail(number, f"unknown {unknown[0]!r}; choices: {', '.join(known)}")
+        if ("start" in options) == ("trigger" in options):
+            self._fail(number, "a connection has either a start or a trigger")
+        size, start = (self._whole(number, name, options.get(name, default)) for name, default in
+                       (("size", ""), ("start", "0")))  # fmt: skip
+        if source == target or size < 1:
+            self._fail(number, "a connection sends a byte or more to another host")
+        done = [(options[name], name[0] == "r") for name in known[4:6] if name in options]
+        return Connection(number, source, target, size, start, options.get("trigger"), done)
+
+    def _whole(self, number: int, name: str, text: str) -> int:
+        try:
+            value = float(text)
+            whole = int(value)
+        except (ValueError, OverflowError):
+            self._fail(number, f"{name} {text!r} is no number")
+        if not 0 <= whole == value < 2**62:
+            self._fail(number, f"{name} {text} must be a whole number, not negative")
+        return whole

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demands in the files of other programs: REPETITA, SNDlib, htsim, Noxim and RapidChiplet.
+"""Demands in the files of other programs: REPETITA, SNDlib, htsim, ns-3, Noxim and RapidChiplet.
 
 A format is a sign, which is found near the beginning of its files and of no others, and a reader. Readers yield (place
 for messages, source, target, demand) and raise ``SpecError`` with file and line.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+from flitlab.models import ns3_flows
 from flitlab.models.readable import JsonError, Text, parse_json
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.formats import FormatError, sndlib, topology_sign
@@ -108,6 +109,16 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
         warn(f"{path}: sizes are read; starts and triggers of {timed} connections are not", "path")
 
 
+def _ns3(path: Path | Text, content: str) -> Iterator[Entry]:
+    """Flows: the demand of a flow is its size."""
+    timed = False
+    for line, source, target, size, start in ns3_flows.ns3_flows(path, content):
+        timed |= start > 0
+        yield f"{path}:{line}", str(source), str(target), str(size)
+    if timed:
+        warn(f"{path}: sizes are read; starts are not", "path")
+
+
 def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
     """``source target pir [por t_on t_off t_period]``: the demand is the packet injection rate."""
     more = 0
@@ -140,6 +151,7 @@ FORMATS: tuple[tuple[re.Pattern[str], Callable[[Path | Text, str], Iterator[Entr
     (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), _repetita),
     (sndlib.SIGN, _sndlib),
     (re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
+    (ns3_flows.SIGN, _ns3),
     (re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), _rapidchiplet),
     (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[\d.]"), _noxim),
 )

@@ -28,8 +28,8 @@ class Matrix(TrafficSpec):
     numbers may be either, and is rejected without the key.
 
     Files of other programs are recognised by their content: REPETITA's ``.demands`` and SNDlib's networks (native or
-    XML) with ``level: switch``, sizes of connections in htsim's ``.cm``, injection rates in Noxim's traffic tables, and
-    RapidChiplet's traffic between chiplets.
+    XML) with ``level: switch``, sizes of connections in htsim's ``.cm`` and of flows of ns-3, injection rates in
+    Noxim's traffic tables, and RapidChiplet's traffic between chiplets.
 
     ``level: host`` means hosts; ``level: switch`` switches and ``level: rack`` the switches that have
     hosts, and both split every entry equally over the hosts at its ends. All go by their numbers or by the labels that

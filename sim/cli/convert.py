@@ -7,8 +7,9 @@ from pathlib import Path
 from flitlab.models.application.connections import goal_of
 from flitlab.models.files import replace_file
 from flitlab.models.registry import SpecError, recorded_warnings
-from flitlab.models.topology.formats import FORMATS, READ, WRITTEN, detected, read, write
+from flitlab.models.topology.formats import FORMATS, HEAD, READ, WRITTEN, detected, read, write
 from flitlab.models.topology.formats.common import text_of
+from flitlab.models.topology.formats.misplaced import misplaced
 from flitlab.models.topology.names import Names
 from flitlab.models.traffic.demand_file import read_demand
 from flitlab.models.traffic.demand_formats import holds_only_demands, known_entries
@@ -25,11 +26,14 @@ GOAL = "goal"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument(
-        "file", metavar="FILE", type=Path, help="a topology, a table of demands, or connections of htsim (.cm)"
+        "file",
+        metavar="FILE",
+        type=Path,
+        help="a topology, a table of demands, connections of htsim (.cm) or flows of ns-3",
     )
     parser.add_argument("--to", metavar="KIND", required=True, choices=(*WRITTEN, DEMANDS, GOAL),
                         help=f"the format: {', '.join(WRITTEN)}; {DEMANDS} (CSV: src,dst,demand); of htsim's .cm "
-                        f"also {GOAL}, with starts and triggers")  # fmt: skip
+                        f"and flows of ns-3 also {GOAL}, with starts and triggers")  # fmt: skip
     parser.add_argument("--from", metavar="KIND", dest="source", choices=READ, help="the format of a topology, where "
                         "its content does not tell")  # fmt: skip
     parser.add_argument("--pair-directions", action="store_true", help="opposite channels of a topology are links")
@@ -74,7 +78,10 @@ def _topology(options: argparse.Namespace, out: Path) -> list[str]:
 
 
 def _program(options: argparse.Namespace, out: Path) -> list[str]:
-    lines = goal_of(options.file, text_of(options.file))
+    text = text_of(options.file)
+    if (problem := misplaced(text[:HEAD])) and f"--to {GOAL}" not in problem:
+        raise SpecError(f"{options.file}: no connections of htsim or flows of ns-3; {problem}")
+    lines = goal_of(options.file, text)
     replace_file(out, "\n".join(lines) + "\n")
     return []
 

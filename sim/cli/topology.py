@@ -12,7 +12,7 @@ from typing import Any
 from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.metrics.spec import MetricSpec, measure_all
 from flitlab.models.registry import make, names, spec_class
-from flitlab.models.topology.formats import suffixes
+from flitlab.models.topology.formats import is_topology, suffixes
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, shown_label, study_of
 from flitlab.sim.cli.components import example
@@ -105,7 +105,8 @@ def _topologies(options: argparse.Namespace) -> dict[str, TopologyAndMetrics] | 
     if diagnostics.errors:
         complain(*map(str, diagnostics.errors))
         return None
-    is_graph = Path(options.file).is_file() and Path(options.file).suffix.lower() in GRAPHS
+    file = Path(options.file)
+    is_graph = file.is_file() and (file.suffix.lower() in GRAPHS or is_topology(file))
     if not Path(options.file).exists() and (hint := _hint(options.file)):
         complain(hint)
         return None

@@ -18,6 +18,8 @@ from yaml.resolver import BaseResolver
 
 from flitlab.models.arrays import OUT_OF_RANGE, is_in_range
 from flitlab.models.gc_disabled import gc_disabled
+from flitlab.models.topology.formats import HEAD, topology_sign
+from flitlab.models.topology.formats.misplaced import misplaced
 from flitlab.sim.config.diagnostics import (
     MAX_VALUE_LENGTH,
     ConfigError,
@@ -248,14 +250,24 @@ def load_file(path: str | Path, diagnostics: Diagnostics, text: str | None = Non
 
     Raises
     ------
-    ConfigError: a file that cannot be read or parsed, is empty or holds no mapping.
+    ConfigError: a file that cannot be read or parsed, is of another kind, is empty or holds no mapping.
     """
-    node = load_text(read_text(path) if text is None else text, str(path), diagnostics, lines=text is None)
+    content = read_text(path) if text is None else text
+    if text is None and (kind := _other_kind(content[:HEAD])):
+        raise _unreadable(path, f"is no configuration; {kind}")
+    node = load_text(content, str(path), diagnostics, lines=text is None)
     if node.value is None:
         raise _unreadable(path, "is empty")
     if not node.is_map:
         raise _unreadable(node.where, "must be a mapping of keys to values", show(node.plain()))
     return node
+
+
+def _other_kind(head: str) -> str:
+    """What a file is that is no configuration, and where it is read; '' where that is unknown. head: its beginning."""
+    if name := topology_sign(head):
+        return f"this is a topology ({name}): simrun topology FILE, or topology: {{kind: file, path: FILE}}"
+    return misplaced(head, configuration=True)
 
 
 def _unreadable(where: str | Path, problem: str, value: str = "") -> ConfigError:

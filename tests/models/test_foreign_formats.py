@@ -537,6 +537,70 @@ def test_errors_in_connections_name_the_line(tmp_path, capsys, old, new, said):
     assert said in capsys.readouterr().err and not (tmp_path / "a.goal").exists()
 
 
+FLOWS = """3
+0 2 3 100 1000 2.25
+1 2 3 101 20 2
+2 0 3 100 7 2.000001
+"""
+
+
+def test_flows_of_ns3_are_demands_or_a_program_whose_clock_begins_with_the_first(tmp_path, capsys):
+    (tmp_path / "flow.txt").write_text(FLOWS + "unread\n")
+    assert main(["convert", str(tmp_path / "flow.txt"), "--to", "demands"]) == 0
+    assert (tmp_path / "flow.csv").read_text() == "src,dst,demand\n0,2,1000\n1,2,20\n2,0,7\n"
+    assert "sizes are read; starts are not" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / "flow.txt"), "--to", "goal"]) == 0
+    said = capsys.readouterr().err
+    assert ":5: what follows the announced number of flows (3) is not read" in said
+    assert "starts count from that of the first flow, 2 s" in said
+    lines = [line.strip() for line in (tmp_path / "flow.goal").read_text().splitlines()]
+    assert read_goal(tmp_path / "flow.goal").ranks == 3
+    assert [line for line in lines if "calc" in line] == ["c0: calc 250000000", "c2: calc 1000"]
+    assert [line for line in lines if "requires" in line] == ["s0 requires c0", "s2 requires c2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("3\n0", "4\n0", ":4: 3 flows where 4 are announced"),
+        ("20 2\n", "20\n", ":3: '1 2 3 101 20' where source, target, priority, port, bytes and start (s)"),
+        ("20 2\n", "20 -2\n", ":3: '1 2 3 101 20 -2' where source,"),
+        ("20 2\n", "20 nan\n", ":3: '1 2 3 101 20 nan' where source,"),
+        ("2 0 3", "2 2 3", ":4: a flow sends a byte or more to another node"),
+        ("2 0 3", "2 9999999 3", ":4: node 9,999,999: at most 1,000,000 nodes are read"),
+    ],
+)
+def test_errors_in_flows_of_ns3_name_the_line(tmp_path, capsys, old, new, said):
+    (tmp_path / "flow.txt").write_text(FLOWS.replace(old, new))
+    assert main(["convert", str(tmp_path / "flow.txt"), "--to", "goal"]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "flow.goal").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "router 0 node 0 router 1\nrouter 1 node 1\n",
+            "this is a topology (anynet): simrun topology FILE, or topology:",
+        ),
+        ("<algo name='a'>", "this is a schedule of MSCCL: simrun schedule FILE"),
+        ('{"1-Epoch_Duration": 1, "6-Demand_Met": {}}', "this is a schedule of TE-CCL: simrun schedule FILE"),
+        ('{"TopologyParams": {}}', "this is an input of TE-CCL"),
+        (FLOWS, "these are flows of ns-3: traffic: {kind: matrix, path: FILE}"),
+    ],
+)
+def test_what_is_given_in_place_of_a_configuration_is_named(tmp_path, capsys, text, said):
+    (tmp_path / "file").write_text(text)
+    assert main(["check", str(tmp_path / "file")]) == 2
+    assert f"file: is no configuration; {said}" in capsys.readouterr().err
+
+
+def test_a_graph_without_a_suffix_is_known_by_its_content(tmp_path, capsys):
+    (tmp_path / "anynet_file").write_text("router 0 node 0 router 1\nrouter 1 node 1\n")
+    assert main(["topology", str(tmp_path / "anynet_file")]) == 0
+    assert "hosts       2" in capsys.readouterr().out
+
+
 def test_every_format_is_listed_once():
     assert all(one.read or one.write for one in FORMATS.values())
     assert {"repetita", "sndlib", "ns3", "htsim", "astra_sim", "interconnect"} <= set(FORMATS)
@@ -586,7 +650,7 @@ def test_graphs_of_nodes_and_links_are_those_of_networkx(tmp_path):
 )
 def test_a_file_that_belongs_elsewhere_says_where(tmp_path, text, reason):
     (tmp_path / "a.txt").write_text(text)
-    with pytest.raises(SpecError, match=f"a.txt:1: is no topology; these are .*{reason}"):
+    with pytest.raises(SpecError, match=f"a.txt:1: is no topology; th(is is|ese are) .*{reason}"):
         make("topology", kind="file", path=str(tmp_path / "a.txt")).build()
 
 

@@ -259,7 +259,7 @@ def test_the_collective_of_taccl_follows_from_its_chunks(tmp_path, chunks, steps
         (taccl([*GATHER, ([0], [1])], []), "what rank 0 has for rank 1, among 4 pieces"),
         (taccl(GATHER, RING_SENDS[:1]), "does not reach rank 2"),
         (taccl(GATHER, [[]]).replace(b'"addr": 11', b'"addr": 10'), "share an address, as in .* XML of taccl ncclize"),
-        (b'{"nnodes": 2, "intranode_sketch": {}}', "is no schedule: these are a communication sketch of TACCL"),
+        (b'{"nnodes": 2, "intranode_sketch": {}}', "is no schedule: this is a communication sketch of TACCL"),
         (b'{"collective": "broadcast"}', "is no schedule: format: Field required; JSON of flitlab, TE-CCL and TACCL"),
     ],
 )

@@ -146,6 +146,11 @@ def _head(path: Readable) -> str:
         return file.read(HEAD).decode("utf-8-sig", errors="replace")
 
 
+def is_topology(path: Path) -> bool:
+    """Tell whether a file has the sign of a topology format. Raises ``OSError``."""
+    return bool(topology_sign(_head(path)))
+
+
 def topology_sign(head: str) -> str:
     """Return the topology format whose sign is in the beginning of a file; '' if there is none."""
     return next((name for name, one in FORMATS.items() if one.sign is not None and one.sign.search(head)), "")
@@ -162,6 +167,7 @@ __all__ = [
     "ReadFormat",
     "detected",
     "format_of",
+    "is_topology",
     "read",
     "suffixes",
     "topology_sign",

@@ -6,12 +6,15 @@ Signs are looked for where a file has the sign of no format of its place.
 
 import re
 
+from flitlab.models.ns3_flows import SIGN
+
 PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), "demands of REPETITA", "traffic: {kind: matrix, path: FILE}"),
     (
         re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE),
         "connections of htsim", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal",
     ),
+    (SIGN, "flows of ns-3", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal"),
     (re.compile(r"\A\s*num_ranks\s+\d+"), "a program in GOAL", "application: {kind: goal, path: FILE}"),
     (re.compile(r"\A\s*(<\?xml[^>]*>\s*)?<algo\s"), "a schedule of MSCCL", "simrun schedule FILE"),
     (
@@ -25,6 +28,10 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r'\A\s*\{[\s\S]*"intranode_sketch"'), "a communication sketch of TACCL",
         "simrun schedule reads the schedules that it makes (JSON, MSCCL's XML)",
+    ),
+    (
+        re.compile(r'\A\s*\{[\s\S]*"TopologyParams"'), "an input of TE-CCL, which has the name of a network only",
+        "simrun schedule reads the schedules that it makes",
     ),
     (re.compile(r'\A\s*\{[\s\S]*"6-Demand_Met"'), "a schedule of TE-CCL", "simrun schedule FILE"),
     (re.compile(r'\A\s*\{\s*"m?sccl_type"'), "a schedule of TACCL", "simrun schedule FILE"),
@@ -44,19 +51,25 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
         re.compile(r'\A\s*\{\s*("type"\s*:\s*"(default|extended)"|"table"\s*:)'), "a routing table of RapidChiplet",
         "routing: {kind: table, path: FILE}",
     ),
-    (
-        re.compile(r"\A(#[^\n]*\n|\s*\n)*\s*(topology|experiment|schema|cases|name):(\s|$)"),
-        "a configuration of flitlab or of ASTRA-sim", "simrun FILE, where it is one of flitlab",
-    ),
 )  # fmt: skip
 """Sign, what a file is, and where it is read."""
 
+CONFIGURATION = (
+    re.compile(r"\A(#[^\n]*\n|\s*\n)*\s*(topology|experiment|schema|cases|name):(\s|$)"),
+    "a configuration of flitlab or of ASTRA-sim", "simrun FILE, where it is one of flitlab",
+)  # fmt: skip
+"""The same of what is a configuration itself."""
 
-def misplaced(head: str) -> str:
+
+def misplaced(head: str, configuration: bool = False) -> str:
     """What a file is that belongs elsewhere, and where; '' where that is unknown.
 
     Parameters
     ----------
     head: beginning of the file.
+    configuration: whether it is given as a configuration.
     """
-    return next((f"these are {what}: {place}" for sign, what, place in PLACES if sign.search(head)), "")
+    for sign, what, place in PLACES if configuration else (*PLACES, CONFIGURATION):
+        if sign.search(head):
+            return f"{'this is' if what.startswith(('a ', 'an ')) else 'these are'} {what}: {place}"
+    return ""

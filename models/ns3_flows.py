@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of flows of the ns-3 programs that follow HPCC."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import NamedTuple
+
+from flitlab.models.readable import Text
+from flitlab.models.registry import SpecError, warn
+
+SIGN = re.compile(
+    r"\A\s*\d{1,9}[ \t]*\r?\n\s*\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+(\.\d*)?(e[+-]?\d+)?[ \t]*\r?(\n|\Z)"
+)
+"""The beginning of such a file: the number of flows, and a first flow."""
+
+
+class Ns3Flow(NamedTuple):
+    """A flow. line: its line. start: ps after the first flow."""
+
+    line: int
+    source: int
+    target: int
+    size: int
+    start: int
+
+
+def ns3_flows(path: Path | Text, content: str) -> Iterator[Ns3Flow]:
+    """Read lines ``source target priority port bytes start``, starts in seconds, after a line with their number.
+
+    Lines behind this number are not read, as in ns-3, and priorities of flows neither; both with a warning.
+
+    Parameters
+    ----------
+    path: for messages.
+    content: of the file.
+
+    Raises
+    ------
+    SpecError: with file and line.
+
+    Source: simulation/scripts/traffic_gen/README.md of github.com/alibaba-edu/High-Precision-Congestion-Control.
+    """
+    numbered = [(number, line.split()) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
+    count, lines = int(numbered[0][1][0]), numbered[1:]
+    if len(lines) < count:
+        raise SpecError(f"{path}:{numbered[-1][0]}: {len(lines)} flows where {count} are announced", key="path")
+    if len(lines) > count:
+        warn(f"{path}:{lines[count][0]}: what follows the announced number of flows ({count}) is not read", "path")
+    starts, priorities = [], set()
+    for number, words in lines[:count]:
+        try:
+            if len(words) != 6 or not all(word.isdecimal() for word in words[:5]):
+                raise ValueError
+            start = Decimal(words[5])
+            if not 0 <= start < 10**6:
+                raise ValueError
+        except (ValueError, InvalidOperation):
+            text = " ".join(words)[:40]
+            raise SpecError(
+                f"{path}:{number}: {text!r} where source, target, priority, port, bytes and start (s) are expected",
+                key="path",
+            ) from None
+        starts.append(int(start * 10**12))
+        priorities.add(words[2])
+    first = min(starts, default=0)
+    if first:
+        warn(f"{path}: starts count from that of the first flow, {Decimal(first) / 10**12} s", "path")
+    if len(priorities) > 1:
+        warn(f"{path}: the priorities of flows, {', '.join(sorted(priorities))}, are not read", "path")
+    for (number, words), start_ps in zip(lines, starts, strict=False):
+        yield Ns3Flow(number, int(words[0]), int(words[1]), int(words[4]), start_ps - first)
