@@ -254,7 +254,7 @@ def load_file(path: str | Path, diagnostics: Diagnostics, text: str | None = Non
     """
     content = read_text(path) if text is None else text
     if text is None and (kind := _other_kind(content[:HEAD])):
-        raise _unreadable(path, f"is no configuration; {kind}")
+        raise _unreadable(path, f"is no configuration of flitlab; {kind}")
     node = load_text(content, str(path), diagnostics, lines=text is None)
     if node.value is None:
         raise _unreadable(path, "is empty")

@@ -235,6 +235,20 @@ def test_capacities_of_ns3_are_relative_to_the_rate_of_hosts():
     assert "nodes" not in topology.notes  # hosts 0 .. 3 stand in the order of their switches
 
 
+@pytest.mark.parametrize("header", ["4 0 4\n\n", "4 0 4\n", "4 1 0 0 4 X000 1\n"])
+def test_nodes_of_ns3_without_switches_are_switches_with_a_host_each(header):
+    """The ring is that of ASTRA-sim's analytical description; the sum of a node's links bounds its host."""
+    links = "0 1 400Gbps 1us 0\n1 2 400Gbps 1us 0\n2 3 400Gbps 1us 0\n3 0 200Gbps 2us 0\n"
+    with pytest.warns(SpecWarning, match="no switches: each node is one, with a host; packets pass through nodes"):
+        topology = read(Text(header + links))
+    assert topology.host_count.tolist() == [1] * 4 and topology.host_capacity == 2
+    assert topology.notes["link_gbps"] == 400
+    assert between(topology, "0", "1") == [1] and between(topology, "0", "3") == [0.5]
+    assert between(topology, "3", "0", "delay_ns") == [2000]
+    ring = "topology: [ Ring ]\nnpus_count: [ 4 ]\nbandwidth: [ 50 ]\nlatency: [ 1000 ]\n"
+    assert read(Text(ring)).edge_hash == topology.edge_hash
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -378,7 +392,8 @@ def test_ends_of_json_graphs_are_no_columns():
         (NS3.replace("7 3 6", "7 2 6"), ":2: 3 switches below 7 are expected to be 2"),
         (NS3.replace("7 3 6", "7 3 8"), ":1: 8 links are announced, 6 follow"),
         (NS3.replace("400Gbps 2us", "400Gbps 2xs"), ":7: '2xs' is no time"),
-        ("2 1 0 0 1 X000 1\n0 1 200Gbps 0.0005ms 0\n", ":2: no switches: links of hosts lead to switches"),
+        ("3 0 1\n0 1 1Gbps 1us 0\n", ":1: node 2 is no switch and has no link"),
+        ("0 0 0\n0 1 1Gbps 1us 0\n", ":1: no nodes"),
         (NS3.replace("7 3 6", "7 1 24 0 0 1 1"), ":1: expected: nodes switches links, or nodes gpus_per_server"),
         (FIRST_ASTRA.replace("[2, 2, 3]", "[2, 2]"), ":2: 2 values of links-count for 3 dimensions"),
         (FIRST_ASTRA.replace("[2, 3, 2]", "[2, 3, 1]"), ":2: units-count 1 must be 2 or more"),
@@ -587,12 +602,16 @@ def test_errors_in_flows_of_ns3_name_the_line(tmp_path, capsys, old, new, said):
         ('{"1-Epoch_Duration": 1, "6-Demand_Met": {}}', "this is a schedule of TE-CCL: simrun schedule FILE"),
         ('{"TopologyParams": {}}', "this is an input of TE-CCL"),
         (FLOWS, "these are flows of ns-3: traffic: {kind: matrix, path: FILE}"),
+        (
+            "ENABLE_QCN 1\n\nTOPOLOGY_FILE mix/topology.txt\n",
+            "this is a configuration of ns-3 (HPCC): its TOPOLOGY_FILE as",
+        ),
     ],
 )
 def test_what_is_given_in_place_of_a_configuration_is_named(tmp_path, capsys, text, said):
     (tmp_path / "file").write_text(text)
     assert main(["check", str(tmp_path / "file")]) == 2
-    assert f"file: is no configuration; {said}" in capsys.readouterr().err
+    assert f"file: is no configuration of flitlab; {said}" in capsys.readouterr().err
 
 
 def test_a_graph_without_a_suffix_is_known_by_its_content(tmp_path, capsys):

@@ -15,6 +15,10 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "connections of htsim", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal",
     ),
     (SIGN, "flows of ns-3", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal"),
+    (
+        re.compile(r"^[ \t]*(TOPOLOGY_FILE|FLOW_FILE)[ \t]+\S", re.MULTILINE), "a configuration of ns-3 (HPCC)",
+        "its TOPOLOGY_FILE as topology: {kind: file, path: FILE}, its FLOW_FILE as traffic: {kind: matrix, path: FILE}",
+    ),
     (re.compile(r"\A\s*num_ranks\s+\d+"), "a program in GOAL", "application: {kind: goal, path: FILE}"),
     (re.compile(r"\A\s*(<\?xml[^>]*>\s*)?<algo\s"), "a schedule of MSCCL", "simrun schedule FILE"),
     (

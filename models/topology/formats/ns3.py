@@ -3,6 +3,8 @@
 
 import re
 
+import numpy as np
+
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import (
@@ -32,7 +34,9 @@ def read_ns3(
 
     The first line is ``nodes switches links`` (SimAI: ``nodes gpus_per_server nvswitches switches links gpu``, and
     perhaps one more number), the second names the switches; all other nodes are hosts. Capacities are relative to the
-    rate of hosts, which is the note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns.
+    rate of hosts, which is the note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns. Without switches, each
+    node is a switch with a host that sends as much as all links of the node take, capacities are relative to the rate
+    of the first link, and a warning says that packets pass through nodes, which ns-3 does not let them.
 
     Parameters
     ----------
@@ -51,11 +55,11 @@ def read_ns3(
     if len(lines) < 2:
         network.fail(1, "expected nodes, switches and links on the first line, and the switches on the second")
     nodes, switches, links = _counts(network, *lines[0])
+    if nodes < 1:
+        network.fail(1, "no nodes")
     if nodes > MAX_SIZE:
         network.fail(1, f"{nodes} nodes; at most {MAX_SIZE} are built")
-    (number, named), body = lines[1], lines[2:]
-    if not switches:
-        network.fail(number, "no switches: links of hosts lead to switches")
+    (number, named), body = lines[1] if switches else (1, []), lines[1 + (switches > 0) :]
     is_switch = {network.whole(number, "switch", word) for word in named}
     if len(is_switch) != switches or max(is_switch, default=0) >= nodes:
         network.fail(number, f"{len(is_switch)} switches below {nodes} are expected to be {switches}")
@@ -64,13 +68,15 @@ def read_ns3(
     if len(body) > links:
         network.warn(f"{links} links are announced: what follows them is not read", body[links][0])
         del body[links:]
-    for switch in sorted(is_switch):
+    if not switches:
+        network.warn("no switches: each node is one, with a host; packets pass through nodes, as they do not in ns-3")
+    for switch in sorted(is_switch) or range(nodes):
         network.node(str(switch))
     host_links: dict[int, tuple[int, int, float]] = {}  # host -> line, switch, Gbit/s
     between = []
     for number, words in body:
         u, v, rate, delay = _link(network, number, words, nodes)
-        if u in is_switch and v in is_switch:
+        if not switches or (u in is_switch and v in is_switch):
             between.append((number, u, v, rate, delay))
             continue
         host, switch = (v, u) if u in is_switch else (u, v)
@@ -83,20 +89,24 @@ def read_ns3(
                 f"routes may not lead through hosts; {SEVERAL_LINKS}",
             )
         host_links[host] = number, switch, rate
-    if unlinked := sorted(set(range(nodes)) - is_switch - host_links.keys()):
+    linked = is_switch | host_links.keys() if switches else {node for _, u, v, _, _ in between for node in (u, v)}
+    if unlinked := sorted(set(range(nodes)) - linked):
         network.fail(1, f"node {unlinked[0]} is no switch and has no link")
     rates = sorted({rate for _, _, rate in host_links.values()})
     if len(rates) > 1:
         network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read")
-    unit = rates[0] if rates else 1.0
+    unit = rates[0] if rates else 1.0 if switches else between[0][3]
     for number, u, v, rate, delay in between:
         data = {"rate_gbps": repr(rate), "delay_ns": repr(delay)}
         network.link(number, str(u), str(v), repr(rate / unit), attributes=data)
     network.parallel = True
-    hosts = dict.fromkeys(network.nodes, 0)
+    hosts = dict.fromkeys(network.nodes, 0 if switches else 1)
     for _, switch, _ in host_links.values():
         hosts[str(switch)] += 1
     topology = network.topology("ns3", hosts, link_gbps=unit)
+    if not switches:
+        of_node = np.bincount(topology.src, topology.capacity, topology.switches)
+        return topology.with_hosts(topology.host_count, float(of_node.max()))
     at = {int(label): i for i, label in enumerate(topology.notes.get("labels", range(topology.switches)))}
     order = sorted(host_links, key=lambda host: (at[host_links[host][1]], host))
     if order != list(range(len(order))):
