@@ -340,9 +340,10 @@ class _Builder:
             draft.warn(warning.key or "switching", str(warning))
         scenario = Scenario(instance, switching_mode, work, timeline)
         measure = _measure(draft.config, scenario)
+        plain_size = _plain_flit_bytes(spec)
         plain = {
             **_resolved(draft, components, measure),
-            "switching": switching_mode.plain(spec.tick_ns) | _plain_subnets(spec),
+            "switching": switching_mode.plain(spec.tick_ns) | plain_size | _plain_subnets(spec),
         }
         if transport is not None:
             in_force = getattr(switching_mode, "transport", transport)
@@ -352,7 +353,11 @@ class _Builder:
         if spec.tick_ns is not None:
             tick = switching_mode.tick_ns(topology, spec.tick_ns)
             case = replace(case, flit_ns=None if tick is None else float(tick))
-        channels = draft.config.outputs.channels
+        channels, energy = draft.config.outputs.channels, draft.config.outputs.energy
+        if energy is not None and ranks is None and transport is None and not (case.flit_ns and plain_size):
+            gbps = energy.prices().gbps
+            problem = f"no rate of a link in switching (link_gbps, flit_bytes): {gbps:g} Gbit/s of the profile is taken"
+            draft.warn("outputs.energy", problem)
         return replace(case, scenario=scenario, certificate=certificate, measure=measure, channels=channels)
 
     def _setting(
@@ -421,6 +426,12 @@ class _Builder:
         if isinstance(certificate, BaseException):
             raise certificate
         return certificate
+
+
+def _plain_flit_bytes(spec: SwitchingSpec) -> dict[str, object]:
+    """The resolved key ``flit_bytes``, if it is set: with ``flit_ns`` it is the rate of a link."""
+    size = getattr(spec, "flit_bytes", None)
+    return {} if size is None else {"flit_bytes": size}
 
 
 def _plain_subnets(spec: SwitchingSpec) -> dict[str, object]:

@@ -108,21 +108,48 @@ def test_nothing_is_derived_where_nothing_is_known():
     assert "pj_per_bit" not in of("packets", {"accepted": 0.0, "ticks": 5}, [0.0, 0.0])
 
 
-def test_a_run_has_its_energy_and_says_what_it_assumes(tmp_path, capsys, monkeypatch):
+RUN = """topology: {kind: hypercube, dim: 1}
+routing: minimal
+engine: reference
+switching: {mode: ideal, link_gbps: 400, flit_bytes: 250}
+traffic: uniform
+loads: [0.5]
+ceilings: []
+measure: {ticks: 400, ci: null, warmup: 100}
+outputs: {energy: {profile: 400g, nic_watts: 20}, figures: []}
+"""
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        ("link_gbps: 400, flit_bytes: 250", ""),
+        ("link_gbps: 100, flit_bytes: 250", ""),
+        ("flit_ns: 20, flit_bytes: 250", ""),
+        ("flit_ns: 20", "no rate of a link in switching (link_gbps, flit_bytes): 400 Gbit/s of the profile is taken"),
+    ],
+)
+def test_power_is_that_of_the_rate_of_links(rate, said, tmp_path, capsys, monkeypatch):
+    """Two NICs and two switches of two ports each, whose powers are those of a port of 400 Gbit/s."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "e.yaml").write_text(
-        "topology: {kind: hypercube, dim: 1}\nrouting: minimal\nengine: reference\n"
-        "switching: {mode: ideal, link_gbps: 400, flit_bytes: 250}\ntraffic: uniform\nloads: [0.5]\nceilings: []\n"
-        "measure: {ticks: 400, ci: null, warmup: 100}\noutputs: {energy: {profile: 400g, nic_watts: 20}, figures: []}\n"
-    )
-    assert main(["run", "e.yaml", "--json", "--out", "r"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["results"]
-    prices = design_prices("400g", {"nic_watts": 20})
-    bits = row["accepted"] * 2 * 400
-    assert row["nics_w"] == pytest.approx(2 * (20 - 4) + bits * 10e-3)
-    assert row["switches_idle_w"] == pytest.approx(4 * (prices.switch_port_watts - 4.3 * 0.4))
-    assert row["pj_per_bit"] == pytest.approx(1e3 * row["power_w"] / bits)
-    assert row["energy_j"] == pytest.approx(row["power_w"] * row["ticks"] * 5e-9)
+    (tmp_path / "e.yaml").write_text(RUN.replace("link_gbps: 400, flit_bytes: 250", rate))
+    gbps, flit_ns = (100, 20) if "250" in rate and "400" not in rate else (400, 20 if "20" in rate else 5)
+    for file, out in (("e.yaml", "r"), ("r/config.resolved.yaml", "again")):
+        assert main(["run", file, "--json", "--out", out]) == 0
+        printed = capsys.readouterr()
+        (row,) = json.loads(printed.out)["results"]
+        bits = row["accepted"] * 2 * gbps
+        assert row["nics_w"] == pytest.approx(2 * (20 - 4) * gbps / 400 + bits * 10e-3)
+        assert row["switches_idle_w"] == pytest.approx(4 * (15 - 4.3 * 0.4) * gbps / 400)
+        assert row["links_w"] == pytest.approx(2 * 9 * gbps / 400)
+        assert row["pj_per_bit"] == pytest.approx(1e3 * row["power_w"] / bits)
+        assert row["energy_j"] == pytest.approx(row["power_w"] * row["ticks"] * flit_ns * 1e-9)
+        assert said in printed.err and ("no rate of a link" in printed.err) == bool(said)
+
+
+def test_a_run_says_what_it_assumes_on_power(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.yaml").write_text(RUN)
     assert main(["run", "e.yaml", "--out", "r"]) == 0
     said = capsys.readouterr().out
     assert "nic_watts 20: given" in said and "nic_bit_pj 10: assumed" in said and "IMC 2025" in said
