@@ -73,8 +73,11 @@ def _topology(options: argparse.Namespace, out: Path) -> list[str]:
     topology = read(file, source)
     if options.pair_directions:
         topology = topology.pair_directions()
-    say(f"{file}: {source}, {topology.switches} switches, {topology.channels} channels, {topology.hosts} hosts")
-    return write(topology, out, options.to)
+    stated = topology.hosts_stated
+    topology = topology if stated else topology.with_hosts(1)  # as ``kind: file`` reads it
+    counts = f"{topology.switches} switches, {topology.channels} channels, {topology.hosts} hosts"
+    say(f"{file}: {source}, {counts}{'' if stated else ' (none are stated: one a switch)'}")
+    return [one for one in write(topology, out, options.to) if stated or one != "hosts"]
 
 
 def _program(options: argparse.Namespace, out: Path) -> list[str]:

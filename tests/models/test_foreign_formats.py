@@ -620,6 +620,26 @@ def test_a_graph_without_a_suffix_is_known_by_its_content(tmp_path, capsys):
     assert "hosts       2" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["ns3", "topobench_capacities"])
+def test_what_differs_by_direction_is_said_where_links_are_written(kind, tmp_path, capsys):
+    """From a to b the link has capacity 2, back 1."""
+    said = []
+    for back in (2, 1):
+        (tmp_path / "a.csv").write_text(f"# directed: true\nsource,target,capacity\na,b,2\nb,a,{back}\n")
+        assert main(["convert", str(tmp_path / "a.csv"), "--pair-directions", "--to", kind]) == 0
+        said.append("capacities that differ by direction" in capsys.readouterr().err)
+    assert said == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["json", "gml", "graphml", "anynet", "topobench_servers"])
+def test_a_graph_that_states_no_hosts_is_written_with_those_that_it_is_read_with(kind, tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("# directed: false\nsource,target\n0,1\n1,2\n")
+    out = tmp_path / "out"
+    assert main(["convert", str(tmp_path / "a.csv"), "--to", kind, "--out", str(out)]) == 0
+    assert "3 hosts (none are stated: one a switch)" in capsys.readouterr().out
+    assert make("topology", kind="file", path=str(out), format=kind).build().host_count.tolist() == [1, 1, 1]
+
+
 def test_every_format_is_listed_once():
     assert all(one.read or one.write for one in FORMATS.values())
     assert {"repetita", "sndlib", "ns3", "htsim", "astra_sim", "interconnect"} <= set(FORMATS)

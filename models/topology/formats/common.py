@@ -105,6 +105,17 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
     return [name for name, present in features.items() if present and name not in kept]
 
 
+def omitted_directions(topology: Topology, **values: np.ndarray) -> list[str]:
+    """Return what a format of links does not keep, in words: values of channels that differ by direction.
+
+    Parameters
+    ----------
+    topology: without uni-directional channels.
+    values: name -> [channels].
+    """
+    return [f"{name} that differ by direction" for name, of in values.items() if (of != of[topology.reverse]).any()]
+
+
 def need_channels(topology: Topology, format: str) -> None:
     """Raise :class:`CannotWriteError` if there are no channels."""
     if not topology.channels:

@@ -12,6 +12,7 @@ from flitlab.models.topology.formats.common import (
     SEVERAL_LINKS,
     GraphBuilder,
     need_links,
+    omitted_directions,
     omitted_features,
     text_of,
     write_lines,
@@ -158,7 +159,10 @@ def write_ns3(topology: Topology, path: FilePath) -> list[str]:
         ends = f"{first + topology.src[c]} {first + topology.dst[c]}"
         lines.append(f"{ends} {unit * topology.capacity[c]:.15g}Gbps {delay[c]:.15g}ns 0")
     write_lines(path, lines)
-    return omitted_features(topology, "hosts", "capacities", "parallel channels", PAIRS)
+    return [
+        *omitted_features(topology, "hosts", "capacities", "parallel channels", PAIRS),
+        *omitted_directions(topology, capacities=topology.capacity, delays=np.asarray(delay)),
+    ]
 
 
 FORMATS = (

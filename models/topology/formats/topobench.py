@@ -10,6 +10,7 @@ from flitlab.models.topology.formats.common import (
     PAIRS,
     GraphBuilder,
     need_links,
+    omitted_directions,
     omitted_features,
     text_of,
     write_lines,
@@ -63,6 +64,7 @@ def write_topobench(topology: Topology, path: FilePath, layout: Layout = "topobe
         case "topobench_servers":
             return omitted_features(topology, PAIRS, "hosts")
     missing = omitted_features(topology, PAIRS, "hosts", "capacities")
+    missing += omitted_directions(topology, capacities=topology.capacity)
     return [*missing, "fractions of capacities"] if rounded else missing
 
 
