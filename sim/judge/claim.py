@@ -18,6 +18,8 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import TrafficSpec
 from flitlab.sim.config.build import build
 from flitlab.sim.config.components import ComponentBuilder
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics, KeyPath, show
@@ -207,7 +209,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     delays = reader.delays(any(point.latency is not None for point in points))
     diagnostics.raise_errors()
     assumed = [
-        *_random_assumptions(draft),
+        *_random_assumptions(draft, instance.topology),
         *_delay_assumptions(delays, points),
         *_mean_assumptions(points),
         *dict.fromkeys(map(str, diagnostics.warnings)),
@@ -417,16 +419,24 @@ def _capacity(instance: Instance) -> Ceiling:
         raise UnitError(f"needs what the network carries of uniform traffic: {error}") from None
 
 
-def _random_assumptions(draft: Draft) -> Iterator[str]:
-    """Sentences on the parts that are drawn at random: another seed is another claim."""
+def _random_assumptions(draft: Draft, topology: Topology) -> Iterator[str]:
+    """Sentences on the parts that are drawn at random: another seed is another claim. topology: the network."""
     for section, word in (("topology", "graph"), ("traffic", "traffic")):
         spec = draft.spec(section)
         if isinstance(spec, Spec) and "seed" in type(spec).model_fields:
+            if isinstance(spec, TrafficSpec) and not _is_drawn(spec, topology):
+                continue
             seed = show(spec.model_dump()["seed"])
             yield (
                 f"The {word} of kind {spec.kind} is drawn at random, here with seed {seed}: another draw has another "
                 "ceiling, and a claim is best judged with the very one, as a file."
             )
+
+
+def _is_drawn(spec: TrafficSpec, topology: Topology) -> bool:
+    """Whether another seed gives another traffic; a shift has a seed, but only ``by: random`` draws."""
+    seeds = (spec.model_dump()["seed"] + offset for offset in range(3))
+    return len({spec.model_copy(update={"seed": seed}).build(topology).content_hash for seed in seeds}) > 1
 
 
 def _delay_assumptions(delays: Delays | None, points: list[ClaimPoint]) -> Iterator[str]:

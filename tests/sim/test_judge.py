@@ -622,3 +622,10 @@ def test_rows_that_report_nothing_are_counted(tmp_path, judged):
     found = judged(RING, "{csv: t.csv, throughput: thr, latency: lat}")
     assert [check.what for check in found.checks] == ["throughput", "latency", "throughput"]
     assert found.claim.assumed[-1] == "2 rows report nothing in these columns of t.csv: thr, lat."
+
+
+@pytest.mark.parametrize(("by", "drawn"), [("2", False), ("random", True)])
+def test_only_what_another_seed_changes_is_called_random(by, drawn, judged):
+    claim = f"topology: {{kind: mesh, dims: [9]}}\ntraffic: {{kind: shift, by: {by}}}\n"
+    said = judged(claim, "{load: 0.1}").claim.assumed
+    assert any("traffic of kind shift is drawn at random" in one for one in said) == drawn
