@@ -125,6 +125,7 @@ class _Flows(_Connections):
             if source == target or size < 1:
                 self._fail(line, "a flow sends a byte or more to another node")
             self.connections.append(Connection(line, source, target, size, start, None))
+        warn(f"{path}: rank n is node n; where hosts have other numbers (nodes of simrun topology), set a placement")
 
 
 class _Matrix(_Connections):

@@ -567,7 +567,7 @@ def test_flows_of_ns3_are_demands_or_a_program_whose_clock_begins_with_the_first
     assert main(["convert", str(tmp_path / "flow.txt"), "--to", "goal"]) == 0
     said = capsys.readouterr().err
     assert ":5: what follows the announced number of flows (3) is not read" in said
-    assert "starts count from that of the first flow, 2 s" in said
+    assert "starts count from that of the first flow, 2 s" in said and "rank n is node n; where hosts have" in said
     lines = [line.strip() for line in (tmp_path / "flow.goal").read_text().splitlines()]
     assert read_goal(tmp_path / "flow.goal").ranks == 3
     assert [line for line in lines if "calc" in line] == ["c0: calc 250000000", "c2: calc 1000"]
