@@ -16,7 +16,6 @@ from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
-from flitlab.models.topology.flit_times import capacity_unit
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.collective import Collective
 from flitlab.sim.config.diagnostics import KeyPath
@@ -244,8 +243,8 @@ class Study:
         size = (messages if self.runs_programs else keys).get("flit_bytes")
         if size is None or case.flit_ns is None:
             return EnergyBasis(prices, prices.gbps)
-        unit = float(capacity_unit(case.topology)) if case.scenario is not None else 1.0
-        return EnergyBasis(prices, 8 * size / (case.flit_ns * unit))
+        tick = None if case.scenario is None else case.scenario.switching.tick_ns(case.topology, 1.0)
+        return EnergyBasis(prices, 8 * size * float(tick or 1) / case.flit_ns)
 
     @property
     def simulates(self) -> bool:

@@ -147,6 +147,23 @@ def test_power_is_that_of_the_rate_of_links(rate, said, tmp_path, capsys, monkey
         assert said in printed.err and ("no rate of a link" in printed.err) == bool(said)
 
 
+@pytest.mark.parametrize("mode", ["ideal", "flow"])
+def test_power_of_a_program_is_that_of_its_channels_where_some_are_faster(mode, tmp_path, capsys, monkeypatch):
+    """Links of 400 and 200 Gbit/s, two hosts of 100: of four transceivers and two NICs of the profile 400g."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.csv").write_text("# directed: false\nsource,target,capacity\na,b,4\nb,c,2\n")
+    (tmp_path / "e.yaml").write_text(
+        "experiment: application\ntopology: {kind: file, path: net.csv, hosts: {a: 1, c: 1}}\n"
+        "routing: minimal\nengine: reference\nmessages: {flit_bytes: 64}\n"
+        f"switching: {{mode: {mode}, link_gbps: 100}}\napplication: {{kind: all_to_all, size_bytes: 4096}}\n"
+        "outputs: {energy: 400g, figures: []}\n"
+    )
+    assert main(["run", "e.yaml", "--json", "--out", "r", "--jobs", "1"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    assert row["links_idle_w"] == pytest.approx(2 * (4 + 2) * 9 / 4)
+    assert row["nics_idle_w"] == pytest.approx(2 * 21 / 4)
+
+
 def test_a_run_says_what_it_assumes_on_power(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "e.yaml").write_text(RUN)
