@@ -17,6 +17,9 @@ MOST_HOSTS = 1_000_000
 TRIGGERS = ("oneshot", "multishot", "barrier")
 """Types of triggers: both others go off at the first signal, a barrier after a number of them."""
 
+CLOCK = 1
+"""The processor of a host on which nothing but the time until its starts passes."""
+
 _CONNECTION = re.compile(r"(\d+)->(\d+)((?:\s+\w+\s+\S+)*)")
 _TRIGGER = re.compile(rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d+)|\s+(\d+))?")
 
@@ -39,8 +42,9 @@ class Connection:
 def goal_of(path: Path | Text, content: str) -> list[str]:
     """Return the lines of GOAL text: a rank for each host, a send and a receive for each connection.
 
-    A connection that starts later is preceded by a calculation; one with a trigger requires the sends or receives that
-    signal it, on its own host, or a message of one byte from theirs, with a warning.
+    A connection that starts later is preceded by calculations on processor :data:`CLOCK`, which end at its start. One
+    with a trigger requires the sends or receives that signal it, on its own host, or a message of one byte from theirs,
+    with a warning.
 
     Parameters
     ----------
@@ -76,12 +80,13 @@ class _Connections:
                 host, label = (one.target, f"r{tag}") if at_receiver else (one.source, f"s{tag}")
                 signals[trigger].append((host, label))
         relayed = 0
+        clocks = self._clocks(ranks)
         for tag, one in enumerate(self.connections):
             sends, receives = ranks[one.source], ranks[one.target]
             sends.append(f"  s{tag}: send {one.size}b to {one.target} tag {tag}")
             receives.append(f"  r{tag}: recv {one.size}b from {one.source} tag {tag}")
-            if nanoseconds := round(one.start / 1000):
-                sends += [f"  c{tag}: calc {nanoseconds}", f"  s{tag} requires c{tag}"]
+            if clock := clocks.get((one.source, one.start)):
+                sends.append(f"  s{tag} requires {clock}")
             if one.trigger is None:
                 continue
             for number, (host, label) in enumerate(self._signals(one, signals[one.trigger])):
@@ -101,6 +106,24 @@ class _Connections:
         for rank in range(self.hosts):
             lines += [f"rank {rank} {{", *ranks[rank], "}"]
         return lines
+
+    def _clocks(self, ranks: dict[int, list[str]]) -> dict[tuple[int, int], str]:
+        """Write a chain of calculations for the starts of each host, on a processor of its own, which only these take.
+
+        Returns the label of the calculation that ends at a start, by host and start.
+        """
+        labels: dict[tuple[int, int], str] = {}
+        before: dict[int, tuple[int, str]] = {}  # host -> ns and label of its last calculation
+        for host, start in sorted({(one.source, one.start) for one in self.connections if one.trigger is None}):
+            nanoseconds, (earlier, last) = round(start / 1000), before.get(host, (0, ""))
+            if nanoseconds > earlier:
+                label = f"c{len(labels)}"
+                ranks[host].append(f"  {label}: calc {nanoseconds - earlier} cpu {CLOCK}")
+                ranks[host] += [f"  {label} requires {last}"] * bool(last)
+                before[host] = nanoseconds, label
+            if host in before:
+                labels[host, start] = before[host][1]
+        return labels
 
     def _signals(self, one: Connection, signals: list[tuple[int, str]]) -> list[tuple[int, str]]:
         """Return what a connection waits for, if all of it is to come."""

@@ -222,7 +222,7 @@ def test_sndlib_says_which_capacity_it_takes():
     with pytest.warns(SpecWarning, match="links without pre-installed capacity; those of one module are taken"):
         topology = read(Text(text))
     assert sorted(set(topology.capacity.tolist())) == [40, 155]
-    with pytest.warns(SpecWarning, match="no modules: all capacities are 1"):
+    with pytest.warns(SpecWarning, match="nor has every link a module: all capacities are 1"):
         topology = read(Text(NATIVE.replace("10.00 0.00 0.50", "0.00 0.00 0.50")))
     assert set(topology.capacity.tolist()) == {1}
 
@@ -527,9 +527,9 @@ def test_triggers_of_htsim_become_dependencies(tmp_path, capsys):
     assert program.ranks == 4
     lines = (tmp_path / "a.goal").read_text().splitlines()
     assert [line.strip() for line in lines if "requires" in line] == [
-        "s1 requires r0", "s3 requires s1", "s3 requires t3_1", "s2 requires c2", "t3_1 requires s2",
+        "s1 requires r0", "s3 requires s1", "s3 requires t3_1", "s2 requires c0", "t3_1 requires s2",
     ]  # fmt: skip
-    assert "  c2: calc 5000" in lines  # 5,000,000 ps
+    assert "  c0: calc 5000 cpu 1" in lines  # 5,000,000 ps
 
 
 @pytest.mark.parametrize(
@@ -570,8 +570,40 @@ def test_flows_of_ns3_are_demands_or_a_program_whose_clock_begins_with_the_first
     assert "starts count from that of the first flow, 2 s" in said and "rank n is node n; where hosts have" in said
     lines = [line.strip() for line in (tmp_path / "flow.goal").read_text().splitlines()]
     assert read_goal(tmp_path / "flow.goal").ranks == 3
-    assert [line for line in lines if "calc" in line] == ["c0: calc 250000000", "c2: calc 1000"]
-    assert [line for line in lines if "requires" in line] == ["s0 requires c0", "s2 requires c2"]
+    assert [line for line in lines if "calc" in line] == ["c0: calc 250000000 cpu 1", "c1: calc 1000 cpu 1"]
+    assert [line for line in lines if "requires" in line] == ["s0 requires c0", "s2 requires c1"]
+
+
+def test_starts_of_a_host_do_not_add_up(tmp_path, monkeypatch, capsys):
+    """Four flows of 1,250 bytes, 100 ns each at 100 Gbit/s, and other overheads: the last starts at 30 us."""
+    monkeypatch.chdir(tmp_path)
+    starts = (0, 30, 10, 10)
+    (tmp_path / "flow.txt").write_text("4\n" + "".join(f"0 1 3 100 1250 {2 + us * 1e-6:.6f}\n" for us in starts))
+    assert main(["convert", "flow.txt", "--to", "goal"]) == 0
+    (tmp_path / "a.yaml").write_text(
+        "experiment: application\ntopology: {kind: hypercube, dim: 1}\nrouting: minimal\nengine: reference\n"
+        "switching: {mode: flow, link_gbps: 100}\nmessages: {flit_bytes: 10, overhead_ns: 500}\n"
+        "application: {kind: goal, path: flow.goal}\nceilings: []\noutputs: {figures: []}\n"
+    )
+    capsys.readouterr()
+    assert main(["run", "a.yaml", "--json", "--out", "r", "--jobs", "1"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    assert row["makespan_ns"] == pytest.approx(30_000 + 500 + 100 + 500, abs=60)  # delays of switches and links
+
+
+@pytest.mark.parametrize("form", ["native", "xml"])
+def test_a_demand_of_sndlib_takes_its_routing_unit_a_unit(form, tmp_path, capsys):
+    text = NATIVE.replace("D1 ( Ulm Kiel ) 1 12.50", "D1 ( Ulm Kiel ) 2 12.50")
+    if form == "xml":
+        demand = '<demand id="D1"><source>Ulm</source><target>Kiel</target><routingUnit>2</routingUnit>'
+        text = (
+            '<network xmlns="http://sndlib.zib.de/network"><networkStructure><nodes><node id="Ulm"/><node id="Kiel"/>'
+            '</nodes><links><link id="L"><source>Ulm</source><target>Kiel</target></link></links></networkStructure>'
+            f"<demands>{demand}<demandValue>12.50</demandValue></demand></demands></network>"
+        )
+    (tmp_path / "net").write_text(text)
+    assert main(["convert", str(tmp_path / "net"), "--to", "demands"]) == 0
+    assert "Ulm,Kiel,25.00\n" in (tmp_path / "net.csv").read_text()
 
 
 @pytest.mark.parametrize(

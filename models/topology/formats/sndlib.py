@@ -5,6 +5,7 @@ import re
 import xml.sax
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from math import inf
 from typing import Any
 from xml.sax.xmlreader import AttributesImpl
@@ -34,7 +35,7 @@ _XML_NAMES = {
 _TOKEN = re.compile(r"#[^\n]*|([()])|([^\s()#]+)")
 
 Demand = tuple[int, str, str, str]
-"""Line, source, target and value of a demand."""
+"""Line, source, target, and volume of a demand: its value times its routing unit."""
 
 
 @dataclass
@@ -54,7 +55,7 @@ def read_sndlib(
     """Read a network: its links are bi-directional, or channels if ``directed``.
 
     The capacity of a link is the pre-installed one; where some link has none, that of its first module, with a warning.
-    Where there are no modules either, all capacities are 1. All numbers of links are columns. Hosts have unlimited
+    Where some link has no module either, all capacities are 1. All numbers of links are columns. Hosts have unlimited
     channels: the file knows none.
 
     Parameters
@@ -76,7 +77,7 @@ def read_sndlib(
     network.parallel = True  # every link has a name of its own
     capacity = next((name for name in (LINK[0], MODULE[0]) if _has_all(graph.edges, name)), None)
     if capacity != LINK[0] and "capacity" not in attributes.chosen:
-        instead = "those of one module are taken" if capacity else "and no modules: all capacities are 1"
+        instead = "those of one module are taken" if capacity else "nor has every link a module: all capacities are 1"
         network.warn(f"links without pre-installed capacity; {instead}")
     if capacity is not None:
         attributes = attributes.by_default(capacity=capacity)
@@ -155,7 +156,8 @@ class _NativeReader:
             elif len(values) < 2:
                 raise FormatError(self.path, line, f"demand {label} has no value")
             else:
-                self.instance.demands.append((line, source, target, values[1]))
+                volume = _volume(self.path, line, values[0], values[1])
+                self.instance.demands.append((line, source, target, volume))
 
     @staticmethod
     def _is_entry(name: str, body: Group, place: int) -> bool:
@@ -168,6 +170,14 @@ class _NativeReader:
         if len(ends) != 2:
             raise FormatError(self.path, line, "expected ( source target )")
         return ends[0], ends[1]
+
+
+def _volume(path: Readable, line: int, unit: str, value: str) -> str:
+    """Return the capacity that a demand takes: ``value`` routing units of capacity ``unit``."""
+    try:
+        return value if float(unit) == 1 else str(Decimal(unit) * Decimal(value))
+    except (ValueError, InvalidOperation):
+        raise FormatError(path, line, f"routing unit {unit!r} and demand {value!r} must be numbers") from None
 
 
 def _is_word(item: Any) -> bool:
@@ -226,7 +236,8 @@ class _XmlReader(xml.sax.ContentHandler):
                 numbers = {key: self.data[key] for key in (*LINK, *MODULE) if key in self.data}
                 self.instance.links.append(Edge(self.began, source, target, numbers))
             elif "demandValue" in self.data:
-                self.instance.demands.append((self.began, source, target, self.data["demandValue"]))
+                volume = _volume(self.path, self.began, self.data.get("routingUnit", "1"), self.data["demandValue"])
+                self.instance.demands.append((self.began, source, target, volume))
             else:
                 raise FormatError(self.path, self.began, "<demand> without demandValue")
 
