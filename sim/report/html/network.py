@@ -54,7 +54,7 @@ class State:
     def add(self, point: Mapping[str, Any]) -> None:
         """Add a replicate."""
         detail = point["detail"]
-        self.use = self.use + np.array(detail["channel_use"])
+        self.use = self.use + np.array(detail.get("channel_use", ()))  # none without channels
         for name in ("hops", "deflections"):
             for value, packets in detail.get(f"{name}_histogram", ()):
                 getattr(self, name)[value] += packets
