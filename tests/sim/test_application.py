@@ -498,3 +498,16 @@ def test_modes_agree_on_what_nobody_shares():
         assert times[mode] >= float(bound.ticks * bound.tick_ns) * (1 - 1e-9)
         assert not math.isnan(result.row["utilisation_mean"])
     assert max(times.values()) <= 1.02 * min(times.values())
+
+
+def test_a_network_of_one_switch_has_a_page(tmp_path, capsys, monkeypatch):
+    """It has no channels, so that there is no utilisation to draw."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.ns3").write_text("3 1 2\n0\n1 0 100Gbps 1us 0\n2 0 100Gbps 1us 0\n")
+    (tmp_path / "one.yaml").write_text(
+        "experiment: application\ntopology: {kind: file, path: one.ns3}\n"
+        "routing: minimal\nengine: reference\nswitching: {mode: flow, link_gbps: 100}\nmessages: {flit_bytes: 64}\n"
+        "application: {kind: all_to_all, size_bytes: 4096}\noutputs: {html: true}\n"
+    )
+    assert main(["run", "one.yaml", "--out", "r", "--jobs", "1"]) == 0
+    assert "KeyError" not in capsys.readouterr().err and (tmp_path / "r" / "report.html").exists()
