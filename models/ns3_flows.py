@@ -17,7 +17,7 @@ SIGN = re.compile(
 
 
 class Ns3Flow(NamedTuple):
-    """A flow. line: its line. start: ps after the first flow."""
+    """A flow. line: of the file. source, target: numbers of nodes. size: bytes. start: ps after the first flow."""
 
     line: int
     source: int
@@ -34,7 +34,7 @@ def ns3_flows(path: Path | Text, content: str) -> Iterator[Ns3Flow]:
     Parameters
     ----------
     path: for messages.
-    content: of the file.
+    content: of a file with this :data:`SIGN`.
 
     Raises
     ------
