@@ -2,6 +2,7 @@
 """Datagrams: packets of a transport in queues that drop packets when full."""
 
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -22,7 +23,7 @@ from flitlab.models.transport.failures import LinkFailures, with_failures, with_
 from flitlab.models.transport.flows import Flows, long_lived, together
 from flitlab.models.transport.messages import connections
 from flitlab.models.transport.paths import DISTINCT
-from flitlab.models.transport.queues import Queues
+from flitlab.models.transport.queues import Queues, tick_of
 from flitlab.models.transport.session import LATEST, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.times import default_start_ms, times_of_keys
@@ -202,6 +203,10 @@ class DatagramSpec(SwitchingSpec):
     """Capacity of the private queue of each subflow before the network. 0: none."""
     link_failures: LinkFailuresKeys | None = None
     """Links that fail during the run."""
+
+    def tick_in(self, topology: Topology) -> Fraction:
+        """Nanoseconds of a byte on the fastest channel."""
+        return tick_of(topology, self) * 10**9
 
     @property
     def queues(self) -> Queues:

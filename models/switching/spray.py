@@ -353,6 +353,10 @@ class SpraySpec(SwitchingSpec):
     allow_deadlock: bool = False
     """Run lossless queues without a certificate against deadlock."""
 
+    def tick_in(self, topology: Topology) -> Fraction:
+        """Nanoseconds of a byte on the fastest channel."""
+        return tick_of(topology, self) * 10**9
+
     @property
     def fabric(self) -> Fabric:
         """Links, switches and packets of the keys; ``queue_packets`` becomes bytes."""

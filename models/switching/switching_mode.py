@@ -369,6 +369,10 @@ class SwitchingSpec(Parameters, ABC):
         """Nanoseconds of a tick, if the keys define it; with ``sends_flits``, of a flit on a channel of capacity 1."""
         return None
 
+    def tick_in(self, topology: Topology) -> Fraction | None:
+        """Nanoseconds of a tick in a network; None if the keys do not define it."""
+        return None
+
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """What the mode cannot do with these keys.
 

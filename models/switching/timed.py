@@ -229,6 +229,12 @@ class TimedSpec(SwitchingSpec):
         """Nanoseconds of a tick, if ``flit_ns`` is set."""
         return self.flit_ns
 
+    def tick_in(self, topology: Topology) -> Fraction | None:
+        """Nanoseconds of a tick in a network, if ``flit_ns`` is set."""
+        if self.flit_ns is None:
+            return None
+        return Fraction(repr(self.flit_ns)) / (capacity_unit(topology) if self.sends_flits else 1)
+
     def errors(self, topology: Topology, routes: Routes | None, flits: tuple[int, ...] | None) -> Iterator[SpecError]:
         """Errors: delays given both in ticks and in nanoseconds, or without ``flit_ns``.
 

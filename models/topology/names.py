@@ -34,7 +34,7 @@ Which = Literal["labels", "numbers"]
 OF_SWITCHES = ("labels", "ids")
 """Notes that have an entry for each switch."""
 
-OF_HOSTS = ("nodes",)
+OF_HOSTS = ("nodes", "host_delay_ns")
 """Notes that have an entry for each host."""
 
 MAX_LISTED = 8

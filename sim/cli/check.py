@@ -254,6 +254,7 @@ def _print(scenario: dict[str, Any]) -> None:
     say(
         f"  topology     {topology['kind']}: {topology['switches']} switches, {topology['channels']} channels "
         f"({links}), degree {'-'.join(map(str, degrees))}, {topology['hosts']} hosts"
+        f"{_whose_delays(scenario['config'].get('topology', {}))}"
     )
     if scenario["traffic"]:
         say(f"  traffic      {_kind_and_rest(scenario['traffic'])}")
@@ -286,6 +287,13 @@ def _print(scenario: dict[str, Any]) -> None:
     if scenario["ceilings"]:
         costs = scenario["estimate"]["ceilings_cpu_s"]
         say(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
+
+
+def _whose_delays(keys: dict[str, Any]) -> str:
+    """Whether delays of links that a file states apply."""
+    return {"file": ", with the delays of its file", "switching": ", with the delays of switching"}.get(
+        keys.get("delays", ""), ""
+    )  # fmt: skip
 
 
 def _delay_text(scenario: dict[str, Any]) -> str:

@@ -30,6 +30,7 @@ from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.config.checks import is_routing_too_large
 from flitlab.sim.config.collective import ranked
 from flitlab.sim.config.draft import Draft
+from flitlab.sim.config.link_rate import with_delays_of_file, with_rate_of_file
 from flitlab.sim.config.schema import BurstConfig, SourceConfig
 from flitlab.sim.config.sections import as_component
 from flitlab.sim.config.text import ConfigDocument
@@ -90,6 +91,13 @@ class ComponentBuilder:
                 )
             topology = _in_flits_per_tick(draft, ranked(draft, topology))
         plain = {"topology": plain_of(spec)}
+        if topology is not None and simulates(draft) and draft.switching is not None:
+            size = draft.messages.flit_bytes if draft.runs_program else None
+            switching = with_rate_of_file(draft.switching, topology, size)
+            draft.switching, topology, whose = with_delays_of_file(
+                draft, switching, topology, getattr(spec, "delays", None)
+            )
+            plain["topology"] |= {} if whose is None else {"delays": whose}
         if draft.experiment == "metrics":
             if topology is None:
                 return None
@@ -324,10 +332,14 @@ def _with_source_routes(draft: Draft, routing: RoutingSpec | None) -> RoutingSpe
     return routing.model_copy(update={"routed": "source"})
 
 
+def simulates(draft: Draft) -> bool:
+    """Whether an engine runs."""
+    return draft.experiment == "load_sweep" or draft.runs_program
+
+
 def _in_flits_per_tick(draft: Draft, topology: Topology) -> Topology:
     """The topology; for a simulation of flits, with capacities in flits per tick."""
-    simulates = draft.experiment == "load_sweep" or draft.runs_program
-    if not simulates or draft.switching is None or not draft.switching.sends_flits:
+    if not simulates(draft) or draft.switching is None or not draft.switching.sends_flits:
         return topology
     try:
         return in_flits_per_tick(topology)

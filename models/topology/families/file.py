@@ -46,7 +46,8 @@ class File(TopologySpec):
     * sndlib: the native format and XML; links of their pre-installed capacity, else of that of their first module;
     * ns3: topology files of HPCC, ASTRA-sim and SimAI; htsim: ``.topo`` files; astra_sim: network files of the
       analytical backend. Their capacities are relative to the rate of hosts (astra_sim: of the first dimension),
-      which is the note ``link_gbps``, and ``delay_ns`` is a column;
+      which is the note ``link_gbps`` and the rate of links in ``switching`` by default; ``delay_ns`` is a column, and
+      becomes the delay of links (``delays``);
     * interconnect: the links of Cray Gemini and Aries networks; rapidchiplet: those between chiplets.
 
     ``pair_directions: true`` pairs opposite channels to links, for files that list both directions of every link; equal
@@ -108,6 +109,9 @@ class File(TopologySpec):
     """Capacity of edges without the attribute."""
     ejection: list[int | str] | None = None
     """Switch at which each host ejects, in a uni-directional multistage network."""
+    delays: Literal["file", "switching"] | None = None
+    """Whether delays of links that the file states in a unit of time apply, beside those of switching. null: they do,
+    unless switching states the delay of links."""
     component: Literal["all", "largest"] = "all"
     """Whether all switches are taken, or the largest strongly connected component."""
     component_share: float = Field(default=0.5, ge=0, le=1)

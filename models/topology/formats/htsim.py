@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from flitlab.models.readable import Readable
+from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.formats.common import GraphBuilder, text_of
 from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import Topology
@@ -23,8 +24,8 @@ def read_htsim(path: Readable) -> Topology:
 
     A switch of tier 0 has ``Radix_Down`` hosts. In a pod every switch of tier 0 has a bundle of links to each of tier
     1; the j-th switch of tier 1 in each pod has bundles to the j-th group of tier 2. Capacities are relative to the
-    rate of hosts, which is the note ``link_gbps``; ``delay_ns`` is a column. ``Oversubscribed`` has to agree with the
-    radices.
+    rate of hosts, which is the note ``link_gbps``; ``delay_ns`` is a column, the note ``host_delay_ns`` has the delays
+    of hosts. ``Oversubscribed`` has to agree with the radices.
 
     Parameters
     ----------
@@ -74,6 +75,7 @@ def read_htsim(path: Readable) -> Topology:
         "htsim", int(first[-1]), np.concatenate(links), capacity=np.repeat(speed, sizes) / unit,
         columns={"delay_ns": np.repeat(delay, sizes)}, notes={"link_gbps": unit},
     )  # fmt: skip
+    topology.notes[OF_HOSTS_NS] = [tiers[0].get("downlink_latency_ns", (1, 0.0))[1]] * hosts
     return topology.with_hosts(np.repeat([down[0], 0], [counts[0], sum(counts[1:])]))
 
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import (
     PAIRS,
@@ -35,7 +36,8 @@ def read_ns3(
 
     The first line is ``nodes switches links`` (SimAI: ``nodes gpus_per_server nvswitches switches links gpu``, and
     perhaps one more number), the second names the switches; all other nodes are hosts. Capacities are relative to the
-    rate of hosts, which is the note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns. Without switches, each
+    rate of hosts, which is the note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns, the note
+    ``host_delay_ns`` has the delays of hosts. Without switches, each
     node is a switch with a host that sends as much as all links of the node take, capacities are relative to the rate
     of the first link, and a warning says that packets pass through nodes, which ns-3 does not let them.
 
@@ -73,7 +75,7 @@ def read_ns3(
         network.warn("no switches: each node is one, with a host; packets pass through nodes, as they do not in ns-3")
     for switch in sorted(is_switch) or range(nodes):
         network.node(str(switch))
-    host_links: dict[int, tuple[int, int, float]] = {}  # host -> line, switch, Gbit/s
+    host_links: dict[int, tuple[int, int, float, float]] = {}  # host -> line, switch, Gbit/s, ns
     between = []
     for number, words in body:
         u, v, rate, delay = _link(network, number, words, nodes)
@@ -89,11 +91,11 @@ def read_ns3(
                 f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read, since "
                 f"routes may not lead through hosts; {SEVERAL_LINKS}",
             )
-        host_links[host] = number, switch, rate
+        host_links[host] = number, switch, rate, delay
     linked = is_switch | host_links.keys() if switches else {node for _, u, v, _, _ in between for node in (u, v)}
     if unlinked := sorted(set(range(nodes)) - linked):
         network.fail(1, f"node {unlinked[0]} is no switch and has no link")
-    rates = sorted({rate for _, _, rate in host_links.values()})
+    rates = sorted({rate for _, _, rate, _ in host_links.values()})
     if len(rates) > 1:
         network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read")
     unit = rates[0] if rates else 1.0 if switches else between[0][3]
@@ -102,7 +104,7 @@ def read_ns3(
         network.link(number, str(u), str(v), repr(rate / unit), attributes=data)
     network.parallel = True
     hosts = dict.fromkeys(network.nodes, 0 if switches else 1)
-    for _, switch, _ in host_links.values():
+    for _, switch, _, _ in host_links.values():
         hosts[str(switch)] += 1
     topology = network.topology("ns3", hosts, link_gbps=unit)
     if not switches:
@@ -112,6 +114,7 @@ def read_ns3(
     order = sorted(host_links, key=lambda host: (at[host_links[host][1]], host))
     if order != list(range(len(order))):
         topology.notes["nodes"] = order
+    topology.notes[OF_HOSTS_NS] = [host_links[host][3] for host in order]
     return topology
 
 
@@ -144,8 +147,8 @@ def _link(network: GraphBuilder, number: int, words: list[str], nodes: int) -> t
 def write_ns3(topology: Topology, path: FilePath) -> list[str]:
     """Write hosts as nodes 0 .. H - 1, then switches, with the rate of the note ``link_gbps`` (100) for capacity 1.
 
-    A link has the delay of the column ``delay_ns``, else 1000 ns. Returns what the file does not keep. Raises
-    :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    A link has the delay of the column ``delay_ns`` or the note ``host_delay_ns``, else 1000 ns. Returns what the file
+    does not keep. Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
     """
     need_links(topology, "ns3")
     unit, first = float(topology.notes.get("link_gbps", 100.0)), topology.hosts
@@ -153,7 +156,9 @@ def write_ns3(topology: Topology, path: FilePath) -> list[str]:
     lines = [f"{first + topology.switches} {topology.switches} {first + len(once)}"]
     lines.append(" ".join(str(first + v) for v in range(topology.switches)))
     rate = min(topology.host_capacity, float(topology.capacity.sum()))  # which no host without limit exceeds
-    lines += [f"{h} {first + v} {unit * rate:.15g}Gbps {LINK_NS:g}ns 0" for h, v in enumerate(topology.host_switch)]
+    of_hosts = topology.notes.get(OF_HOSTS_NS, [LINK_NS] * topology.hosts)
+    hosts = zip(range(topology.hosts), topology.host_switch.tolist(), of_hosts, strict=True)
+    lines += [f"{h} {first + v} {unit * rate:.15g}Gbps {delay:.15g}ns 0" for h, v, delay in hosts]
     delay = topology.columns.get("delay_ns", [LINK_NS] * topology.channels)
     for c in once:
         ends = f"{first + topology.src[c]} {first + topology.dst[c]}"

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delays that a file states in a unit of time, as ticks of a switching mode."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from flitlab.models.arrays import Floats, Ints, to_floats
+from flitlab.models.registry import SpecError
+from flitlab.models.topology.graph import Topology
+
+OF_HOSTS_NS = "host_delay_ns"
+"""Note with the delays of host channels that a file states, [hosts], ns."""
+
+_UNITS = {"delay_ns": 1, "delay_us": 1000}  # columns of channels, and the ns of their unit
+
+_MAX_TICKS = 10**9
+
+
+def stated_delays(topology: Topology) -> tuple[Floats, Floats] | None:
+    """Return the delays that the file states in a unit of time; None if it states none, or some in ticks, too.
+
+    Returns
+    -------
+    Delays of channels, float64 [channels], and of host channels, float64 [hosts], ns.
+
+    Raises
+    ------
+    SpecError: the note with delays of host channels is no list of a number for each.
+    """
+    unit = next((unit for unit in _UNITS if unit in topology.columns), None)
+    if topology.has_delays or (unit is None and OF_HOSTS_NS not in topology.notes):
+        return None
+    of_channels = np.zeros(topology.channels) if unit is None else _UNITS[unit] * topology.columns[unit]
+    return of_channels, to_floats(f"notes['{OF_HOSTS_NS}']", topology.notes.get(OF_HOSTS_NS, 0.0), topology.hosts)
+
+
+def with_stated_delays(topology: Topology, tick_ns: Fraction) -> Topology:
+    """Return the topology with the delays that its file states, in ticks, rounded up.
+
+    The stated delay includes the tick of propagation that a channel has in any switching mode.
+
+    Parameters
+    ----------
+    topology: with :func:`stated_delays`.
+    tick_ns: nanoseconds of a tick.
+
+    Raises
+    ------
+    SpecError: a delay is negative, or of more than 1e9 ticks.
+    """
+    stated = stated_delays(topology)
+    assert stated is not None
+    delay, host_delay = (_ticks(part, tick_ns) for part in stated)
+    return replace(topology, delay=delay, host_delay=host_delay if host_delay.any() else None)
+
+
+def _ticks(delay: Floats, tick_ns: Fraction) -> Ints:
+    """Ticks of delays in ns, beside the one that every channel has."""
+    values, index = np.unique(delay, return_inverse=True)
+    if len(values) and not 0 <= values[0] <= values[-1] <= _MAX_TICKS * float(tick_ns):
+        raise SpecError(
+            f"delays of {values[0]:g} to {values[-1]:g} ns must be from 0 to {_MAX_TICKS:.0e} ticks", "path"
+        )
+    ticks = [max(ceil(Fraction(repr(value)) / tick_ns) - 1, 0) for value in values.tolist()]
+    return np.array(ticks, np.int64)[index]
