@@ -297,6 +297,12 @@ def test_htsim_bundles_are_parallel_links_of_the_speed_of_their_tier():
     assert topology.host_count.tolist() == [4, 4, 0, 0]
 
 
+def test_delays_of_switches_in_htsim_are_read_by_nothing_and_a_warning_says_so():
+    line = LEAF_SPINE.splitlines().index("Tier 1") + 2
+    with pytest.warns(SpecWarning, match=f":{line}: switch_latency_ns is not read: set switching.switch_ns"):
+        read(Text(LEAF_SPINE.replace("Tier 1\n", "Tier 1\nSwitch_Latency_ns 300\n")))
+
+
 def test_three_tiers_of_htsim_are_a_fat_tree():
     graph = nx.Graph(
         zip(*(ends.tolist() for ends in (read(Text(THREE_TIERS)).src, read(Text(THREE_TIERS)).dst)), strict=True)

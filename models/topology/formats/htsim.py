@@ -18,6 +18,9 @@ TIER = {
 }  # fmt: skip
 """Keys of a tier and their defaults; None: required."""
 
+UNREAD = {"switch_latency_ns": "switch_ns", "queue_up_kb": "queue_bytes", "queue_down_kb": "queue_bytes"}
+"""Keys of a tier that describe no network -> the key of ``switching`` in their place."""
+
 
 def read_htsim(path: Readable) -> Topology:
     """Read a ``.topo`` file: ``Nodes``, ``Tiers`` and ``Podsize``, then ``Tier 0`` with its keys, ``Tier 1``, ...
@@ -57,6 +60,9 @@ def read_htsim(path: Readable) -> Topology:
         ratio = low * tier["downlink_speed_gbps"][1] / (high * above["downlink_speed_gbps"][1])
         if "oversubscribed" in tier and abs(tier["oversubscribed"][1] - ratio) > 1e-9 * ratio:
             network.fail(tier["oversubscribed"][0], f"Oversubscribed, but the radices give {ratio:g}")
+    for key, instead in UNREAD.items():
+        if line := next((tier[key][0] for tier in tiers if tier.get(key, (0, 0.0))[1]), 0):
+            network.warn(f"{key} is not read: set switching.{instead}", line)
     channels = 2 * pods * spine * (edge * bundle[1] + (group * bundle[2] if len(tiers) == 3 else 0))
     if max(hosts, sum(counts), channels) > MAX_SIZE:
         size = f"{hosts} hosts, {sum(counts)} switches and {channels} channels"
