@@ -21,7 +21,7 @@ from flitlab.models.switching.buffers import ChannelBuffers
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.topology.graph import Grid, Topology
 from flitlab.models.topology.limits import limit_size
-from flitlab.models.topology.names import host_names, switch_names
+from flitlab.models.topology.names import OF_HOSTS, OF_SWITCHES, host_names, switch_names
 from flitlab.models.traffic.classes import summed_demand
 from flitlab.models.traffic.table import MAX_ENTRIES, table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficClass
@@ -55,7 +55,7 @@ def topology_in_subnets(topology: Topology, count: int) -> Topology:
         "labels": _names(switch_names(topology).values(range(n)), count),
         "nodes": _names(host_names(topology).values(range(topology.hosts)), count),
     }
-    notes = {key: note for key, note in topology.notes.items() if key not in ("labels", "ids", "nodes", "names")}
+    notes = {key: note for key, note in topology.notes.items() if key not in (*OF_SWITCHES, *OF_HOSTS, "names")}
     tiled: dict[str, Any] = {
         name: np.tile(getattr(topology, name), count)
         for name in ("capacity", "delay", "host_delay")
