@@ -13,7 +13,9 @@ import pytest
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.switching.switching_mode import SwitchingContext
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric
+from flitlab.models.transport.lossless import Lossless
 from flitlab.sim.engines.transport.run import Lockstep, compare_counters
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from flitlab.sim.measure.spray import measure_sprayed, uncontended_ticks
@@ -123,6 +125,22 @@ def test_a_late_response_lets_as_many_bytes_more_in(engine):
         peaks.append(counters.pause[:, PauseCount.PEAK].max())
     assert peaks[1] - peaks[0] == pytest.approx(0.8 * 12_500 / 2, abs=4064)  # half of what arrives leaves meanwhile
     assert peaks[1] <= 15 * 4000 + 2.8 * 12_500 + 2 * 4064
+
+
+@both
+@pytest.mark.parametrize(
+    ("response_ns", "frames", "peak", "longest_us"),
+    [(300, 8, 30_856, 5.27744), (500, 6, 31_920, 5.61792), (2000, 6, 40_432, 8.512)],
+)
+def test_pauses_that_take_longer_than_a_packet_on_any_link(engine, response_ns, frames, peak, longest_us):
+    """Two senders of 200 packets over one link: values of an independent simulator of a page."""
+    queues = Fabric(mtu_bytes=1064, header_bytes=64, trim=False, lossless=Lossless(15, 12, response_ns=response_ns))
+    topology = Topology.from_links("pair", 2, np.array([(0, 1)])).with_hosts(np.array([2, 1]))
+    case = session(topology, [(0, 2), (1, 2)], 200_000, queues=queues)
+    _, counters = completed(case, engine)
+    assert counters.pause[:, PauseCount.FRAMES].sum() == frames
+    assert counters.pause[:, PauseCount.PEAK].max() == peak
+    assert counters.pause[:, PauseCount.LONGEST].max() * float(case.tick_s) * 1e6 == pytest.approx(longest_us, abs=1e-3)
 
 
 @both

@@ -292,7 +292,11 @@ def _constants(session: SpraySession) -> SprayConstants:
     for threshold in ("mark_low", "mark_high"):
         fixed[threshold][inject:eject] = _UNLIMITED
     fixed["end_node"] = np.concatenate([topology.dst, topology.host_switch, np.arange(hosts)])
-    longest = session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))
+    longest = (
+        session.delay + np.maximum(*(_ticks(session.slowest, size) for size in (rules.mtu, rules.control)))
+    ).max()
+    if session.ports is not None:
+        longest = max(longest, session.ports.delay.max())
     least = int(flows.last_size.min(initial=rules.mtu))
     at_once = int((session.delay[inject:eject] // np.maximum(_ticks(session.ratio, least)[inject:eject], 1) + 3).sum())
     shortest = min(each.timeout for each in session.transports)
@@ -304,7 +308,7 @@ def _constants(session: SpraySession) -> SprayConstants:
         inject=inject,
         eject=eject,
         links=links,
-        mask=max(64, 1 << int(longest.max() + 1).bit_length()) - 1,
+        mask=max(64, 1 << int(longest + 1).bit_length()) - 1,
         reserve=at_once + (2 if session.program is None else 3) * hosts + (hosts if session.laws else 0),
         index_bits=index_bits,
         latest=min(LATEST, (1 << (63 - KIND_BITS - index_bits)) - 1),
