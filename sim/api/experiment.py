@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from warnings import warn
 
 import yaml
 
@@ -24,6 +25,7 @@ from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.config.schema import SECTIONS
 from flitlab.sim.exit import ExitCode
+from flitlab.sim.experiment.folders import NOT_AS_WRITTEN, altered, read_manifest
 from flitlab.sim.experiment.store import Memory, Store
 from flitlab.sim.measure.columns.registry import Column
 
@@ -135,9 +137,13 @@ class Experiment:
         ------
         FileNotFoundError
             The folder holds no run.
+        ValueError
+            Its manifest is damaged. Files that are not as the run wrote them cause a warning.
         """
         if not (Path(folder) / "manifest.json").exists():
             raise FileNotFoundError(f"{folder}: no run folder: it holds no manifest.json")
+        for name in altered(Path(folder), read_manifest(Path(folder))):
+            warn(f"{Path(folder) / name}: {NOT_AS_WRITTEN}", stacklevel=2)
         return cls(None, Path(folder), trust_plugins)
 
     @property

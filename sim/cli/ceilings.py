@@ -29,7 +29,6 @@ from flitlab.sim.experiment.certificates import (
     write_index,
 )
 from flitlab.sim.experiment.folders import (
-    MANIFEST,
     UnrelatedFolder,
     digest_of,
     read_manifest,
@@ -138,7 +137,7 @@ def _compute(study: Study, folder: Path, options: argparse.Namespace) -> int:
         status = RunStatus.of(_code(ceilings, stopped))
         tables = manifest["tables"] | {"ceilings.csv": digest_of(folder / "ceilings.csv")}
         ended = {"status": status, "finished": now(), "tables": tables, "problems": ceilings.problems}
-        store.write_json(MANIFEST, {**manifest, **ended})
+        store.write_manifest({**manifest, **ended})
     finally:
         store.close()
     if options.json:

@@ -15,7 +15,7 @@ from flitlab.sim.config.case import Study
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.table import single_thread_reason
-from flitlab.sim.experiment.folders import altered, read_manifest, run_problem
+from flitlab.sim.experiment.folders import NOT_AS_WRITTEN, altered, read_manifest, run_problem
 from flitlab.sim.experiment.pool import RunOptions
 from flitlab.sim.experiment.progress import stage
 from flitlab.sim.terminal import complain, printable, say, shown_label
@@ -85,7 +85,7 @@ def run_folder_problem(folder: Path) -> str:
 def complain_of_altered(folder: Path) -> None:
     """Print which tables of a run folder were changed after the run."""
     for name in altered(folder, read_manifest(folder)):
-        complain(f"{folder / name}: was changed after the run; repeat the command of the run to restore it")
+        complain(f"{folder / name}: {NOT_AS_WRITTEN}")
 
 
 def is_input(path: Path, file: str | Path) -> bool:

@@ -21,7 +21,7 @@ from flitlab.sim.cli.common import (
 )
 from flitlab.sim.cli.options import add_json
 from flitlab.sim.exit import ExitCode
-from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
+from flitlab.sim.experiment.folders import NOT_AS_WRITTEN, UnrelatedFolder, reject_unrelated_folder
 from flitlab.sim.measure.interval import MEANING
 from flitlab.sim.report import compare
 from flitlab.sim.report.compare_configs import Configuration, changed, differences
@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> int:
         runs = {name: Run.read(folder) for name, folder in zip(_names(folders), folders, strict=True)}
         for folder, one in zip(folders, runs.values(), strict=True):
             if one.altered:
-                problem = "was changed after the run; repeat the command of the run to restore it"
-                raise ValueError(f"{folder / one.altered[0]}: {problem}")
+                raise ValueError(f"{folder / one.altered[0]}: {NOT_AS_WRITTEN}")
         empty = next((name for name, one in runs.items() if not one.rows and not one.ceilings), None)
         if empty is not None:
             raise ValueError(f"{empty}: no results to compare: neither results.csv nor ceilings.csv has a row")

@@ -14,9 +14,9 @@ from flitlab.sim.config.case import Study
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.exit import ExitCode
-from flitlab.sim.experiment.folders import MANIFEST, read_manifest, run_problem
+from flitlab.sim.experiment.folders import MANIFEST, RESOLVED, read_manifest, run_problem
 from flitlab.sim.experiment.manifest import config_hash
-from flitlab.sim.experiment.runner import RESOLVED, merge
+from flitlab.sim.experiment.runner import merge
 from flitlab.sim.experiment.store import StoreError
 
 

@@ -43,7 +43,7 @@ from flitlab.sim.cli.tables import (
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.early_kernels import compiling_kernels
-from flitlab.sim.experiment.folders import MANIFEST, digest_of, read_manifest
+from flitlab.sim.experiment.folders import digest_of, read_manifest
 from flitlab.sim.experiment.progress import stage
 from flitlab.sim.experiment.runner import Report
 from flitlab.sim.experiment.runner import run as run_study
@@ -200,7 +200,7 @@ def _record_figures(folder: Path, drawn: dict[str, Any]) -> None:
     except StoreError:  # another run uses the folder
         return
     try:
-        store.write_json(MANIFEST, {**read_manifest(folder), "drawn": drawn})
+        store.write_manifest({**read_manifest(folder), "drawn": drawn})
     finally:
         store.close()
 

@@ -4,12 +4,14 @@
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.files import read_file, special_files
+from flitlab.models.hashing import content_hash
 from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.reporting import PlotConfig
 from flitlab.sim.config.text import ConfigDocument, wrap
@@ -17,6 +19,17 @@ from flitlab.sim.config.validation import validated
 from flitlab.sim.exit import RunStatus
 
 MANIFEST = "manifest.json"
+
+RESOLVED = "config.resolved.yaml"
+"""The configuration as it was run, with all defaults."""
+
+NOT_AS_WRITTEN = "is not as the run wrote it; repeat the command of the run to restore it"
+
+READ = (
+    "results.csv", "metrics.csv", "ceilings.csv", "published.csv", "saturation.csv", "flows.csv", "budget.csv",
+    "budget_parts.csv", "budget_channels.csv", "budget_sensitivities.csv",
+)  # fmt: skip
+"""Tables that commands read, if they are there."""
 
 MARKS = ("semantics_version", "config_hash")
 """Keys that every manifest of a run has, and other files of that name hardly have."""
@@ -101,6 +114,8 @@ class _Manifest(_Read):
     published: list[dict[str, Any]] = []
     problems: list[str] = []
     row: _Row = _Row()
+    resolved: str = ""
+    digest: str = ""
     tables: dict[Annotated[str, Field(pattern=r"^\w+\.(csv|parquet)$")], str] = {}
     drawn: _Drawn | None = None
 
@@ -137,6 +152,11 @@ def reject_special_files(folder: Path) -> None:
         raise UnrelatedFolder(f"holds {special[0].relative_to(folder)}, which is {special[1]}, not a file")
 
 
+def text_digest(text: str) -> str:
+    """SHA-256 of a text, as of its file."""
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
 def digest_of(file: Path) -> str:
     """SHA-256 of a file, '' if it cannot be read."""
     try:
@@ -145,10 +165,26 @@ def digest_of(file: Path) -> str:
         return ""
 
 
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with its digest, by which a later change is noticed."""
+    plain: dict[str, Any] = json.loads(json.dumps({key: value for key, value in manifest.items() if key != "digest"}))
+    return {**plain, "digest": content_hash(plain)}
+
+
 def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Names of the tables that were changed after the run."""
-    written: dict[str, str] = manifest.get("tables", {}) if manifest.get("status") != RunStatus.RUNNING else {}
-    return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
+    """Names of the files that are not as the run wrote them: tables, the resolved configuration, the manifest.
+
+    Of a manifest without a digest, of an earlier commit, only tables with digests are checked.
+    """
+    if manifest.get("status") == RunStatus.RUNNING:
+        return []  # tables are not read: the stored points are
+    written: dict[str, str] = dict(manifest.get("tables", {}))
+    if "digest" not in manifest:
+        return [name for name, digest in written.items() if digest and digest_of(folder / name) != digest]
+    written[RESOLVED] = manifest.get("resolved", "")
+    unknown = [name for name in READ if name not in written and (folder / name).exists()]
+    changed = [name for name in (*written, *unknown) if digest_of(folder / name) != written.get(name, "")]
+    return changed if sealed(manifest) == manifest else [MANIFEST, *changed]
 
 
 def run_problem(folder: Path) -> str:

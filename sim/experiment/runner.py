@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a study into a folder: ceilings, points, checks of points against ceilings, and tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from pathlib import Path
@@ -25,13 +26,14 @@ from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.cluster import ClusterError
 from flitlab.sim.experiment.collective import collectives
 from flitlab.sim.experiment.compile_order import kernels_to_compile, ordered_tasks
-from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
+from flitlab.sim.experiment.folders import RESOLVED, ManifestError, read_manifest, text_digest
 from flitlab.sim.experiment.jobs import add_slowdowns, job_rows
 from flitlab.sim.experiment.manifest import keep_topologies, manifest, now
 from flitlab.sim.experiment.metrics import MetricRuns
 from flitlab.sim.experiment.points import PointRuns
 from flitlab.sim.experiment.pool import IN_PROCESS, RunOptions, Shard, Task, open_pool, run_all
 from flitlab.sim.experiment.progress import Compiling, Progress, Quiet, progress, say
+from flitlab.sim.experiment.provenance import source, versions
 from flitlab.sim.experiment.published import COLUMNS as PUBLISHED
 from flitlab.sim.experiment.published import Verdict, compare
 from flitlab.sim.experiment.relative import RelativeRuns
@@ -191,9 +193,56 @@ RESULTS = ("points", "ceilings", "draws", "probes")
 
 def _copy_results(store: Store, other: Path) -> None:
     """Copy the results of another folder that the store does not have."""
-    for name in (f"{kind}/{file.name}" for kind in RESULTS for file in sorted((other / kind).glob("*.json"))):
+    for name in _names_of_results(other):
         if store.record(name) is None:
             _copy(store, other, name)
+
+
+def _names_of_results(folder: Path) -> Iterator[str]:
+    """The files with results in a folder, by name."""
+    return (f"{kind}/{file.name}" for kind in RESULTS for file in sorted((folder / kind).glob("*.json")))
+
+
+def _reject_contradictions(folders: Sequence[Path]) -> None:
+    """Raise :class:`StoreError` if two folders have different results of one point."""
+    first: dict[str, Path] = {}
+    for folder in folders:
+        for name in _names_of_results(folder):
+            other = first.setdefault(name, folder)
+            if other == folder:
+                continue
+            one, two = _measured(other, name), _measured(folder, name)
+            key = next((key for key in one.keys() & two.keys() if one[key] != two[key]), None)
+            if key is not None:
+                raise StoreError(
+                    f"{other / name} and {folder / name} are results of one point, and {key} is {one[key]} and "
+                    f"{two[key]}: one is not as it was computed, or of other sources; remove that file"
+                )
+
+
+def _measured(folder: Path, name: str) -> dict[str, Any]:
+    """What a result measures, the same in every run of the point; {} if it is damaged or has no row."""
+    with suppress(RecordError):
+        record = read_record(folder, name) or {}
+        row = record.get("row") if record.get("status") == "ok" else None
+        if isinstance(row, dict):
+            return {key: row[key] for key in sorted(row) if key != "cpu_s" and not key.startswith("saturated")}
+    return {}
+
+
+def _note_other_sources(folder: Path) -> None:
+    """Print that results come from another flitlab than this one."""
+    there = _manifest_of(folder)
+    if there and (of_results := _provenance(there)) != (
+        own := _provenance({"versions": versions(), "source": source()})
+    ):
+        say(f"{folder}: its results are of {of_results}, and this is {own}")
+
+
+def _provenance(described: Mapping[str, Any]) -> str:
+    sources = described.get("source") or {}
+    stated = [f", {key} {sources[key]}" for key in ("commit", "modified") if key in sources]
+    return f"flitlab {(described.get('versions') or {}).get('flitlab', 'of no known version')}{''.join(stated)}"
 
 
 def _copy(store: Store, other: Path, name: str) -> None:
@@ -230,9 +279,10 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
     must be of the same configuration.
     """
     if isinstance(store, Memory):
-        described = {**manifest(study), "tables": {}}
-        store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
-        store.write(RESOLVED, yaml_text(study.resolved()))
+        text = yaml_text(study.resolved())
+        described = {**manifest(study), "resolved": text_digest(text), "tables": {}}
+        store.write_manifest({**described, "status": RunStatus.RUNNING})
+        store.write(RESOLVED, text)
         return described
     _reject_other_semantics(store.folder)
     before = _manifest_of(store.folder)
@@ -244,17 +294,17 @@ def describe(study: Study, store: Store) -> dict[str, Any]:
     if changed:
         _remove_outdated(store, before)
         before = {}
-    described = {**manifest(study), "drawn": before.get("drawn"), "tables": before.get("tables", {})}
-    store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
+    described = {
+        **manifest(study), "resolved": text_digest(text), "drawn": before.get("drawn"),
+        "tables": before.get("tables", {}),
+    }  # fmt: skip
+    store.write_manifest({**described, "status": RunStatus.RUNNING})
     store.write("config.yaml", study.text)
     keep_topologies(study, store)
     store.write(RESOLVED, text)
     if changed:
         say(f"{store.folder}: the configuration has changed: {_difference_text(changed)}; {OLD_RESULTS_NOTE}")
     return described
-
-
-RESOLVED = "config.resolved.yaml"
 
 
 def yaml_text(value: Any) -> str:
@@ -309,6 +359,9 @@ def _run(
     """Do the work and write all files. missing: filled by the work. others: folders with more results."""
     for other in others:
         _reject_other_semantics(other)
+        _note_other_sources(other)
+    if others and not isinstance(folder, Memory):
+        _reject_contradictions([*([folder] if folder.is_dir() else []), *others])
     store = folder if isinstance(folder, Memory) else Store(folder)
     try:
         described = describe(study, store)
@@ -321,7 +374,7 @@ def _run(
         with deferring():
             tables = list(_tables(report))
             described["tables"] |= dict.fromkeys(tables, "")
-            store.write_json(MANIFEST, {**described, "status": RunStatus.RUNNING})
+            store.write_manifest({**described, "status": RunStatus.RUNNING})
             _save(report, store)
             described["tables"] |= {name: store.digest(name) for name in tables}
             outcome = {
@@ -329,7 +382,7 @@ def _run(
                 "ceilings": len(report.ceilings), "problems": report.problems, "published": report.published,
                 **report.cpu,
             }  # fmt: skip
-            store.write_json(MANIFEST, {**described, **outcome})
+            store.write_manifest({**described, **outcome})
         return report
     finally:
         store.close()

@@ -18,7 +18,14 @@ from flitlab.models.delimited import csv_text
 from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.scenario import Scenario
-from flitlab.sim.experiment.folders import UnrelatedFolder, digest_of, reject_unrelated_folder
+from flitlab.sim.experiment.folders import (
+    MANIFEST,
+    UnrelatedFolder,
+    digest_of,
+    reject_unrelated_folder,
+    sealed,
+    text_digest,
+)
 from flitlab.sim.experiment.progress import say
 from flitlab.sim.experiment.task import ScenarioFile
 
@@ -109,6 +116,10 @@ class Store:
     def write_json(self, name: str, value: Any) -> None:
         """Replace a JSON file."""
         self.write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Replace the manifest, with its digest."""
+        self.write_json(MANIFEST, sealed(manifest))
 
     def write_record(self, name: str, record: dict[str, Any]) -> None:
         """Replace the file of a result, with a digest for :func:`read_record`."""
@@ -213,7 +224,7 @@ class Memory(Store):
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file."""
-        return hashlib.sha256(self.files[name].encode("utf-8", "backslashreplace")).hexdigest()
+        return text_digest(self.files[name])
 
     def scenario(self, scenario: Scenario | Instance, name: str) -> bytes:
         """A scenario or instance, pickled for workers."""

@@ -346,7 +346,7 @@ def test_whole_lines_are_missing(tmp_path, capsys):
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-3]))
     assert main(["compare", *map(str, folders), "--out", str(tmp_path / "d")]) == 2
     assert capsys.readouterr().err == (
-        f"simrun compare: {table}: was changed after the run; repeat the command of the run to restore it\n"
+        f"simrun compare: {table}: is not as the run wrote it; repeat the command of the run to restore it\n"
     )
 
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.scenario import SEMANTICS_VERSION
+from flitlab.sim.api.experiment import Experiment
 from flitlab.sim.cli import main
 from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest, run_problem
 from flitlab.sim.experiment.store import RecordError, Store, read_record
@@ -441,7 +442,7 @@ def test_a_table_that_is_not_as_it_was_written(ran, table, content, capsys):
         code = main(command)
         err = capsys.readouterr().err
         assert code in (0, 2) and "Traceback" not in err
-        assert f"run/{table}: was changed after the run" in err or code == 2
+        assert f"run/{table}: is not as the run wrote it" in err or code == 2
         if command[0] == "report" and code == 0:
             assert f"{table}: not as the run wrote it" in Path("run/report.html").read_text()
     assert run() == (0 if content is not None else 1)
@@ -469,3 +470,36 @@ def test_merge_says_what_is_wrong_with_a_manifest(ran, capsys):
     Path("run", MANIFEST).write_text(json.dumps({**manifest, "status": []}))
     assert main(["merge", "run"]) == 2
     assert "not a run folder: run/manifest.json: status = []: must be a valid string" in capsys.readouterr().err
+
+
+def edit(text, old, new):
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("manifest.json", '"tables": {', '"no_tables": {'),
+        ("manifest.json", '"results.csv": "', '"results.csv": "0'),
+        ("manifest.json", '"flit_ns": null', '"flit_ns": 1000.0'),
+        ("manifest.json", '"config_hash": "', '"config_hash": "0'),
+        ("config.resolved.yaml", "load", "lead"),
+    ],
+)
+def test_whatever_of_a_run_is_edited_by_hand_is_named(ran, file, old, new, capsys):
+    shutil.copytree("run", "other")
+    Path("run", file).write_text(edit(Path("run", file).read_text(), old, new))
+    assert main(["compare", "run", "other"]) == 2
+    assert f"run/{file}: is not as the run wrote it" in capsys.readouterr().err
+    if main(["report", "run"]) == 0:
+        assert f"run/{file}: is not as the run wrote it" in capsys.readouterr().err
+    with pytest.warns(UserWarning, match=f"{file}: is not as the run wrote it"):
+        Experiment.open("run")
+
+
+def test_a_table_that_the_run_did_not_write_is_named(ran, capsys):
+    shutil.copytree("run", "other")
+    Path("run/metrics.csv").write_text("scenario,diameter\nrouting=minimal,9\n")
+    assert main(["compare", "run", "other"]) == 2
+    assert "run/metrics.csv: is not as the run wrote it" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 
 import csv
 import json
+import shutil
 import threading
 from pathlib import Path
 
@@ -160,3 +161,32 @@ def test_a_shard_that_does_not_exist(config, shard, capsys):
         main(["worker", f"--shard={shard}", config])
     assert caught.value.code == 2
     assert "must be i/n with i from 1 to n" in capsys.readouterr().err
+
+
+def test_results_of_one_point_that_differ_are_rejected_before_anything_is_written(config, capsys):
+    for index in (1, 2):
+        assert worker(f"{index}/2", f"part{index}") == 0
+    shutil.copytree("part1", "forged")
+    store = Store(Path("forged"), shared=True)
+    name = next(f"points/{file.name}" for file in sorted(Path("forged/points").glob("*.json")))
+    record = store.record(name)
+    store.write_record(name, record | {"row": record["row"] | {"accepted": 0.5, "cpu_s": 9.0}})
+    store.close()
+    for folders in (["part1", "forged", "part2"], ["forged", "part1", "part2"]):
+        capsys.readouterr()
+        assert main(["merge", *folders, "--out", "both"]) == 2
+        err = capsys.readouterr().err
+        assert "are results of one point, and accepted is" in err and name in err and not Path("both").exists()
+    shutil.rmtree("forged")
+    shutil.copytree("part1", "again")
+    assert main(["merge", "part1", "again", "part2", "--out", "both"]) == 0
+
+
+def test_merging_names_results_of_another_flitlab(config, capsys):
+    assert worker("1/1", "part") == 0
+    manifest = json.loads(Path("part/manifest.json").read_text())
+    manifest["versions"]["flitlab"] = "0.0.7"
+    Path("part/manifest.json").write_text(json.dumps(manifest))
+    capsys.readouterr()
+    assert main(["merge", "part", "--out", "whole"]) == 0
+    assert "part: its results are of flitlab 0.0.7" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from statistics import median
 from flitlab.sim.config.diagnostics import ConfigError, crash
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.exit import ExitCode, RunStatus
-from flitlab.sim.experiment.folders import MANIFEST, ManifestError, read_manifest
+from flitlab.sim.experiment.folders import ManifestError, read_manifest
 from flitlab.sim.experiment.manifest import now
 from flitlab.sim.experiment.pool import RunOptions, Shard, SharedProcesses, cpu_seconds
 from flitlab.sim.experiment.provenance import processor
@@ -91,7 +91,7 @@ def _note(folder: Path, cpu_s: float) -> None:
     store = Store(folder)
     try:
         note = {"cpu_s": round(cpu_s, 6), "machine": machine()}
-        store.write_json(MANIFEST, {**read_manifest(folder), "row": note})
+        store.write_manifest({**read_manifest(folder), "row": note})
     finally:
         store.close()
 
