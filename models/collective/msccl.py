@@ -190,7 +190,7 @@ class _Run:
         dependency = self._number(block, step, "depid", -1), self._number(block, step, "deps", -1)
         if dependency[0] >= 0:
             other = self.blocks.get((block.rank, dependency[0]))
-            if other is None or dependency[1] >= len(other.steps):
+            if other is None or not 0 <= dependency[1] < len(other.steps):
                 raise ScheduleError(f"{block.where}: depends on tb {dependency[0]}, step {dependency[1]}, of none")
             if len(other.taken) <= dependency[1]:
                 return False
@@ -232,7 +232,7 @@ class _Run:
     def _number(self, block: _Block, step: dict[str, str], name: str, default: int, least: int = -1) -> int:
         """Return an attribute of a step as a whole number, of at most :data:`MOST_CHUNKS`."""
         text = step.get(name, str(default))
-        if not text.lstrip("-").isdecimal() or len(text) > 12 or not least <= int(text) <= MOST_CHUNKS:
+        if not text.removeprefix("-").isdecimal() or len(text) > 12 or not least <= int(text) <= MOST_CHUNKS:
             raise ScheduleError(f"{block.where}: {name} {text[:40]!r} must be a whole number from {least}")
         return int(text)
 

@@ -37,7 +37,7 @@ def parse_teccl(text: bytes) -> Schedule:
         document = parse_json(text)
     except JsonError as error:
         raise ScheduleError(f"line {error.line}: {error}") from None
-    flows, demands = document.get(FLOWS), document.get("6-Demand_Met")
+    flows, demands = (document.get(key) if isinstance(document, dict) else None for key in (FLOWS, "6-Demand_Met"))
     if not isinstance(flows, list) or not isinstance(demands, dict):
         raise ScheduleError(f"{FLOWS} must be a list, and 6-Demand_Met a mapping")
     needs = _needs(demands)
@@ -81,6 +81,8 @@ def _needs(demands: dict[str, Any]) -> dict[tuple[int, int], set[int]]:
     needs: dict[tuple[int, int], set[int]] = {}
     for name, of_gpu in demands.items():
         gpu = _gpu(name)
+        if not isinstance(of_gpu, dict) or not all(isinstance(part, list | dict) for part in of_gpu.values()):
+            raise ScheduleError(f"6-Demand_Met.{name}: must map GPUs to chunks")
         for origin, chunks in of_gpu.items():
             if (start := _gpu(origin)) != gpu:
                 for chunk in chunks:
@@ -88,8 +90,8 @@ def _needs(demands: dict[str, Any]) -> dict[tuple[int, int], set[int]]:
     return needs
 
 
-def _gpu(name: str, word: str = "GPU") -> int:
-    match = re.fullmatch(rf"{word} (\d{{1,9}})", name)
+def _gpu(name: Any, word: str = "GPU") -> int:
+    match = re.fullmatch(rf"{word} (\d{{1,9}})", name) if isinstance(name, str) else None
     if match is None:
-        raise ScheduleError(f"6-Demand_Met: {name[:40]!r} where {word} and a number are expected")
+        raise ScheduleError(f"6-Demand_Met: {str(name)[:40]!r} where {word} and a number are expected")
     return int(match[1])

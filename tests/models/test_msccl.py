@@ -124,6 +124,8 @@ def test_scratch_copies_and_dependencies_are_followed():
         (algo("allgather", 2, 2, {7: []}), "gpu 7 where ngpus is 2"),
         (algo("allgather", 2, 2, {0: [(5, 1, 0, [step("s", ("i", 0))])]}), "sends to gpu 5"),
         (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", 0), depid=4, deps=0)])]}), "depends on tb 4, step 0"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", 0), depid=0, deps=-1)])]}), "on tb 0, step -1"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", "--1"))])]}), "srcoff '--1' must be a whole number"),
     ],
 )  # fmt: skip
 def test_faults_are_named(text, said):
@@ -178,6 +180,10 @@ def test_flows_of_te_ccl_are_sends_of_steps():
         (teccl(["Chunk 0 from 1 traveled over 1->3 in epoch 0"]), "of a GPU or chunk without demand"),
         (teccl(LINE).replace(b'"GPU 2": {"Chunk 0": 1e-06}, ', b"", 1), "GPU 1 does not need chunk 0 of GPU 2"),
         (teccl(LINE).replace(b"GPU 4", b"TPU 4"), "'TPU 4' where GPU and a number are expected"),
+        (b"[]", "7-Flows must be a list, and 6-Demand_Met a mapping"),
+        (b'{"7-Flows": [], "6-Demand_Met": {"GPU 0": ["GPU 1"]}}', "6-Demand_Met.GPU 0: must map GPUs to chunks"),
+        (b'{"7-Flows": [], "6-Demand_Met": {"GPU 0": {"GPU 1": 3}}}', "6-Demand_Met.GPU 0: must map GPUs to chunks"),
+        (b'{"7-Flows": [], "6-Demand_Met": {"GPU 0": {"GPU 1": [1]}}}', "'1' where Chunk and a number are expected"),
     ],
 )  # fmt: skip
 def test_faults_of_te_ccl_are_named(text, said):
