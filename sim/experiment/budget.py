@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.models.hashing import content_hash
 from flitlab.models.topology.names import switch_names
 from flitlab.sim.config.case import Budget, Case, LevelScenario
-from flitlab.sim.config.sections import CERTIFIED, MEASURED
+from flitlab.sim.config.sections import CERTIFIED, MEASURED, BudgetConfig
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.points import PointRuns
+from flitlab.sim.experiment.saturation import highest_load
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.saturation import saturation
 
@@ -194,8 +195,10 @@ class BudgetRuns:
         seeds = {seed: one.value for seed, one in point.seeds.items()}
         content = content_hash(case.scenario.content_hash, case.measure.model_dump(mode="json"))
         step = max(one.upper - one.value for one in point.seeds.values())
-        ends = point.low, point.high
-        return Level(name, MEASURED_KIND, *ends, scenario.note, seeds, step, content, point.value)
+        top = min(self.points.limit(index), highest_load(case))
+        wide = max(one.upper - one.lower for one in point.seeds.values()) / top
+        note = "; ".join(filter(None, (scenario.note, _imprecise(case, wide))))
+        return Level(name, MEASURED_KIND, point.low, point.high, note, seeds, step, content, point.value)
 
     def _sensitivity(self, name: str, scenario: LevelScenario, switch: Level | None, mcf: float) -> dict[str, Any]:
         """A row of budget_sensitivities.csv: both loads, and the gain."""
@@ -225,6 +228,14 @@ class BudgetRuns:
 
     def _index(self, case: Case) -> int:
         return next(i for i, one in enumerate(self.points.cases) if one is case)
+
+
+def _imprecise(case: Case, wide: float) -> str:
+    """Says that a bracket, a part of the lowest ceiling, is wider than what was asked for."""
+    asked: float = cast(BudgetConfig, case.placing).tolerance
+    if wide <= asked * (1 + 1e-9):
+        return ""
+    return f"bracket of {wide:.1%} of the lowest ceiling, not {asked:.1%}: needs longer windows (budget.longest)"
 
 
 def _level_row(level: Level, mcf: float) -> dict[str, Any]:

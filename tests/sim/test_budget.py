@@ -258,6 +258,20 @@ def done(tmp_path_factory):
     return folder / "run", json.loads(out.getvalue())
 
 
+def test_a_rung_whose_bracket_stays_wide_says_so(tmp_path):
+    """A slow link whose credits are back after 46 ticks, 8 flits each, in windows that are too short to tell more."""
+    (tmp_path / "c.yaml").write_text(
+        "topology: {kind: file, directed: false, text: '0 1 0.5 20'}\nrouting: minimal\nengine: reference\n"
+        "switching: {vcs: 2, buffer_flits: 4}\ntraffic: {kind: uniform, packet_flits: 2}\nseeds: [1]\n"
+        "measure: {warmup: 100, ticks: 300, ci: null}\nbudget: {tolerance: 0.01, longest: 1, sensitivities: []}\n"
+        "ceilings: [mcf]\noutputs: {figures: [], html: false}\n"
+    )
+    assert main(["budget", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1"]) == 0
+    (switch,) = (row for row in rows(tmp_path / "run", "budget") if row["rung"] == "switch")
+    assert float(switch["value"]) == pytest.approx(2 * 4 / 46, rel=0.15)
+    assert "of the lowest ceiling, not 1.0%: needs longer windows (budget.longest)" in switch["note"]
+
+
 @pytest.mark.long
 def test_parts_add_up(done):
     folder, document = done
