@@ -13,7 +13,7 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.instance import Instance
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, warn
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.streams import TRANSPORT
 from flitlab.models.switching.hash_form import common_form
@@ -106,7 +106,7 @@ class ByteSwitching(SwitchingMode):
     def check(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> None:
-        """Check that there is a session for a run.
+        """Check that there is a session for a run, and warn of what it makes unlikely to be meant.
 
         Parameters
         ----------
@@ -117,12 +117,14 @@ class ByteSwitching(SwitchingMode):
         SpecError: there is none; the key is the full path of a configuration key.
         """
         try:
-            self.session(instance, work, load, seed, timeline)
+            session = self.session(instance, work, load, seed, timeline)
         except SpecError as error:
             key = error.key or ""
             path = capacity_key(instance.topology, self.key_paths.get(key, "switching"))
             error.key = f"transport.{key}" if key.partition(".")[0] == "of" else path
             raise
+        for caution in session.cautions():
+            warn(str(caution), caution.key)
 
     def _check_length(self, topology: Topology, most: int = LATEST) -> None:
         """Raise ``SpecError`` if a run takes more than ``most`` ticks."""

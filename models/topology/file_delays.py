@@ -4,6 +4,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,22 @@ def stated_delays(topology: Topology) -> tuple[Floats, Floats] | None:
         return None
     of_channels = np.zeros(topology.channels) if unit is None else _UNITS[unit] * topology.columns[unit]
     return of_channels, to_floats(f"notes['{OF_HOSTS_NS}']", topology.notes.get(OF_HOSTS_NS, 0.0), topology.hosts)
+
+
+def notes_of_links(base: Topology, hosts: int | None = None) -> dict[str, Any]:
+    """Return the notes on rate and delays of links, for a network that is made of another one.
+
+    Parameters
+    ----------
+    base: the network of the file.
+    hosts: number of hosts, those of ``base`` first. A new one has the delay of those, if all are equal, else 0. None:
+        as many as in ``base``.
+    """
+    notes = {key: base.notes[key] for key in ("link_gbps", OF_HOSTS_NS) if key in base.notes}
+    if (stated := notes.get(OF_HOSTS_NS)) and hosts is not None:
+        common = stated[0] if len(set(stated)) == 1 else 0.0
+        notes[OF_HOSTS_NS] = [*stated, *[common] * (hosts - len(stated))]
+    return notes
 
 
 def with_stated_delays(topology: Topology, tick_ns: Fraction) -> Topology:

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.candidates import Candidate, Equipment
 from flitlab.models.topology.failures import Failures
+from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import OF_HOSTS, switch_names
@@ -34,6 +35,9 @@ class TopologySpec(Spec):
     """Rates of chosen channels."""
     failures: Failures | None = None
     """Links and switches that fail before the run."""
+    delays: Literal["file", "switching"] | None = None
+    """Whether delays of links that a file states in a unit of time apply, beside those of switching. null: they do,
+    unless switching states the delay of links."""
 
     def graph(self) -> Topology:
         """Build switches and channels, with hosts where the family places them itself.
@@ -162,14 +166,20 @@ class TopologySpec(Spec):
 def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> Topology:
     """Return a topology with other hosts, which have no names of their own.
 
-    Hosts keep their delays if every switch keeps its number of hosts; else they are dropped, with a warning at ``key``.
+    Hosts keep their delays if every switch keeps its number of hosts; else they are dropped, with a warning at ``key``,
+    but for a delay in ns that all have.
     """
     topology.require_one_switch("places hosts by switch", key)
     notes = {name: note for name, note in topology.notes.items() if name not in OF_HOSTS}
-    delay = topology.host_delay
-    if delay is not None and not np.array_equal(np.broadcast_to(counts, topology.switches), topology.host_count):
-        dropped = np.count_nonzero(delay)
-        warn(f"replaces the hosts; the delays of {dropped} hosts' channels are dropped", key)
+    delay, stated = topology.host_delay, topology.notes.get(OF_HOSTS_NS)
+    if np.array_equal(np.broadcast_to(counts, topology.switches), topology.host_count):
+        notes |= {} if stated is None else {OF_HOSTS_NS: stated}
+    elif delay is not None or (stated and any(stated)):
+        if stated and len(set(stated)) == 1:
+            notes[OF_HOSTS_NS] = stated[:1] * int(np.broadcast_to(counts, topology.switches).sum())
+        else:
+            dropped = np.count_nonzero(np.array(stated if delay is None else delay))
+            warn(f"replaces the hosts; the delays of {dropped} hosts' channels are dropped", key)
         delay = None
     return replace(topology, notes=notes).with_hosts(counts, topology.host_capacity, delay)
 

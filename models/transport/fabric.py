@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of sprayed packets, laid out for the engines: links, queues, flows, and the rules of hosts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints, to_integers
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, SpecWarning
 from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
 from flitlab.models.rules.rdma.layout import Law
@@ -193,6 +193,26 @@ class SpraySession(TransportSession):
     def seed(self) -> int:
         """The seed of all draws."""
         return self.rules.seed
+
+    def cautions(self) -> Iterator[SpecWarning]:
+        """What makes senders repeat, or withhold, packets on an empty network."""
+        microseconds, trip = float(self.tick_s) * 1e6, self.rules.rtt0
+        rtt = f"the zero-load round trip of the longest path, {trip * microseconds:.4g} us"
+        for name, rules in zip(self.names, self.transports, strict=True):
+            if rules.acknowledges and rules.timeout < trip:
+                timeout = f"{rules.timeout * microseconds:.4g} us until a packet is sent again"
+                problem = f"{timeout} (timeout_us) are less than {rtt}: packets are repeated though none is lost"
+                yield SpecWarning(problem, self._key(name))
+        for name, law in zip(self.names, self.laws, strict=False):
+            links = 2 if self.hops is None else int(self.hops.max(initial=0)) + 2
+            target = law.base_delay + links * law.link_delay
+            if self.hops is not None and law.base_delay > 0 and target < trip:
+                delay = f"a target delay of {target * microseconds:.4g} us is less than {rtt}"
+                yield SpecWarning(f"{delay}: windows shrink to their minimum on an empty network", self._key(name))
+
+    def _key(self, name: str) -> str:
+        """Path of a transport in the configuration."""
+        return f"transport.of.{name}" if len(self.names) > 1 else "transport"
 
     @property
     def retransmits(self) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A packet-level run of transports: queues, paths and flows, laid out for the engines."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import interpreted, njit
-from flitlab.models.registry import SpecError
+from flitlab.models.registry import SpecError, SpecWarning
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
 from flitlab.models.rules.draw import below_wide, draw
@@ -80,6 +80,10 @@ class TransportSession:
     def retransmits(self) -> bool:
         """Whether senders retransmit dropped packets."""
         raise NotImplementedError
+
+    def cautions(self) -> Iterator[SpecWarning]:
+        """What of the transport is probably not meant."""
+        yield from ()
 
     @property
     def slowest(self) -> Ints:

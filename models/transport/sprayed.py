@@ -136,8 +136,7 @@ class Ndp(SprayedSpec):
     """A first window at the rate of the host, and then a packet for each pull of the receiver.
 
     Each packet that arrives, trimmed or not, earns a pull, which the receiver sends at its own rate; packets that were
-    trimmed are sent again first. init_window: packets, by default 15. If all transports of a run are of this kind,
-    queues have space for 8 packets by default, at any rate of the channel, mark only where ``switching.ecn`` says so,
+    trimmed are sent again first. If all transports of a run are of this kind, queues have space for 8 packets by default, at any rate of the channel, mark only where ``switching.ecn`` says so,
     and serve ten control packets for each data packet while both wait. There is no return to sender and no path
     penalty.
 
@@ -151,6 +150,8 @@ class Ndp(SprayedSpec):
     """How a sender chooses a path, as of nscc."""
     sack_threshold: int = 1
     """Received bytes that cause an ACK. [B]"""
+    init_window: int | None = Field(default=None, ge=1, le=10**6)
+    """Packets of the first window. null: 15. [packet]"""
 
     def spraying(self) -> Spraying:
         spraying = self.sprayed(credit=Credit.NDP)

@@ -11,7 +11,7 @@ from flitlab.fluid.problem import FluidError, check_capacities, check_joined, ch
 from flitlab.models.application.workload import Workload
 from flitlab.models.closest_match import closest_match
 from flitlab.models.instance import Instance
-from flitlab.models.registry import SpecError, names, spec_class
+from flitlab.models.registry import SpecError, names, recorded_warnings, spec_class
 from flitlab.models.rules.arrivals import LONGEST_RUN, overload_error
 from flitlab.models.switching.ideal import Ideal
 from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
@@ -432,7 +432,10 @@ def validate_start(
     load, seed = max(draft.config.load_list, default=LONG_LIVED_LOAD), draft.config.seeds[0]
     changes = () if timeline is None else (timeline,)
     try:
-        switching_mode.check(instance, work, load, seed, *changes)
+        with recorded_warnings() as warnings:
+            switching_mode.check(instance, work, load, seed, *changes)
+        for warning in warnings:
+            draft.warn(warning.key or "switching", str(warning))
     except SpecError as error:
         draft.reject(draft.path_of_event(error.key or "switching"), str(error), error.choices)
     except Exception as error:  # a third-party transport may raise anything

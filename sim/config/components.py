@@ -91,11 +91,11 @@ class ComponentBuilder:
                 )
             topology = _in_flits_per_tick(draft, ranked(draft, topology))
         plain = {"topology": plain_of(spec)}
-        if topology is not None and simulates(draft) and draft.switching is not None:
+        if topology is not None and draft.switching is not None and draft.experiment != "metrics":
             size = draft.messages.flit_bytes if draft.runs_program else None
             switching = with_rate_of_file(draft.switching, topology, size)
             draft.switching, topology, whose = with_delays_of_file(
-                draft, switching, topology, getattr(spec, "delays", None)
+                draft, switching, topology, spec.delays, simulates(draft)
             )
             plain["topology"] |= {} if whose is None else {"delays": whose}
         if draft.experiment == "metrics":

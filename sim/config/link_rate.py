@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rate and the delay of links, in the keys that a mode computes with: of ``switching.link_gbps``, or of a file."""
 
+from fractions import Fraction
 from typing import Any
 
 from flitlab.models.registry import SpecError
@@ -67,7 +68,7 @@ def with_rate_of_file(spec: SwitchingSpec, topology: Topology, program_bytes: in
 
 
 def with_delays_of_file(
-    document: ConfigDocument, spec: SwitchingSpec, topology: Topology, requested: str | None
+    document: ConfigDocument, spec: SwitchingSpec, topology: Topology, requested: str | None, simulates: bool
 ) -> tuple[SwitchingSpec, Topology, str | None]:
     """The keys of a switching mode, and the topology with the delays of its file in ticks, if these apply.
 
@@ -77,6 +78,7 @@ def with_delays_of_file(
     spec: the keys. Where delays of the file apply, a default in microseconds does not.
     topology: the network.
     requested: ``topology.delays``. None: delays of the file apply unless the keys state the delay of links.
+    simulates: whether an engine runs. Otherwise delays are weights of routings, in ns if a tick has no duration.
 
     Returns
     -------
@@ -94,6 +96,8 @@ def with_delays_of_file(
         return spec, topology, None
     if requested == "switching" or (requested is None and any(_is_set(spec, key) for key in DELAY_KEYS)):
         return spec, topology, "switching"
+    if tick is None and not simulates:
+        tick = Fraction(1)
     if tick is None:
         problem = "ticks have no duration without switching.flit_ns (or link_gbps and flit_bytes)"
         if requested == "file":

@@ -2,9 +2,12 @@
 """Rates and delays that a topology's file states in units of its own are those of the run."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from flitlab.models.readable import Text
+from flitlab.models.registry import SpecWarning, make
 from flitlab.models.topology.formats import read, write
 from flitlab.sim.cli import main
 
@@ -116,3 +119,92 @@ def test_delays_without_ticks_of_time_are_not_silent(tmp_path, capsys, topology,
     assert main(["check", str(tmp_path / "c.yaml")]) == (0 if "warning" in said else 2)
     out = capsys.readouterr()
     assert said in out.err + out.out
+
+
+TRIANGLE = """6 3 6
+3 4 5
+0 3 100Gbps 1us 0
+1 4 100Gbps 1us 0
+2 5 100Gbps 1us 0
+3 4 100Gbps 1us 0
+4 5 100Gbps 1us 0
+3 5 100Gbps 10us 0
+"""
+
+
+@pytest.mark.parametrize("experiment", ["ceilings", "load_sweep"])
+@pytest.mark.parametrize("weight", ["delay", "latency"])
+def test_ceilings_weigh_the_delays_of_a_file(tmp_path, capsys, experiment, weight):
+    """Traffic from 3 to 5 goes over 4, so that a channel carries 4/5 + 4/5 of a host's rate."""
+    (tmp_path / "t.txt").write_text(TRIANGLE)
+    (tmp_path / "c.yaml").write_text(
+        f"experiment: {experiment}\ntopology: {{kind: file, path: t.txt, hosts_per_switch: 2}}\n"
+        f"routing: {{kind: ecmp, weight: {weight}}}\nswitching: {{flit_bytes: 100}}\ntraffic: uniform\n"
+        "ceilings: [split]\n" + "loads: [0.1]\n" * (experiment == "load_sweep")
+    )
+    assert main(["ceilings", str(tmp_path / "c.yaml"), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["upper"] == pytest.approx(1 / 1.6)
+
+
+DERIVED = [
+    ({"kind": "same_equipment", "as": NETWORK}, 4, 4), ({"kind": "trunked", "of": NETWORK, "links": 2}, 4, 4),
+    ({"kind": "subdivided", "base": NETWORK, "p": 2, "path_hosts": 1}, 5, 4),
+    ({"kind": "expanded", "base": NETWORK, "steps": [{"switches": 1, "ports": 4, "servers": 1}]}, 5, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("keys", "hosts", "of_file"), DERIVED, ids=[keys["kind"] for keys, _, _ in DERIVED])
+def test_networks_made_of_a_file_keep_its_rate_and_delays(keys, hosts, of_file):
+    keys = {key: {"kind": "file", "text": value} if value == NETWORK else value for key, value in keys.items()}
+    topology = make("topology", **keys).build()
+    assert topology.notes["link_gbps"] == 100 and (topology.columns["delay_ns"] == 10_000).all()
+    stated = topology.notes["host_delay_ns"]
+    assert len(stated) == topology.hosts == hosts and stated[:of_file] == [1000, 5000, 1000, 1000]
+    assert stated[of_file:] == [0] * (hosts - of_file)
+
+
+def test_ports_of_cards_have_the_delays_of_hosts():
+    topology = make("topology", kind="planes", count=2, of={"kind": "file", "text": NETWORK}).build()
+    of_cards = topology.src < 4
+    assert topology.notes["link_gbps"] == 100
+    assert sorted(topology.columns["delay_ns"][of_cards]) == [1000] * 6 + [5000] * 2
+    assert set(topology.columns["delay_ns"][(topology.src >= 4) & (topology.dst >= 4)]) == {10_000}
+
+
+def test_hosts_that_are_placed_anew_keep_a_delay_that_all_have():
+    keys = {"kind": "file", "text": NETWORK}
+    assert make("topology", **keys, hosts=[2, 2]).build().notes["host_delay_ns"] == [1000, 5000, 1000, 1000]
+    with pytest.warns(SpecWarning, match="the delays of 4 hosts' channels are dropped"):
+        assert "host_delay_ns" not in make("topology", **keys, hosts=[1, 2]).build().notes
+    keys["text"] = NETWORK.replace("0.005ms", "0.001ms")
+    assert make("topology", **keys, hosts_per_switch=3).build().notes["host_delay_ns"] == [1000] * 6
+
+
+ONE = "4 1 3\n3\n0 3 100Gbps 1us 0\n1 3 100Gbps 2us 0\n2 3 100Gbps 1us 0\n"
+SLOW_LINK = "4 2 3\n2 3\n0 2 100Gbps 1500ns 0\n1 3 100Gbps 1500ns 0\n2 3 33.3Gbps 300ns 0\n"
+NODES = "3 0 2\n0 1 100Gbps 1us 0\n1 2 50Gbps 2us 0\n"
+
+
+@pytest.mark.filterwarnings("ignore:.*no switches")
+@pytest.mark.parametrize("text", [ONE, SLOW_LINK, NODES, NETWORK], ids=["one switch", "slow link", "nodes", "two"])
+def test_ns3_reads_back_what_it_wrote(tmp_path, text):
+    topology = read(Text(text))
+    left_out = write(topology, tmp_path / "t.txt", "ns3")
+    again = read(tmp_path / "t.txt", "ns3")
+    assert set(left_out) <= {"labels"}
+    assert again.content_hash == replace(topology, notes=again.notes).content_hash
+    for key in ("link_gbps", "host_delay_ns"):
+        assert again.notes.get(key) == topology.notes.get(key)
+
+
+def test_simgrid_has_the_rates_and_latencies_of_the_file(tmp_path):
+    write(read(Text(SLOW_LINK)), tmp_path / "t.xml", "simgrid")
+    text = (tmp_path / "t.xml").read_text()
+    assert '"h0-s0" bandwidth="100Gbps" latency="1500ns"' in text
+    assert '"s0-s1" bandwidth="33.3Gbps" latency="300ns"' in text
+
+
+def test_an_error_rate_is_not_silent():
+    with pytest.warns(SpecWarning, match=":7: error_rate 0.01 is not read"):
+        read(Text(NETWORK.replace("0.010ms 0", "0.010ms 0.01")))

@@ -139,6 +139,35 @@ def test_a_run_that_is_too_short_for_its_times_is_warned_of(transport, says, cap
         assert re.search(expected, line), line
 
 
+LINE = (
+    "topology: {kind: file, text: '0 1', directed: false}\nrouting: minimal\nswitching: {mode: spray, %s}\n"
+    "transport: %s\ntraffic: {kind: uniform, sizes: {kind: fixed, bytes: 4086}}\nloads: [0.1]\nceilings: []\n"
+)
+"""Three links between hosts of different switches; a packet of 4,150 bytes takes .332 us, a control packet .005."""
+
+
+@pytest.mark.parametrize(
+    ("switching", "transport", "says"),
+    [
+        ("link_us: 20", "ndp", ["transport: warning: 30.94 us .* less than the zero-load round trip .* 121 us: "]),
+        ("link_us: 20", "{kind: ndp, timeout_us: 122}", []),
+        ("link_us: 20", "nscc", []),
+        ("link_us: 2", "ndp", []),
+        ("link_us: 200, queue: lossless", "{kind: swift, timeout_us: 5000}",
+         ["transport: warning: a target delay of .* us is less than the zero-load round trip .*, 1201 us: windows"]),
+        ("link_us: 200, queue: lossless", "hpcc", ["transport: warning: 1000 us until a packet is sent again"]),
+        ("link_us: 1, queue: lossless", "swift", []),
+    ],
+)  # fmt: skip
+def test_timeouts_and_targets_below_the_round_trip_are_warned_of(switching, transport, says, capsys, tmp_path):
+    (tmp_path / "c.yaml").write_text(LINE % (switching, transport))
+    assert main(["check", str(tmp_path / "c.yaml")]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "zero-load round trip" in line]
+    assert len(warnings) == len(says)
+    for line, expected in zip(warnings, says, strict=True):
+        assert re.search(expected, line), line
+
+
 @pytest.mark.parametrize(
     ("sets", "says"),
     [

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.file_delays import notes_of_links
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MAX_RANDOM_CHANNELS, limit_random_size
 from flitlab.models.topology.names import extended_names
@@ -139,6 +140,7 @@ class Expanded(TopologySpec):
             "initial_cost": initial,
             "cost": initial + sum(step["cost"] for step in done),
             **extended_names(base, len(hosts) - base.switches),
+            **notes_of_links(base, sum(hosts)),
         }
         topology = Topology.from_links(
             self.kind, len(hosts), links, capacity=base.capacity[origin], delay=base.delay[origin],

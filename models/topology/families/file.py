@@ -109,9 +109,6 @@ class File(TopologySpec):
     """Capacity of edges without the attribute."""
     ejection: list[int | str] | None = None
     """Switch at which each host ejects, in a uni-directional multistage network."""
-    delays: Literal["file", "switching"] | None = None
-    """Whether delays of links that the file states in a unit of time apply, beside those of switching. null: they do,
-    unless switching states the delay of links."""
     component: Literal["all", "largest"] = "all"
     """Whether all switches are taken, or the largest strongly connected component."""
     component_share: float = Field(default=0.5, ge=0, le=1)

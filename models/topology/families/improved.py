@@ -10,6 +10,7 @@ from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.topology.distances import distances
+from flitlab.models.topology.file_delays import notes_of_links, stated_delays
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.spec import TopologySpec, build_nested
 from flitlab.models.traffic.traffic import Traffic
@@ -210,9 +211,11 @@ class Improved(TopologySpec):
         degree = np.ascontiguousarray(base.out_degree, np.int64)
         better = anneal(ends, demand, degree, picks, crossed, luck, HOTTEST * self.power, COLDEST, self.power)
         kept = {key: base.notes[key] for key in ("tiers", "labels", "names") if key in base.notes}
+        stated = stated_delays(base)
+        columns = {} if stated is None else {"delay_ns": np.full(len(better), stated[0][0])}
         topology = Topology.from_links(
             self.kind, base.switches, better, capacity=base.capacity[0], delay=base.delay[0],
-            default_weight=base.default_weight, notes=kept,
+            default_weight=base.default_weight, columns=columns, notes=kept | notes_of_links(base),
         )  # fmt: skip
         hops = [self._mean_hops(one, demand) for one in (base, topology)]
         topology.notes.update(mean_hops_before=hops[0], mean_hops=hops[1])
@@ -225,7 +228,8 @@ class Improved(TopologySpec):
             raise SpecError("needs bi-directional links, at most one between two switches", key="of")
         if base.channels < 4:
             raise SpecError("needs two links or more", key="of")
-        if np.ptp(base.capacity) or np.ptp(base.delay):
+        stated = stated_delays(base)
+        if np.ptp(base.capacity) or np.ptp(base.delay) or (stated is not None and np.ptp(stated[0])):
             raise SpecError("needs links of equal capacity and delay", key="of")
 
     @staticmethod

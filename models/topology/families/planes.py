@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
+from flitlab.models.topology.file_delays import stated_delays
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import host_names, switch_names
@@ -39,6 +40,14 @@ def _labels(plane: Topology, number: Ints) -> dict[str, Any]:
         label = switches.labels[v] if switches.labelled else None
         labels[node] = None if label is None else f"{label}@{p}"
     return {"labels": labels} | ({"names": plane.notes["names"]} if "names" in plane.notes else {})
+
+
+def _stated(plane: Topology, count: int) -> dict[str, Floats]:
+    """The column with the delays that a file states, of all planes and then of the ports of cards."""
+    stated = stated_delays(plane)
+    if stated is None:
+        return {}
+    return {"delay_ns": np.append(np.tile(stated[0], count), np.tile(stated[1], 2 * count))}
 
 
 @register("topology", "planes")
@@ -97,5 +106,9 @@ class Planes(TopologySpec):
             capacity=np.append(np.tile(plane.capacity, self.count), np.full(2 * len(ports), plane.host_capacity)),
             delay=np.append(np.tile(plane.delay, self.count), np.tile(plane.access_delay, 2 * self.count)),
             default_weight=plane.default_weight,
-            notes={"planes": self.count, "tiers": [["NIC", 0, hosts], *above], **_labels(plane, number)},
+            columns=_stated(plane, self.count),
+            notes={
+                "planes": self.count, "tiers": [["NIC", 0, hosts], *above], **_labels(plane, number),
+                **{key: plane.notes[key] for key in ("link_gbps",) if key in plane.notes},
+            },
         ).with_hosts(np.arange(hosts + number.size) < hosts)  # fmt: skip

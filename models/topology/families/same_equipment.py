@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from flitlab.models.registry import register
+from flitlab.models.topology.file_delays import notes_of_links
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.spec import TopologySpec, build_nested
 from flitlab.models.topology.wiring import first_connected, join_parts, random_links
@@ -82,7 +83,7 @@ def _drawn(
     model = np.concatenate([model, model[paired]])
     ends = np.sort(pairs, axis=1) if len(paired) == len(pairs) else pairs
     names = {key: reference.notes[key] for key in NAMES if key in reference.notes}
-    notes = {"parallel_links": len(pairs) - len(np.unique(ends, axis=0)), **names}
+    notes = {"parallel_links": len(pairs) - len(np.unique(ends, axis=0)), **names, **notes_of_links(reference)}
     return Topology.from_channels(
         kind, n, np.concatenate([pairs, pairs[paired][:, ::-1]]), reverse,
         capacity=reference.capacity[model], delay=reference.delay[model], default_weight=reference.default_weight,

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from flitlab.models.registry import register
+from flitlab.models.topology.file_delays import notes_of_links
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import extended_names
@@ -56,6 +57,7 @@ class Subdivided(TopologySpec):
         of = np.repeat(own, self.p)
         of = np.concatenate([of, base.reverse[of[bidirectional]]])
         notes = {key: base.notes[key] for key in ("failed",) if key in base.notes} | extended_names(base, inner.size)
+        notes |= notes_of_links(base, base.hosts + inner.size * self.path_hosts)
         if inner.size:
             notes["tiers"] = [*base.notes.get("tiers", [["base", 0, n]]), ["path", n, inner.size]]
         topology = Topology.from_channels(

@@ -14,6 +14,7 @@ import numpy as np
 from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, JsonError, Readable, Text, parse_json
 from flitlab.models.registry import warn
+from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
@@ -67,6 +68,8 @@ PAIRS = "which channels form a bi-directional link"
 
 
 HOST_DELAYS = "delays of hosts' channels"
+
+LINK_RATE, HOSTS_NS = "link_gbps", "delays of hosts in ns"
 """The feature that hosts' channels have delays of their own, in words."""
 
 COLUMNS = "other columns of channels"
@@ -79,7 +82,8 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
     hosts: hosts per switch. ejection switches: of hosts that inject elsewhere. host_capacity, capacities, delays,
     :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
     parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not imply them.
-    grid, labels (of switches), names of hosts, notes, :data:`COLUMNS`: if there are any.
+    grid, labels (of switches), names of hosts, :data:`LINK_RATE`, :data:`HOSTS_NS`, other notes, :data:`COLUMNS`: if
+    there are any.
 
     Parameters
     ----------
@@ -100,7 +104,9 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
         "grid": topology.grid is not None,
         "labels": "labels" in topology.notes,
         "names of hosts": "nodes" in topology.notes,
-        "notes": any(key not in NAMES for key in topology.notes),
+        LINK_RATE: "link_gbps" in topology.notes,
+        HOSTS_NS: any(topology.notes.get(OF_HOSTS_NS, ())),
+        "notes": any(key not in (*NAMES, "link_gbps", OF_HOSTS_NS) for key in topology.notes),
     }
     return [name for name, present in features.items() if present and name not in kept]
 

@@ -2,13 +2,17 @@
 """Topology files of the RDMA simulators on ns-3: HPCC, ASTRA-sim and SimAI."""
 
 import re
+from math import isinf
 
 import numpy as np
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.file_delays import OF_HOSTS_NS
+from flitlab.models.topology.file_delays import OF_HOSTS_NS, stated_delays
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import (
+    COLUMNS,
+    HOSTS_NS,
+    LINK_RATE,
     PAIRS,
     SEVERAL_LINKS,
     GraphBuilder,
@@ -19,7 +23,7 @@ from flitlab.models.topology.formats.common import (
     write_lines,
 )
 from flitlab.models.topology.formats.format import FileFormat
-from flitlab.models.topology.formats.quantities import RATE, TIME, gbps, nanoseconds
+from flitlab.models.topology.formats.quantities import gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
@@ -77,6 +81,9 @@ def read_ns3(
         network.node(str(switch))
     host_links: dict[int, tuple[int, int, float, float]] = {}  # host -> line, switch, Gbit/s, ns
     between = []
+    lossy = [(number, words[4]) for number, words in body if len(words) == 5 and words[4].strip("0.")]
+    if lossy:
+        network.warn(f"error_rate {lossy[0][1]} is not read: links lose no packets", lossy[0][0])
     for number, words in body:
         u, v, rate, delay = _link(network, number, words, nodes)
         if not switches or (u in is_switch and v in is_switch):
@@ -147,33 +154,54 @@ def _link(network: GraphBuilder, number: int, words: list[str], nodes: int) -> t
 def write_ns3(topology: Topology, path: FilePath) -> list[str]:
     """Write hosts as nodes 0 .. H - 1, then switches, with the rate of the note ``link_gbps`` (100) for capacity 1.
 
-    A link has the delay of the column ``delay_ns`` or the note ``host_delay_ns``, else 1000 ns. Returns what the file
-    does not keep. Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some channel is uni-directional.
+    A link has the delay that a file states for it; without any, 1000 ns. Where each switch has one host that sends as
+    much as all its links take, without a delay, as in files without switches, nodes are written without switches.
+    Returns what the file does not keep. Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some
+    channel is uni-directional.
     """
     need_links(topology, "ns3")
-    unit, first = float(topology.notes.get("link_gbps", 100.0)), topology.hosts
+    stated = stated_delays(topology)
+    delay, of_hosts = stated or (np.full(topology.channels, LINK_NS), np.full(topology.hosts, LINK_NS))
+    unit = float(topology.notes.get("link_gbps", 100.0))
     once = [c for c in range(topology.channels) if c < topology.reverse[c]]
-    lines = [f"{first + topology.switches} {topology.switches} {first + len(once)}"]
-    lines.append(" ".join(str(first + v) for v in range(topology.switches)))
-    rate = min(topology.host_capacity, float(topology.capacity.sum()))  # which no host without limit exceeds
-    of_hosts = topology.notes.get(OF_HOSTS_NS, [LINK_NS] * topology.hosts)
-    hosts = zip(range(topology.hosts), topology.host_switch.tolist(), of_hosts, strict=True)
-    lines += [f"{h} {first + v} {unit * rate:.15g}Gbps {delay:.15g}ns 0" for h, v, delay in hosts]
-    delay = topology.columns.get("delay_ns", [LINK_NS] * topology.channels)
+    if stated is not None and _is_of_nodes(topology) and not of_hosts.any():
+        first, lines = 0, [f"{topology.switches} 0 {len(once)}"]
+    else:
+        first, rate = topology.hosts, topology.host_capacity
+        if isinf(rate):
+            rate = max(float(topology.capacity.sum()), 1.0)
+        lines = [f"{first + topology.switches} {topology.switches} {first + len(once)}"]
+        lines.append(" ".join(str(first + v) for v in range(topology.switches)))
+        hosts = zip(range(topology.hosts), topology.host_switch.tolist(), of_hosts.tolist(), strict=True)
+        lines += [f"{h} {first + v} {unit * rate:.15g}Gbps {ns:.15g}ns 0" for h, v, ns in hosts]
     for c in once:
         ends = f"{first + topology.src[c]} {first + topology.dst[c]}"
         lines.append(f"{ends} {unit * topology.capacity[c]:.15g}Gbps {delay[c]:.15g}ns 0")
     write_lines(path, lines)
+    own = [COLUMNS] if topology.columns.keys() <= {"rate_gbps", "delay_ns"} else []
     return [
-        *omitted_features(topology, "hosts", "capacities", "parallel channels", PAIRS),
-        *omitted_directions(topology, capacities=topology.capacity, delays=np.asarray(delay)),
+        *omitted_features(
+            topology, "hosts", "host_capacity", "capacities", "parallel channels", PAIRS, LINK_RATE, HOSTS_NS, *own
+        ),
+        *omitted_directions(topology, capacities=topology.capacity, delays=delay),
+        *(
+            ["an infinite host_capacity (that of all channels together is written)"]
+            if isinf(topology.host_capacity)
+            else []
+        ),
     ]
+
+
+def _is_of_nodes(topology: Topology) -> bool:
+    """Whether each switch is a node with one host, which sends as much as all links of the widest node take."""
+    of_node = np.bincount(topology.src, topology.capacity, topology.switches)
+    return bool((topology.host_count == 1).all()) and topology.host_capacity == of_node.max(initial=0.0)
 
 
 FORMATS = (
     FileFormat(
         "ns3",
-        sign=re.compile(rf"\A\s*\d+[^\n]*\n([\d \t\r]*\n)?\s*\d+\s+\d+\s+{RATE}\s+{TIME}\s"),
+        sign=re.compile(r"\A\s*\d+[^\n]*\n([\d \t\r]*\n)?\s*\d+\s+\d+\s+[\d.]+[A-Za-z/]+\s+-?[\d.]+([a-z]*)\s"),
         suffixes=(".ns3",),
         read=read_ns3,
         write=write_ns3,
