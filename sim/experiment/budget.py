@@ -9,8 +9,9 @@ seed: ``ideal`` (output queues without limit), ``infinite_buffers`` (this switch
 of two neighbours, so losses add up.
 
 Draws depend only on the seed, so two switches see the same packets: their loss is the mean of the differences per seed,
-with the 95 % confidence interval (Student's t), widened by half the bracket of each load. Between certified levels, the
-ends of their intervals are subtracted. *Sensitivities* are gains of single changes of the switch; they do not add up.
+with the 95 % confidence interval (Student's t), widened by the distance of each load to the upper end of its bracket.
+Between certified levels, the ends of their intervals are subtracted. *Sensitivities* are gains of single changes of the
+switch; they do not add up.
 """
 
 import math
@@ -56,7 +57,7 @@ class Level:
     lower, upper: its interval.
     note: a remark.
     seeds: seed -> saturation point; {} for ceilings.
-    step: half the widest bracket of a seed.
+    step: distance from the saturation point to the upper end of its bracket, the largest over seeds.
     scenario: hash of what was simulated; equal levels have equal hashes.
     middle: the mean over seeds, None for ceilings.
     """

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 MEANING = (
     "± is the half-width of the 95 % confidence interval (Student's t over seeds; batch means for a single seed); "
-    "saturation points add half of the bracket width"
+    "saturation points add the distance to the farther end of the bracket"
 )
 """The explanation shown with every interval; :func:`mean_and_half` computes them all."""
 

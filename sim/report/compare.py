@@ -36,8 +36,8 @@ TOO_FEW = "too few replicates: a test needs two seeds on either side"
 class Estimate:
     """The replicates of a quantity of a scenario.
 
-    values: of each seed. resolution: error of each value, whatever the number of seeds (half of the bracket). note: why
-    it is unknown. single_half: half-width of a single value.
+    values: of each seed. resolution: error of each value, whatever the number of seeds (distance to the farther end of
+    the bracket). note: why it is unknown. single_half: half-width of a single value.
     """
 
     values: tuple[float, ...]

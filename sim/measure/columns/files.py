@@ -35,8 +35,8 @@ declare(
     Column(
         "saturation",
         "ci95",
-        "Half-width of its 95 % interval over seeds, with half of the widest bracket; empty where the interval ends at "
-        "what is possible (0, the certified limit), and so has sides of different width.",
+        "Half-width of its 95 % interval over seeds, with the distance to the farther end of the bracket (largest over "
+        "seeds); empty where the interval ends at 0 or the certified limit, and so has sides of different width.",
         LOADS,
     ),
     Column("saturation", "ci95_low", "Lower end of the interval.", LOADS),
