@@ -10,9 +10,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Links, channels_of
 
 _STREAM = 2
-"""Random stream, different from those of :mod:`flitlab.models.topology.failures`: slow links are not the first to
-fail.
-"""
+"""Random stream, different from those of :mod:`flitlab.models.topology.failures`: the draws are independent."""
 
 
 class CapacityOf(BaseModel):
