@@ -28,7 +28,7 @@ class Polarized(RoutingSpec):
 
     ``hops``: the most channels of a route, by default twice the diameter. A packet never takes a channel from which the
     remaining hops would not suffice, so it always arrives. The VC policy is ``rising``, or ``hop`` if set, and needs as
-    many VCs as ``hops``. Serves ``mode: vct``.
+    many VCs as ``hops``. Serves ``mode: vct`` and ``ideal``.
 
     Example: ``routing: {kind: polarized}``
 

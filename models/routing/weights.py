@@ -48,7 +48,8 @@ class ChannelWeightSpec(RoutingSpec):
     """Keys of a routing by the weight of channels, by default hops."""
 
     weight: str | None = None
-    """Length of a channel: hops, delay, latency, or a column of the file. null: hops."""
+    """Length of a channel: hops, delay, latency, or a column of the file. null: hops; of minimal
+    and ecmp delay for an anynet file whose links differ in latency."""
     hop_ticks: int | None = Field(default=None, ge=0)
     """Ticks of a hop before the delay, with latency. null: of the switching mode."""
 

@@ -196,7 +196,8 @@ class WormholeSpec(BufferedSpec):
     def _buffer_errors(self, routes: Routes, longest: int) -> Iterator[SpecError]:
         if routes.form == RouteForm.POLARIZED:
             yield SpecError(
-                "polarized chooses by queues of whole packets and needs switching.mode: vct", key="routing.kind"
+                "polarized chooses by queues of whole packets and needs switching.mode: vct or ideal",
+                key="routing.kind",
             )
         if self.iterations > 1 and self.allocator not in (None, AllocatorKind.ISLIP):
             problem = f"must be 1 with allocator {self.allocator}: only islip iterates"

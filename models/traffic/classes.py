@@ -66,7 +66,8 @@ class ClassKeys(Parameters):
     subnet: Annotated[int, BeforeValidator(whole), Field(ge=0)] | None = None
     """Subnet of its packets, from 0. null: each packet draws one."""
     source_queue: Annotated[str, Field(min_length=1, max_length=100)] | None = None
-    """Name of a source queue that classes of mode wormhole share at each host. null: its own."""
+    """Name of a source queue that classes of mode wormhole share at each host. null: its own; requests whose replies
+    have no limit, and these replies, share one."""
     reply: ReplyKeys | None = None
     """What the receiver of a packet sends back: ``class``, ``packet_flits``, ``delay_ticks``, ``queue``."""
 
@@ -76,8 +77,9 @@ class Classes(TrafficSpec):
     """Several ``classes`` of packets at once; ``kind: classes`` may be omitted.
 
     Each class has the keys of a pattern, and a ``share`` of the load or a fixed ``load``. It is drawn by a process of
-    its own and has a source queue of its own at every host. A free host sends the oldest packet of the greatest
-    ``priority`` that can start; equal priorities take turns. In mode wormhole hosts decide so for every flit.
+    its own and has a source queue of its own at every host. In mode wormhole classes of one ``source_queue`` share
+    one, and so do requests whose replies have no limit and these replies. A free host sends the oldest packet of the
+    greatest ``priority`` that can start; equal priorities take turns. In mode wormhole hosts decide so for every flit.
     ``vcs: [0, 1]`` keeps packets to these virtual channels on every channel, ``subnet: 0`` to one of
     ``switching.subnets``. classes.csv has latency and throughput of
     each class.
