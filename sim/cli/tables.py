@@ -265,7 +265,7 @@ def print_answers(title: str, rows: list[dict[str, Any]], swept: Sequence[str]) 
 
 INTERVAL_MEANING = (
     "between: 95 % confidence interval (Student's t over seeds), widened by the distance of each of the two loads to "
-    "the upper end of its bracket; a single seed has only the brackets"
+    "the farther end of its bracket; a single seed has only the brackets"
 )
 """Legend of the intervals of losses and gains."""
 

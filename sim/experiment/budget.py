@@ -9,7 +9,7 @@ seed: ``ideal`` (output queues without limit), ``infinite_buffers`` (this switch
 of two neighbours, so losses add up.
 
 Draws depend only on the seed, so two switches see the same packets: their loss is the mean of the differences per seed,
-with the 95 % confidence interval (Student's t), widened by the distance of each load to the upper end of its bracket.
+with the 95 % confidence interval (Student's t), widened by the distance of each load to the farther end of its bracket.
 Between certified levels, the ends of their intervals are subtracted. *Sensitivities* are gains of single changes of the
 switch; they do not add up.
 """
@@ -57,7 +57,7 @@ class Level:
     lower, upper: its interval.
     note: a remark.
     seeds: seed -> saturation point; {} for ceilings.
-    step: distance from the saturation point to the upper end of its bracket, the largest over seeds.
+    step: distance from the saturation point to the farther end of its bracket, the largest over seeds.
     scenario: hash of what was simulated; equal levels have equal hashes.
     middle: the mean over seeds, None for ceilings.
     """
@@ -195,7 +195,7 @@ class BudgetRuns:
             return "its points are not all there"
         seeds = {seed: one.value for seed, one in point.seeds.items()}
         content = content_hash(case.scenario.content_hash, case.measure.model_dump(mode="json"))
-        step = max(one.upper - one.value for one in point.seeds.values())
+        step = max(one.half for one in point.seeds.values())
         top = min(self.points.limit(index), highest_load(case))
         wide = max(one.upper - one.lower for one in point.seeds.values()) / top
         note = "; ".join(filter(None, (scenario.note, _imprecise(case, wide))))
