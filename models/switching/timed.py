@@ -252,7 +252,7 @@ class TimedSpec(SwitchingSpec):
         if getattr(self, f"{name}_ticks") is not None:
             return f"give either {name}_ns or {name}_ticks"
         if self.flit_ns is None:
-            return "needs switching.flit_ns, the time of one flit"
+            return "needs switching.flit_ns (or link_gbps and flit_bytes), the time of one flit"
         return f"must be at most {LONGEST_DELAY} ticks of flit_ns" if ns > LONGEST_DELAY * self.flit_ns else ""
 
     def ticks(self, unit: Fraction = ONE) -> dict[str, int]:

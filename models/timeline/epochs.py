@@ -374,7 +374,10 @@ def _tick(event: Event, tick_ns: Fraction | None, key: str) -> int:
     if event.at_tick is not None:
         return event.at_tick
     if tick_ns is None:
-        raise SpecError("needs switching.flit_ns, which says how long a tick is; or give at_tick", key=f"{key}.at_us")
+        raise SpecError(
+            "needs switching.flit_ns (or link_gbps and flit_bytes), the time of a flit; or give at_tick",
+            key=f"{key}.at_us",
+        )
     assert event.at_us is not None
     return _duration(event, event.at_us, tick_ns)
 
