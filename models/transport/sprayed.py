@@ -136,9 +136,9 @@ class Ndp(SprayedSpec):
     """A first window at the rate of the host, and then a packet for each pull of the receiver.
 
     Each packet that arrives, trimmed or not, earns a pull, which the receiver sends at its own rate; packets that were
-    trimmed are sent again first. If all transports of a run are of this kind, queues have space for 8 packets by default, at any rate of the channel, mark only where ``switching.ecn`` says so,
-    and serve ten control packets for each data packet while both wait. There is no return to sender and no path
-    penalty.
+    trimmed are sent again first. If all transports of a run are of this kind, queues have space for 8 packets by
+    default, at any rate of the channel, mark only where ``switching.ecn`` says so, and serve ten control packets for
+    each data packet while both wait. There is no return to sender and no path penalty.
 
     Example: ``transport: {kind: ndp, init_window: 23}``
 
