@@ -19,6 +19,9 @@ IGNORED = (
 FOLLOWING = ("switching.mode", "switching.allocator", "switching.hold_packets", "switching.slotted")
 """Keys that ``routing.kind: deflection`` decides."""
 
+DERIVED = {"measure.ticks": "measure.max_ticks"}
+"""Keys -> another one whose default they decide."""
+
 PARTS = ("topology", "routing", "traffic")
 """Parts with a content hash in the manifest."""
 
@@ -66,6 +69,7 @@ def differences(configurations: Sequence[Configuration], allowed: Collection[str
     allowed: keys that may differ, with all keys below them.
     """
     may = {*allowed, *(key for one in configurations for key in one.swept | one.changed)}
+    may |= {DERIVED[key] for key in may & DERIVED.keys()}
     differing = _differing(configurations)
     lines = [_line(key, configurations) for key in differing if not _is_below(key, may)]
     for part in PARTS:

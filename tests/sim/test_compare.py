@@ -308,6 +308,13 @@ def test_what_was_changed_on_the_command_line_may_differ(tmp_path):
     assert differences(asked) == ["switching.vcs: 4 | 8"] and changed(asked) == []
 
 
+def test_what_follows_from_ticks_may_differ_with_them(tmp_path):
+    shorter = BASE | {"measure": {"ticks": 100, "max_ticks": 100}}
+    longer = BASE | {"measure": {"ticks": 900, "max_ticks": 900}}
+    assert refusal(tmp_path / "a", shorter, longer, allow=["measure.ticks"]) == []
+    assert refusal(tmp_path / "b", shorter, longer, allow=["measure.max_ticks"]) == ["measure.ticks: 100 | 900"]
+
+
 DAMAGE = {
     "cut within a line": ("results.csv", lambda text: text[:-20], "its last line is cut off"),
     "cut within the last cell": ("results.csv", lambda text: text[:-2], "its last line is cut off"),
