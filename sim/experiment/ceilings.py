@@ -249,7 +249,10 @@ class CeilingRuns:
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
         rows.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
         # load 1 is the rate of a host's channel, so that theta is another number where hosts are slower
-        renamed = {} if case.flits_per_load == 1 else {"load": RATE}
+        is_other = case.flits_per_load != 1 or (
+            case.scenario is None and case.topology.host_capacity not in (1, math.inf)
+        )
+        renamed = {"load": RATE} if is_other else {}
         for row in rows:
             row = {"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}}
             yield row | {"unit": renamed.get(row["unit"], row["unit"])}

@@ -309,3 +309,16 @@ def test_check_prices_a_total_where_nothing_is_simulated(tmp_path, capsys):
     assert main(["check", str(tmp_path / "total.yaml"), "--json"]) == 0
     (scenario,) = json.loads(capsys.readouterr().out)["scenarios"]
     assert scenario["estimate"]["ceilings_cpu_s"]["total"] >= 0
+
+
+@pytest.mark.parametrize(("capacity", "unit"), [(1, "load"), (0.5, "flits/tick/host"), (".inf", "theta_hose")])
+def test_the_unit_of_a_ceiling_is_a_rate_where_load_1_is_another(tmp_path, capsys, capacity, unit):
+    """Half a flit per tick is load 1 of hosts of that rate; uniform traffic of a ring of four needs no more."""
+    (tmp_path / "c.yaml").write_text(
+        f"experiment: ceilings\ntopology: {{kind: torus, dims: [4], host_capacity: {capacity}}}\n"
+        "traffic: uniform\nceilings: [mcf]\n"
+    )
+    assert main(["ceilings", str(tmp_path / "c.yaml"), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["unit"] == unit
+    assert row["upper"] == pytest.approx({1: 1, 0.5: 0.5, ".inf": 1.5}[capacity])
