@@ -104,7 +104,8 @@ def read_ns3(
         network.fail(1, f"node {unlinked[0]} is no switch and has no link")
     rates = sorted({rate for _, _, rate, _ in host_links.values()})
     if len(rates) > 1:
-        network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read")
+        advice = "make a host with a slower link a node of its own, with one host, in an edge list"
+        network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read; {advice}")
     unit = rates[0] if rates else 1.0 if switches else between[0][3]
     for number, u, v, rate, delay in between:
         data = {"rate_gbps": repr(rate), "delay_ns": repr(delay)}
