@@ -233,10 +233,10 @@ class BudgetRuns:
 
 def _imprecise(case: Case, wide: float) -> str:
     """Says that a bracket, a part of the lowest ceiling, is wider than what was asked for."""
-    asked: float = cast(BudgetConfig, case.placing).tolerance
-    if wide <= asked * (1 + 1e-9):
+    required: float = cast(BudgetConfig, case.placing).tolerance
+    if wide <= required * (1 + 1e-9):
         return ""
-    return f"bracket of {wide:.1%} of the lowest ceiling, not {asked:.1%}: needs longer windows (budget.longest)"
+    return f"bracket of {wide:.1%} of the lowest ceiling, not {required:.1%}: needs longer windows (budget.longest)"
 
 
 def _level_row(level: Level, mcf: float) -> dict[str, Any]:
