@@ -184,7 +184,7 @@ def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
     written[RESOLVED] = manifest.get("resolved", "")
     unknown = [name for name in READ if name not in written and (folder / name).exists()]
     changed = [name for name in (*written, *unknown) if digest_of(folder / name) != written.get(name, "")]
-    return changed if sealed(manifest) == manifest else [MANIFEST, *changed]
+    return changed if sealed(manifest)["digest"] == manifest["digest"] else [MANIFEST, *changed]
 
 
 def run_problem(folder: Path) -> str:

@@ -212,7 +212,7 @@ def _reject_contradictions(folders: Sequence[Path]) -> None:
             if other == folder:
                 continue
             one, two = _measured(other, name), _measured(folder, name)
-            key = next((key for key in one.keys() & two.keys() if one[key] != two[key]), None)
+            key = next((key for key in one if key in two and one[key] != two[key]), None)
             if key is not None:
                 raise StoreError(
                     f"{other / name} and {folder / name} are results of one point, and {key} is {one[key]} and "
@@ -220,23 +220,21 @@ def _reject_contradictions(folders: Sequence[Path]) -> None:
                 )
 
 
-def _measured(folder: Path, name: str) -> dict[str, Any]:
-    """What a result measures, the same in every run of the point; {} if it is damaged or has no row."""
+def _measured(folder: Path, name: str) -> dict[str, str]:
+    """What a result measures, as text, the same in every run of the point; {} if it is damaged or has no row."""
     with suppress(RecordError):
         record = read_record(folder, name) or {}
         row = record.get("row") if record.get("status") == "ok" else None
         if isinstance(row, dict):
-            return {key: row[key] for key in sorted(row) if key != "cpu_s" and not key.startswith("saturated")}
+            return {key: str(row[key]) for key in sorted(row) if key != "cpu_s" and not key.startswith("saturated")}
     return {}
 
 
 def _note_other_sources(folder: Path) -> None:
     """Print that results come from another flitlab than this one."""
-    there = _manifest_of(folder)
-    if there and (of_results := _provenance(there)) != (
-        own := _provenance({"versions": versions(), "source": source()})
-    ):
-        say(f"{folder}: its results are of {of_results}, and this is {own}")
+    there, own = _manifest_of(folder), _provenance({"versions": versions(), "source": source()})
+    if there and _provenance(there) != own:
+        say(f"{folder}: its results are of {_provenance(there)}, and this is {own}")
 
 
 def _provenance(described: Mapping[str, Any]) -> str:
