@@ -77,6 +77,13 @@ class Level:
         """The mean over seeds, else the middle of the interval."""
         return (self.lower + self.upper) / 2 if self.middle is None else self.middle
 
+    @property
+    def half(self) -> float:
+        """Half-width of the interval: of 95 % over seeds, with ``step``; of a certified level between its ends."""
+        if not self.seeds:
+            return (self.upper - self.lower) / 2
+        return mean_and_half(list(self.seeds.values()), 0.0, self.step)[1]
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -112,7 +119,7 @@ def loss(above: Level, below: Level) -> Loss:
         pairs = [above.seeds[seed] - below.seeds[seed] for seed in above.seeds]
         half = mean_and_half(pairs, 0.0, above.step + below.step)[1]
     else:
-        half = (above.upper - above.lower + below.upper - below.lower) / 2
+        half = above.half + below.half
     return Loss(above, below, value, value - half, value + half)
 
 

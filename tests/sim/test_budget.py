@@ -65,6 +65,15 @@ def test_one_seed_is_known_within_the_bisection():
     assert (found.low, found.value, found.high) == pytest.approx((0.015, 0.02, 0.025))
 
 
+def test_a_loss_from_a_ceiling_to_a_simulated_level_has_the_interval_of_its_seeds():
+    """Student's t of three seeds, 4.3027, and the distance to the farther end of the bracket."""
+    seeds = {1: 0.573046, 2: 0.570503, 3: 0.575280}
+    ideal = Level("ideal", "measured", 0.47692, 0.61364, seeds=seeds, step=0.09009, middle=0.572943)
+    found = loss(exact("split", 0.613636), ideal)
+    assert found.value == pytest.approx(0.040693, abs=1e-6)
+    assert (found.low, found.high) == pytest.approx((0.040693 - 0.09603, 0.040693 + 0.09603), abs=1e-5)
+
+
 def test_equal_switches_differ_by_nothing_at_all():
     one, two = level("full_speedup", 0.4, 0.5, scenario="same"), level("switch", 0.4, 0.5, scenario="same")
     assert (loss(one, two).low, loss(one, two).value, loss(one, two).high) == (0, 0, 0)
