@@ -22,6 +22,7 @@ from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.lossless import (
     Lossless,
     PortSettings,
+    SharedSettings,
     class_settings,
     port_settings,
     shared_settings,
@@ -209,6 +210,21 @@ class SpraySession(TransportSession):
             if self.hops is not None and law.base_delay > 0 and target < trip:
                 delay = f"a target delay of {target * microseconds:.4g} us is less than {rtt}"
                 yield SpecWarning(f"{delay}: windows shrink to their minimum on an empty network", self._key(name))
+
+        if self.ports is not None and self.ports.shared is not None:
+            yield from self._headroom_cautions(self.ports, self.ports.shared)
+
+    def _headroom_cautions(self, ports: PortSettings, shared: SharedSettings) -> Iterator[SpecWarning]:
+        """Warn of headrooms that hold less than what arrives between a PAUSE and its effect."""
+        count, mtu = self.topology.channels + self.topology.hosts, self.rules.mtu
+        arriving = ((ports.delay + self.delay) << RATIO_BITS) // self.ratio + mtu
+        least = int(np.argmin(shared.headroom[:count] - arriving[:count]))
+        headroom, needed = int(shared.headroom[least]), int(arriving[least])
+        if headroom >= needed:
+            return
+        problem = f"a headroom of {headroom} bytes is less than the {needed} that arrive until a PAUSE has its effect"
+        effect = "full ports send no PAUSE, and drop packets" if headroom < mtu else "full ports may drop packets"
+        yield SpecWarning(f"{problem}: {effect}", "switching.pfc.headroom_bytes")
 
     def _key(self, name: str) -> str:
         """Path of a transport in the configuration."""

@@ -167,6 +167,28 @@ def test_timeouts_and_targets_below_the_round_trip_are_warned_of(switching, tran
         assert re.search(expected, line), line
 
 
+SHARED = "queue: lossless, link_us: %s, pfc: {buffer_bytes: 2000000%s}"
+
+
+@pytest.mark.parametrize(
+    ("link_us", "headroom", "says"),
+    [
+        (1, "", ""),  # what comes in three delays, 37,500 bytes
+        (1, ", headroom_bytes: 29150", ""),  # two delays of 12,500 bytes, and a packet of 4,150
+        (
+            1,
+            ", headroom_bytes: 29149",
+            "29149 bytes is less than the 29150 that arrive .*: full ports may drop packets",
+        ),
+        (0.1, "", "3750 bytes is less than the 6650 that arrive .*: full ports send no PAUSE, and drop packets"),
+    ],
+)
+def test_headrooms_that_hold_less_than_what_arrives_are_warned_of(link_us, headroom, says):
+    study = read("c.yaml", [], text=LINE % (SHARED % (link_us, headroom), "roce"))
+    warnings = [line for line in study.warnings if "a headroom of" in line]
+    assert len(warnings) == bool(says) and all(re.search(says, line) for line in warnings)
+
+
 @pytest.mark.parametrize(
     ("sets", "says"),
     [
