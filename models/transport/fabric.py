@@ -215,9 +215,13 @@ class SpraySession(TransportSession):
             yield from self._headroom_cautions(self.ports, self.ports.shared)
 
     def _headroom_cautions(self, ports: PortSettings, shared: SharedSettings) -> Iterator[SpecWarning]:
-        """Warn of headrooms that hold less than what arrives between a PAUSE and its effect."""
+        """Warn of headrooms that hold less than what arrives between a PAUSE and its effect.
+
+        That is what both delays hold, in whole packets, and the packet in service.
+        """
         count, mtu = self.topology.channels + self.topology.hosts, self.rules.mtu
-        arriving = ((ports.delay + self.delay) << RATIO_BITS) // self.ratio + mtu
+        in_flight = ((ports.delay + self.delay) << RATIO_BITS) // self.ratio
+        arriving = (-(-in_flight // mtu) + 1) * mtu
         least = int(np.argmin(shared.headroom[:count] - arriving[:count]))
         headroom, needed = int(shared.headroom[least]), int(arriving[least])
         if headroom >= needed:

@@ -11,10 +11,10 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.lossless import admits, charge_shared, release_shared
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric
-from flitlab.models.transport.lossless import Lossless
+from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from tests import long_after
-from tests.sim.lossless_cases import completed, ns3_fabric, racks, rebuilt, session, star
+from tests.sim.lossless_cases import completed, fabric, ns3_fabric, racks, rebuilt, session, star
 from tests.sim.spray_cases import case_of_number
 from tests.sim.test_lossless import TREE, agree
 
@@ -180,3 +180,15 @@ def test_plain_keys_are_those_that_apply():
     shared = {key: value for key, value in lossless.plain().items() if not key.startswith("mark_")}
     spec = make("switching", mode="spray", queue="lossless", pfc=shared)
     assert spec.fabric.lossless == lossless and not list(spec.errors(TREE, None, None))
+
+
+@pytest.mark.parametrize(("headroom", "drops"), [(8 * 4064, False), (8 * 4064 - 1, True)])
+def test_headroom_for_both_delays_and_a_packet_in_service_is_just_enough(headroom, drops):
+    """Two delays of 12,500 bytes hold 7 packets of 4,064 bytes; nothing leaves, as a storm pauses the receiver."""
+    storm = Storm(2, 5.0, until_us=100.0)
+    queues = fabric(buffer_bytes=2 << 20, headroom_bytes=headroom, pfc_storm=storm)
+    pair = Topology.from_links("pair", 2, np.array([(0, 1)])).with_hosts(np.array([2, 2]))
+    case = session(pair, [(0, 2)], 1_000_000, queues=queues)
+    assert bool(list(case.cautions())) == drops
+    _, counters = completed(case, "reference")
+    assert bool(counters.link[:, LinkCount.DROPS].sum()) == drops

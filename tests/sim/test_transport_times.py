@@ -174,13 +174,13 @@ SHARED = "queue: lossless, link_us: %s, pfc: {buffer_bytes: 2000000%s}"
     ("link_us", "headroom", "says"),
     [
         (1, "", ""),  # what comes in three delays, 37,500 bytes
-        (1, ", headroom_bytes: 29150", ""),  # two delays of 12,500 bytes, and a packet of 4,150
+        (1, ", headroom_bytes: 33200", ""),  # two delays of 12,500 bytes are 7 packets of 4,150, and one is in service
         (
             1,
-            ", headroom_bytes: 29149",
-            "29149 bytes is less than the 29150 that arrive .*: full ports may drop packets",
+            ", headroom_bytes: 33199",
+            "33199 bytes is less than the 33200 that arrive .*: full ports may drop packets",
         ),
-        (0.1, "", "3750 bytes is less than the 6650 that arrive .*: full ports send no PAUSE, and drop packets"),
+        (0.1, "", "3750 bytes is less than the 8300 that arrive .*: full ports send no PAUSE, and drop packets"),
     ],
 )
 def test_headrooms_that_hold_less_than_what_arrives_are_warned_of(link_us, headroom, says):
