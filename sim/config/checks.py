@@ -242,7 +242,7 @@ def search_path(draft: Draft) -> KeyPath:
         ]
         draft.reject(
             "search.vary",
-            "names no key that topology or traffic has",
+            "names no key that topology or traffic has a value for",
             known,
             closest_match(key_path(full_path), known),
         )

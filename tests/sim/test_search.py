@@ -166,7 +166,7 @@ def test_redrawing_moves_every_seed():
     ("change", "line"),
     [
         (("hosts_total,", "hosts,"), "c.yaml:4: search.vary = hosts: names no key that topology or traffic "
-         "has; choices: topology.n, topology.ports, topology.hosts_total"),
+         "has a value for; choices: topology.n, topology.ports, topology.hosts_total"),
         (("hosts_total,", "topology.kind,"), "search.vary = topology.kind: must name a key that is a whole number; "
          "topology.kind is rrg"),
         (("hosts_total,", "host_capacity,"), "search.vary = host_capacity: must name a key that is a whole number"),
