@@ -25,6 +25,9 @@ class Names:
     >>> names = Names(["routing=minimal, vcs=4", "routing=deflection, vcs=4"])
     >>> names.title, names["routing=minimal, vcs=4"]
     ('routing', 'minimal')
+    >>> names = Names(["transport=roce", "transport=roce timeout_us=5000"])
+    >>> names.title, names["transport=roce timeout_us=5000"]
+    ('', 'timeout_us=5000')
     """
 
     def __init__(self, labels: Sequence[str]):
@@ -33,7 +36,7 @@ class Names:
         shared = set.intersection(*map(set, self._parts.values())) if len(labels) > 1 else set()
         self._own = {label: [p for p in parts if p not in shared] for label, parts in self._parts.items()}
         keys = {part.partition("=")[0] for parts in self._own.values() for part in parts}
-        one_key = len(keys) == 1 and all("=" in p for parts in self._own.values() for p in parts)
+        one_key = len(keys) == 1 and all(parts and all("=" in p for p in parts) for parts in self._own.values())
         self.title = next(iter(keys)) if one_key else ""
         self._names = dict(zip(labels, shown_names([self._name(label) for label in labels]), strict=True))
 
