@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays that a file states in a unit of time, as ticks of a switching mode."""
+"""Rate and delays of links that a file states in units of its own, and delays as ticks of a switching mode."""
 
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
 
-from flitlab.models.arrays import Floats, Ints, to_floats
+from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
+
+LINK_GBPS = "link_gbps"
+"""Note with the rate that a file states for a channel of capacity 1, Gbit/s."""
 
 OF_HOSTS_NS = "host_delay_ns"
 """Note with the delays of host channels that a file states, [hosts], ns."""
@@ -26,16 +29,32 @@ def stated_delays(topology: Topology) -> tuple[Floats, Floats] | None:
     Returns
     -------
     Delays of channels, float64 [channels], and of host channels, float64 [hosts], ns.
-
-    Raises
-    ------
-    SpecError: the note with delays of host channels is no list of a number for each.
     """
     unit = next((unit for unit in _UNITS if unit in topology.columns), None)
     if topology.has_delays or (unit is None and OF_HOSTS_NS not in topology.notes):
         return None
     of_channels = np.zeros(topology.channels) if unit is None else _UNITS[unit] * topology.columns[unit]
-    return of_channels, to_floats(f"notes['{OF_HOSTS_NS}']", topology.notes.get(OF_HOSTS_NS, 0.0), topology.hosts)
+    return of_channels, np.array(topology.notes.get(OF_HOSTS_NS, [0.0] * topology.hosts), np.float64)
+
+
+def note_problem(notes: dict[str, Any], hosts: int) -> str:
+    """Return what is wrong with the notes on rate and delays of links; '' if nothing is.
+
+    Parameters
+    ----------
+    notes: of a topology.
+    hosts: number of its hosts.
+    """
+    rate, delays = notes.get(LINK_GBPS, 1.0), notes.get(OF_HOSTS_NS, [0.0] * hosts)
+    if not _is_number(rate) or not 0 < rate < inf:
+        return f"notes['{LINK_GBPS}'] must be a positive number"
+    if not isinstance(delays, list) or len(delays) != hosts or not all(map(_is_number, delays)):
+        return f"notes['{OF_HOSTS_NS}'] must list a number for each of {hosts} hosts"
+    return "" if all(0 <= delay < inf for delay in delays) else f"notes['{OF_HOSTS_NS}'] must be 0 or more, and finite"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def notes_of_links(base: Topology, hosts: int | None = None) -> dict[str, Any]:
@@ -47,7 +66,7 @@ def notes_of_links(base: Topology, hosts: int | None = None) -> dict[str, Any]:
     hosts: number of hosts, those of ``base`` first. A new one has the delay of those, if all are equal, else 0. None:
         as many as in ``base``.
     """
-    notes = {key: base.notes[key] for key in ("link_gbps", OF_HOSTS_NS) if key in base.notes}
+    notes = {key: base.notes[key] for key in (LINK_GBPS, OF_HOSTS_NS) if key in base.notes}
     if (stated := notes.get(OF_HOSTS_NS)) and hosts is not None:
         common = stated[0] if len(set(stated)) == 1 else 0.0
         notes[OF_HOSTS_NS] = [*stated, *[common] * (hosts - len(stated))]

@@ -23,6 +23,7 @@ import numpy as np
 from flitlab.models.arrays import Bools
 from flitlab.models.closest_match import closest_match
 from flitlab.models.registry import SpecError
+from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.graph import Topology
 
 Name = int | str
@@ -34,7 +35,7 @@ Which = Literal["labels", "numbers"]
 OF_SWITCHES = ("labels", "ids")
 """Notes that have an entry for each switch."""
 
-OF_HOSTS = ("nodes", "host_delay_ns")
+OF_HOSTS = ("nodes", OF_HOSTS_NS)
 """Notes that have an entry for each host."""
 
 MAX_LISTED = 8

@@ -10,6 +10,7 @@ import numpy as np
 
 from flitlab.models.arrays import LARGEST, LEAST
 from flitlab.models.registry import is_third_party
+from flitlab.models.topology.file_delays import note_problem
 from flitlab.models.topology.graph import DELAY, HOPS, Grid, Topology
 from flitlab.models.topology.limits import MAX_SIZE
 from flitlab.models.validation import (
@@ -223,6 +224,8 @@ def _host_errors(topology: Topology) -> Errors:
 def _note_errors(topology: Topology) -> Errors:
     n, grid, notes = topology.switches, topology.grid, topology.notes
     yield from notes_errors(notes)
+    if isinstance(notes, dict) and (problem := note_problem(notes, topology.hosts)):
+        yield "notes", problem
     if grid is not None:
         size = int(np.prod([int(k) for k in grid.dims], dtype=object))
         if n != size:

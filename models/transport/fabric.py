@@ -204,13 +204,14 @@ class SpraySession(TransportSession):
                 timeout = f"{rules.timeout * microseconds:.4g} us until a packet is sent again"
                 problem = f"{timeout} (timeout_us) are less than {rtt}: packets are repeated though none is lost"
                 yield SpecWarning(problem, self._key(name))
+        longest = None if self.hops is None else int(self.hops.max(initial=0)) + 2
         for name, law in zip(self.names, self.laws, strict=False):
-            links = 2 if self.hops is None else int(self.hops.max(initial=0)) + 2
-            target = law.base_delay + links * law.link_delay
-            if self.hops is not None and law.base_delay > 0 and target < trip:
+            if longest is None or law.base_delay == 0:
+                continue
+            target = law.base_delay + longest * law.link_delay
+            if target < trip:
                 delay = f"a target delay of {target * microseconds:.4g} us is less than {rtt}"
                 yield SpecWarning(f"{delay}: windows shrink to their minimum on an empty network", self._key(name))
-
         if self.ports is not None and self.ports.shared is not None:
             yield from self._headroom_cautions(self.ports, self.ports.shared)
 

@@ -9,6 +9,7 @@ from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, 
 from flitlab.fluid.problem import FluidError
 from flitlab.models.collective.schedule import KINDS
 from flitlab.models.registry import SpecError, spec_class
+from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.diagnostics import KeyPath, crash
 from flitlab.sim.config.draft import Draft
@@ -99,7 +100,8 @@ def ranked(draft: Draft, topology: Topology) -> Topology:
     has_rank = topology.host_count > 0 if topology.hosts else np.ones(topology.switches, bool)
     ends = (topology.src, topology.dst)
     widest = max(float(np.bincount(end, topology.capacity, topology.switches).max(initial=1.0)) for end in ends)
-    return topology.with_hosts(has_rank.astype(np.int64), max(widest, topology.host_capacity))
+    notes = {key: note for key, note in topology.notes.items() if key != OF_HOSTS_NS}
+    return replace(topology, notes=notes).with_hosts(has_rank.astype(np.int64), max(widest, topology.host_capacity))
 
 
 def question_of(draft: Draft, topology: Topology) -> tuple[Question, AlgorithmSpec] | None:

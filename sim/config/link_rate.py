@@ -6,7 +6,7 @@ from typing import Any
 
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.switching_mode import SwitchingSpec
-from flitlab.models.topology.file_delays import stated_delays, with_stated_delays
+from flitlab.models.topology.file_delays import LINK_GBPS, stated_delays, with_stated_delays
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.text import ConfigDocument
 
@@ -60,9 +60,9 @@ def with_rate_of_file(spec: SwitchingSpec, topology: Topology, program_bytes: in
     topology: its note ``link_gbps`` is the rate of a channel of capacity 1.
     program_bytes: bytes of a flit of messages; None if hosts run no program.
     """
-    rate = topology.notes.get("link_gbps")
+    rate = topology.notes.get(LINK_GBPS)
     own = next((key for key in OWN_KEYS if key in type(spec).model_fields), None)
-    if own is None or own in spec.model_fields_set or not isinstance(rate, int | float) or not 0 < rate <= 1e7:
+    if own is None or own in spec.model_fields_set or rate is None:
         return spec
     return _at_rate(spec, own, float(rate), program_bytes or getattr(spec, "flit_bytes", None))
 

@@ -8,8 +8,9 @@ import pytest
 
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecWarning, make
-from flitlab.models.topology.formats import read, write
+from flitlab.models.topology.formats import FormatError, read, write
 from flitlab.sim.cli import main
+from flitlab.sim.config.pipeline import read as read_config
 
 NETWORK = """6 2 5
 4 5
@@ -208,3 +209,32 @@ def test_simgrid_has_the_rates_and_latencies_of_the_file(tmp_path):
 def test_an_error_rate_is_not_silent():
     with pytest.warns(SpecWarning, match=":7: error_rate 0.01 is not read"):
         read(Text(NETWORK.replace("0.010ms 0", "0.010ms 0.01")))
+
+
+HOSTILE = [None, "x", True, [], [1, 2], [None] * 4, [[1]] * 4, [-1] * 4, [1e999] * 4, {"a": 1}, -5, 1e999]
+
+
+@pytest.mark.parametrize("key", ["link_gbps", "host_delay_ns"])
+@pytest.mark.parametrize(
+    "value", [None, "x", True, [], [1, 2], [None] * 4, [[1]] * 4, [-1] * 4, [1e999] * 4, {"a": 1}, -5, 1e999]
+)
+def test_notes_of_no_rate_and_no_delays_are_named(tmp_path, key, value):
+    (tmp_path / "t.txt").write_text(NETWORK)
+    write(read(tmp_path / "t.txt"), tmp_path / "t.json")
+    document = json.loads((tmp_path / "t.json").read_text())
+    document["notes"][key] = value
+    (tmp_path / "t.json").write_text(json.dumps(document))
+    with pytest.raises(FormatError, match=rf"notes\['{key}'\] must "):
+        read(tmp_path / "t.json")
+
+
+def test_ranks_that_are_switches_have_no_delay_of_a_host(tmp_path):
+    (tmp_path / "t.txt").write_text(NETWORK)
+    text = (
+        f"experiment: collective\ntopology: {{kind: file, path: {tmp_path / 't.txt'}}}\nswitching: {{mode: flow}}\n"
+        "collective: {kind: all_gather, size_bytes: 4096, ranks: switches}\nrouting: minimal\n"
+        "messages: {flit_bytes: 125}\n"
+    )
+    (case,) = read_config("c.yaml", [], text=text).cases
+    assert case.topology.hosts == 2 and case.topology.host_delay is None
+    assert case.topology.delay.tolist() == [999, 999]  # 10 us, less the tick of any link

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
-from flitlab.models.topology.file_delays import stated_delays
+from flitlab.models.topology.file_delays import LINK_GBPS, stated_delays
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.names import host_names, switch_names
@@ -109,6 +109,6 @@ class Planes(TopologySpec):
             columns=_stated(plane, self.count),
             notes={
                 "planes": self.count, "tiers": [["NIC", 0, hosts], *above], **_labels(plane, number),
-                **{key: plane.notes[key] for key in ("link_gbps",) if key in plane.notes},
+                **({LINK_GBPS: plane.notes[LINK_GBPS]} if LINK_GBPS in plane.notes else {}),
             },
         ).with_hosts(np.arange(hosts + number.size) < hosts)  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, JsonError, Readable, Text, parse_json
 from flitlab.models.registry import warn
-from flitlab.models.topology.file_delays import OF_HOSTS_NS
+from flitlab.models.topology.file_delays import LINK_GBPS, OF_HOSTS_NS
 from flitlab.models.topology.graph import NAMES, Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
@@ -69,7 +69,9 @@ PAIRS = "which channels form a bi-directional link"
 
 HOST_DELAYS = "delays of hosts' channels"
 
-LINK_RATE, HOSTS_NS = "link_gbps", "delays of hosts in ns"
+HOSTS_NS = "delays of hosts in ns"
+
+_OF_RATE = {"rate_gbps", "delay_ns"}  # columns that formats with units keep as capacities and delays
 """The feature that hosts' channels have delays of their own, in words."""
 
 COLUMNS = "other columns of channels"
@@ -82,7 +84,7 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
     hosts: hosts per switch. ejection switches: of hosts that inject elsewhere. host_capacity, capacities, delays,
     :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
     parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not imply them.
-    grid, labels (of switches), names of hosts, :data:`LINK_RATE`, :data:`HOSTS_NS`, other notes, :data:`COLUMNS`: if
+    grid, labels (of switches), names of hosts, :data:`LINK_GBPS`, :data:`HOSTS_NS`, other notes, :data:`COLUMNS`: if
     there are any.
 
     Parameters
@@ -97,16 +99,16 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
         "host_capacity": topology.host_capacity != 1,
         "capacities": bool((topology.capacity != 1).any()),
         "delays": bool(topology.delay.any()),
-        COLUMNS: bool(topology.columns),
+        COLUMNS: bool(topology.columns.keys() - (_OF_RATE if LINK_GBPS in kept else ())),
         HOST_DELAYS: topology.host_delay is not None,
         "parallel channels": len(np.unique(ends)) < len(ends),
         PAIRS: bool((topology.reverse >= 0).any()),
         "grid": topology.grid is not None,
         "labels": "labels" in topology.notes,
         "names of hosts": "nodes" in topology.notes,
-        LINK_RATE: "link_gbps" in topology.notes,
+        LINK_GBPS: LINK_GBPS in topology.notes,
         HOSTS_NS: any(topology.notes.get(OF_HOSTS_NS, ())),
-        "notes": any(key not in (*NAMES, "link_gbps", OF_HOSTS_NS) for key in topology.notes),
+        "notes": any(key not in (*NAMES, LINK_GBPS, OF_HOSTS_NS) for key in topology.notes),
     }
     return [name for name, present in features.items() if present and name not in kept]
 

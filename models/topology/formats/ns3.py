@@ -7,12 +7,10 @@ from math import isinf
 import numpy as np
 
 from flitlab.models.readable import FilePath, Readable
-from flitlab.models.topology.file_delays import OF_HOSTS_NS, stated_delays
+from flitlab.models.topology.file_delays import LINK_GBPS, OF_HOSTS_NS, stated_delays
 from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import (
-    COLUMNS,
     HOSTS_NS,
-    LINK_RATE,
     PAIRS,
     SEVERAL_LINKS,
     GraphBuilder,
@@ -163,7 +161,7 @@ def write_ns3(topology: Topology, path: FilePath) -> list[str]:
     need_links(topology, "ns3")
     stated = stated_delays(topology)
     delay, of_hosts = stated or (np.full(topology.channels, LINK_NS), np.full(topology.hosts, LINK_NS))
-    unit = float(topology.notes.get("link_gbps", 100.0))
+    unit = float(topology.notes.get(LINK_GBPS, 100.0))
     once = [c for c in range(topology.channels) if c < topology.reverse[c]]
     if stated is not None and _is_of_nodes(topology) and not of_hosts.any():
         first, lines = 0, [f"{topology.switches} 0 {len(once)}"]
@@ -179,10 +177,9 @@ def write_ns3(topology: Topology, path: FilePath) -> list[str]:
         ends = f"{first + topology.src[c]} {first + topology.dst[c]}"
         lines.append(f"{ends} {unit * topology.capacity[c]:.15g}Gbps {delay[c]:.15g}ns 0")
     write_lines(path, lines)
-    own = [COLUMNS] if topology.columns.keys() <= {"rate_gbps", "delay_ns"} else []
     return [
         *omitted_features(
-            topology, "hosts", "host_capacity", "capacities", "parallel channels", PAIRS, LINK_RATE, HOSTS_NS, *own
+            topology, "hosts", "host_capacity", "capacities", "parallel channels", PAIRS, LINK_GBPS, HOSTS_NS
         ),
         *omitted_directions(topology, capacities=topology.capacity, delays=delay),
         *(

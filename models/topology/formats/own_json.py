@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.file_delays import note_problem
 from flitlab.models.topology.formats.common import FormatError, json_of, text_of, write_lines, wrong_reverse
 from flitlab.models.topology.formats.format import FileFormat, without_attributes
 from flitlab.models.topology.graph import HOPS, Grid, Topology
@@ -149,6 +150,8 @@ def read_json(path: Readable) -> Topology:
         if len(document.grid.coordinates) != n or len(rows) != n or (coordinates >= dims).any():
             fail(f"coordinates do not place {n} switches in {dims}", "grid")
         grid = Grid(dims, document.grid.wrap, coordinates)
+    if problem := note_problem(document.notes, sum(document.hosts)):
+        fail(problem, "notes")
     topology = Topology.from_channels(
         document.kind, n, arcs, reverse,
         capacity=[channel.capacity for channel in document.channels],

@@ -7,12 +7,10 @@ import re
 import numpy as np
 
 from flitlab.models.readable import FilePath
-from flitlab.models.topology.file_delays import stated_delays
+from flitlab.models.topology.file_delays import LINK_GBPS, stated_delays
 from flitlab.models.topology.formats.common import (
-    COLUMNS,
     HOST_DELAYS,
     HOSTS_NS,
-    LINK_RATE,
     omitted_features,
     write_lines,
 )
@@ -55,7 +53,7 @@ def write_simgrid(
 
     Source: platform reference of SimGrid, https://simgrid.org/doc/latest/Platform.html.
     """
-    gbps = float(topology.notes.get("link_gbps", 40.0)) if gbps is None else gbps
+    gbps = float(topology.notes.get(LINK_GBPS, 40.0)) if gbps is None else gbps
     stated = stated_delays(topology)
     if stated is None:
         latency, host_latency = link_ns + tick_ns * topology.delay, host_ns + tick_ns * topology.access_delay
@@ -89,9 +87,8 @@ def write_simgrid(
     for (a, b), _, _ in routes:
         lines.append(f'  <route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{a}-{b}"/></route>')
     write_lines(path, [*lines, "</zone>", "</platform>"])
-    own = [COLUMNS] if topology.columns.keys() <= {"rate_gbps", "delay_ns"} else []
     missing = omitted_features(
-        topology, "hosts", "host_capacity", "capacities", "delays", HOST_DELAYS, LINK_RATE, HOSTS_NS, *own
+        topology, "hosts", "host_capacity", "capacities", "delays", HOST_DELAYS, LINK_GBPS, HOSTS_NS
     )
     unlimited = math.isinf(topology.host_capacity)
     return [*missing, f"an infinite host_capacity ({UNLIMITED_BANDWIDTH:g} is written)"] if unlimited else missing
