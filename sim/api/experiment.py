@@ -242,7 +242,7 @@ class Experiment:
 
     @property
     def flows(self) -> "pd.DataFrame":
-        """flows.csv: a row for each flow of mode datagram."""
+        """flows.csv: a row for each flow of modes datagram and spray."""
         return self._frame("flows.csv")
 
     @property
