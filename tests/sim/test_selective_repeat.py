@@ -89,6 +89,20 @@ def test_of_many_packets_in_flight_only_lost_ones_are_repeated_and_no_timeout_is
     assert counters.flow[0, FlowCount.FINISHED] == (202 + drops) * MTU + path
 
 
+@both
+@pytest.mark.parametrize(("reorder", "timeouts"), [(0, 0), (1, 0), (2, 1)])
+def test_a_packet_is_lost_if_one_more_than_reorder_beyond_it_was_acknowledged(engine, reorder, timeouts):
+    """Packet n reaches the link at (n + 1) MTU + LINK: 92 is the last one while it is down, and two follow."""
+    case = one_flow({**SELECTIVE, "window_bdp": 3, "reorder": reorder}, 95 * (MTU - 64), trim=False)
+    cut, back = {"fail": {"links": [[0, 1]]}, "reroute_after": inf}, {"restore": {"links": [[0, 1]]}}
+    run = ENGINES[engine](happening(*case, [{"at_tick": 30 * LINK, **cut}, {"at_tick": 32 * LINK, **back}]))
+    run.advance(20_000_000)
+    counters = run.counters()
+    assert counters.flow[0, FlowCount.FINISHED] > 0
+    assert counters.flow[0, FlowCount.RESENT] == counters.link[0, LinkCount.DROPS] > 5
+    assert counters.flow[0, FlowCount.TIMEOUTS] == timeouts
+
+
 @pytest.mark.long
 def test_packets_in_flight_are_at_most_a_product_of_bandwidth_and_delay():
     case = session(racks(), SENDERS, 400_000, SELECTIVE, fabric(10**5, 10**5))

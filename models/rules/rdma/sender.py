@@ -136,7 +136,7 @@ def _restart_timeout(d: Rdma, i: Int, now: Int) -> None:
 def _next_lost(d: Rdma, s: Senders, i: Int) -> int:
     """The next lost packet of sender i that is not repeated yet, -1 if there is none."""
     flow, seq = d.flow[i], s.seq[i]
-    number, end = max(flow.searched, seq.una), flow.highest - d.laws[d.kind[i]].reorder
+    number, end = max(flow.searched, seq.una), flow.highest - 1 - d.laws[d.kind[i]].reorder
     while number < end:
         bits = bits_at(s.in_flight, seq.word, number)
         if bits != 0:
