@@ -90,7 +90,7 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     row = _summary(session, before, after, throughput, ticks)
     milliseconds = float(session.tick_s) * 1e3
     row |= completion(session.flows.bytes, times.sender * milliseconds, times.slowdown)
-    row |= _ends(times, milliseconds)
+    row |= {"fct_receiver_ms_mean": _mean_known(times.receiver) * milliseconds}
     trees = None if after.pause is None else pause_trees(session, after)
     may_deadlock = scenario is None or timeline is not None or scenario.switching.may_deadlock
     row |= pause_columns(run, before, after, ticks, may_deadlock, trees)
@@ -123,11 +123,11 @@ def _between(before: Counters, after: Counters) -> tuple[Ints, Ints]:
 
 
 def _advance_to_end(run: SprayRun, tick: int, last: int) -> None:
-    """Advance a run to tick ``last``, or slightly beyond the end of its last flow, or a deadlock."""
+    """Advance a run to tick ``last``, or to the end of its last flow, or slightly beyond a deadlock."""
     step = float(_FIRST_STEP * run.session.rules.rtt0)
     while tick < last and not run.ended() and not run.deadlock():
         tick = min(last, tick + int(step))
-        run.advance(tick)
+        run.advance_to_end(tick)
         step *= _GROWTH
 
 
@@ -165,14 +165,10 @@ def _times(session: SpraySession, after: Counters) -> Times:
     return Times(sender, receiver, sender / uncontended_ticks(session))
 
 
-def _ends(times: Times, milliseconds: float) -> dict[str, Any]:
-    """Columns: the largest completion time, and the mean at receivers."""
-    known = times.sender[~np.isnan(times.sender)]
-    arrived = times.receiver[~np.isnan(times.receiver)]
-    return {
-        "fct_ms_max": float(known.max() * milliseconds) if len(known) else float("nan"),
-        "fct_receiver_ms_mean": float(arrived.mean() * milliseconds) if len(arrived) else float("nan"),
-    }
+def _mean_known(values: Floats) -> float:
+    """The mean of the values that are not NaN; NaN without any."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
 
 
 def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Trees | None) -> list[dict[str, Any]]:
@@ -240,7 +236,7 @@ class Samples:
         while tick < last and not (tick >= least and (self.run.ended() or self.run.deadlock())):
             later = [kept for kept in self._sample_ticks if kept > tick]
             tick = min(last, tick - tick % self._width + self._width, *later)
-            self.run.advance(tick)
+            (self.run.advance if tick <= least else self.run.advance_to_end)(tick)
             self._sample(tick)
             even = [seen for seen in self._samples if seen % self._width == 0]
             if len(even) > MAX_INTERVALS:

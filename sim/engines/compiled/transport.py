@@ -76,26 +76,28 @@ class CompiledTransport:
             A packet of a program without retransmissions is dropped.
         """
         while self._changes and self._changes[0].tick < until:
-            change = self._changes.pop(0)
-            self._run(change.tick)
-            self._apply(change)
+            self._run(self._changes[0].tick)
+            if self._tick < self._changes[0].tick:
+                return  # the last flow has ended
+            self._apply(self._changes.pop(0))
         self._run(until)
 
     def _run(self, until: int) -> None:
         if until > self.latest:
             raise OverflowError(f"a run may take at most {self.latest} ticks, the range of timers; simulate less time")
-        while self._tick < until:
+        grows = True
+        while self._tick < until and grows:
             self._tick = self._simulate(until)
             if self._program is not None and not self.session.retransmits:
                 check_lossless(self._dropped())
-            wants = self._state.growth_needed
+            wants, grows = self._state.growth_needed, False
             for flag, grow in self.grow.items():
                 if wants[flag]:
-                    self._state = grow(self._state)
+                    self._state, grows = grow(self._state), True
                     wants[flag] = 0
 
     def _simulate(self, until: int) -> int:
-        """Run the kernel to tick ``until``, or to an earlier one after which an array has to grow."""
+        """Run the kernel to tick ``until``, or to an earlier one: an array has to grow after it, or the run ends."""
         raise NotImplementedError
 
     def _apply(self, change: Any) -> None:

@@ -467,6 +467,14 @@ class ReferenceSpray(ReferenceTransport):
         may_change = later_changes(self.session, self.clock.now)
         return () if self.ports is None or self.scheduled or may_change else self.ports.deadlock()
 
+    def advance_to_end(self, until: int) -> None:
+        clock, ended = self.clock, self.ended()
+        while not ended and (tick := clock.peek()) < until:
+            while clock.peek() == tick:
+                clock.step()
+            ended = self.ended()
+        self.advance(clock.now + 1 if ended else until)
+
     def ended(self) -> bool:
         return are_finished(self.session, self.senders, self.receivers)
 

@@ -65,6 +65,10 @@ class Lockstep:
         self._compiled.advance(until)
         self._reference.advance(until)
 
+    def advance_to_end(self, until: int) -> None:
+        self._compiled.advance_to_end(until)
+        self._reference.advance_to_end(until)
+
     def counters(self, **what: bool) -> Any:
         compare_traces(self.trace(), self._reference.trace())
         ours = self._compiled.counters(**what)

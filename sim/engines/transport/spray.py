@@ -162,6 +162,9 @@ class SprayRun(TransportRun, Protocol):
     def pauses(self) -> Ints | None:
         """The pauses of all ports, as in ``Counters.pause``."""
 
+    def advance_to_end(self, until: int) -> None:
+        """Advance to tick ``until``, or to that after which the last flow ended."""
+
     def ended(self) -> bool:
         """Whether every flow is complete: at its sender or, without acknowledgements, at its receiver."""
 

@@ -239,9 +239,25 @@ def _run_program(program, const, state, now):
         totals[OUTBOX] = 0
 
 
+@inline
+def _all_ended(const, state, first):
+    """Whether all flows have ended; ``first`` is as in :func:`advance`."""
+    flow = first[0]
+    if flow < 0:
+        return False
+    while flow < len(state.senders.seq):
+        acknowledged = rules_of(const, flow).acknowledges != 0
+        end = state.senders.seq[flow].finished if acknowledged else state.receivers.got[flow].complete
+        if end < 0:
+            break
+        flow += 1
+    first[0] = flow
+    return flow == len(state.senders.seq)
+
+
 @njit
-def advance(const, routing, state, tick, until):
-    """Simulate the ticks from ``tick`` to ``until`` - 1.
+def advance(const, routing, state, tick, until, first):
+    """Simulate the ticks from ``tick`` to ``until`` - 1, or to that in which the last flow ends.
 
     Returns the tick reached: an earlier one, with timers yet to expire, if an array has to grow first
     (``state.growth_needed``).
@@ -250,6 +266,7 @@ def advance(const, routing, state, tick, until):
     ----------
     routing: data by which switches route.
     tick, until: int64.
+    first: int64 [1], all flows before it have ended, changed in place; -1: go on after the last flow.
     """
     count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
     while True:
@@ -270,6 +287,9 @@ def advance(const, routing, state, tick, until):
             return tick
         _run_program(state.program, const, state, tick)
         tick += 1
+        if _all_ended(const, state, first):
+            until = tick
+            break
     _settle_all(const, state, until - 1)
     return until
 
@@ -286,9 +306,15 @@ class CompiledSpray(CompiledTransport):
         constants, state, self._routing = build(session, trace, program)
         super().__init__(session, program, constants, state)
         self.latest = constants.latest
+        self._first = np.full(1, -1)
+
+    def advance_to_end(self, until: int) -> None:
+        self._first[0] = 0
+        self.advance(until)
+        self._first[0] = -1
 
     def _simulate(self, until: int) -> int:
-        tick: int = advance(self._constants, self._routing, self._state, self._tick, until)
+        tick: int = advance(self._constants, self._routing, self._state, self._tick, until, self._first)
         return tick
 
     def _apply(self, change: FabricChange) -> None:
