@@ -419,6 +419,9 @@ class SpraySpec(SwitchingSpec):
 
     def _lossless_errors(self) -> Iterator[SpecError]:
         """Errors: keys that do not apply to lossless queues."""
+        if self.ecn is None and self.mark_probability != type(self).model_fields["mark_probability"].default:
+            yield SpecError("needs switching.ecn: without it the transport says where queues mark, and how often",
+                            key="switching.mark_probability")  # fmt: skip
         for key in ("queue_packets", "queue_bytes"):
             if getattr(self, key) is not None:
                 yield SpecError("lossless queues have no capacity: they pause the output before them",

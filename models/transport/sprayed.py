@@ -128,7 +128,7 @@ class Both(Nscc):
     """
 
     def spraying(self) -> Spraying:
-        return self.sprayed(window=Window.NSCC, credit=Credit.RCCC, target=self.target)
+        return self.sprayed(window=Window.NSCC, credit=Credit.RCCC, target=self.target, sleek=self.sleek)
 
 
 @register("transport", "ndp")
