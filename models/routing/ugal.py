@@ -20,7 +20,7 @@ class Ugal(ViaSpec):
     source to destination if w_m <= w_v + ``threshold``, else one leg to the drawn switch and one from there. w_m and
     w_v estimate the wait on the two routes. The decision is final.
 
-    A channel's queue estimate is the flits in the input buffers of its switch whose head packet requests it (``vct``:
+    A channel's queue estimate is all flits in the input VCs of its switch whose first packet requests it (``vct``:
     packets whose header has been read), plus the credits in use on all its VCs (VCs times buffer_flits less the
     credits). It is read as the tick of the decision begins: credits that return in it count, its grants do not. Packets
     in source queues do not count.
