@@ -30,4 +30,5 @@ def completion(size: Ints, fct_ms: Floats, slowdown: Floats) -> dict[str, Any]:
             chosen = values[some]
             row[f"{column}_mean{name}"] = float(chosen.mean()) if len(chosen) else float("nan")
             row[f"{column}_p99{name}"] = float(np.percentile(chosen, 99)) if len(chosen) else float("nan")
+    row["fct_ms_max"] = float(fct_ms[complete].max()) if complete.any() else float("nan")
     return row

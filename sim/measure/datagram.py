@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One point of mode datagram: throughput of flows in a window, and completion times of finite flows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -43,7 +43,8 @@ class Counted:
 
 
 def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
-    """Measure a run of flows, from its beginning to the end of a window.
+    """Measure a run of flows, from the start of a window to its end, or to that of the last of the flows that begin
+    together.
 
     Of detail, ``flows`` has the rows of flows.csv, of each flow and, if it has several, of its subflows;
     ``channel_use`` the traffic of each channel as a fraction of the NIC rate at capacity 1; with several transports,
@@ -53,6 +54,9 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     session, timeline = run.session, None if scenario is None else scenario.timeline
     first, last = (session.ticks(seconds) for seconds in how.window)
     samples = _sample(run, {first, last, *(() if timeline is None else edges_until(timeline, last))})
+    if not first and session.flows.packets.any() and not session.start.any():
+        samples = _until_the_last_flow(samples)
+        last = max(samples)
     (before, present), (after, _) = samples[first], samples[last]
     moved = after.subflow - before.subflow
     throughput = _fractions(session, _per_flow(session, moved[:, SubflowCount.RECEIVED]), last - first)
@@ -94,6 +98,17 @@ def _sample(run: DatagramRun, ticks: set[int]) -> dict[int, Sample]:
         run.advance(tick)
         samples[tick] = run.counters(), run.in_flight()
     return samples
+
+
+def _until_the_last_flow(samples: dict[int, Sample]) -> dict[int, Sample]:
+    """Return samples up to the end of the last flow: nothing is received after it."""
+    after, in_flight = samples[max(samples)]
+    end = int(after.finished.max()) + 1
+    if after.finished.min() < 0 or end > after.tick:
+        return samples
+    return {tick: sample for tick, sample in samples.items() if tick < end} | {
+        end: (replace(after, tick=end), in_flight)
+    }
 
 
 def _time_rows(session: Session, samples: dict[int, Sample]) -> list[dict[str, Any]]:

@@ -48,6 +48,31 @@ def test_the_bound_is_the_time_of_the_concurrent_flow(run):
     assert (run.results["fct_ms_bound"] < run.results["fct_ms_max"]).all()
 
 
+def test_a_run_of_datagrams_ends_with_the_last_message_too():
+    """So that transports of both modes stand beside each other."""
+    switching = {"mode": "datagram", "packet_bytes": 1000, "nic_mbps": 100_000, "link_us": 1}
+    changed = {"switching": switching, "transport": "tcp", "measure": {"seconds": 0.1}}
+    found = Experiment.load(GIVEN | changed).run(jobs=1).results
+    assert (found["flows_complete"] == 4).all()
+    assert found["fct_ms_max"].tolist() == pytest.approx((found["seconds"] * 1e3).tolist(), rel=1e-4)
+    received = BYTES * 8 / 100e9 / found["seconds"]  # of a host, in parts of its rate
+    assert found["host_throughput"].tolist() == pytest.approx(received.tolist())
+    alone = 8 * BYTES / 100e9 * 1000
+    assert sorted(found["fct_ms_bound"]) == pytest.approx([alone, 2 * alone])
+    assert (found["fct_ms_bound"] < found["fct_ms_max"]).all()
+
+
+@pytest.mark.parametrize("transport", ["ndp", "nscc"])
+def test_what_happens_after_the_last_flow_does_not_count(transport):
+    """Pulls and packets that nobody waits for were counted until the next look at the run."""
+    traffic = {"kind": "incast", "senders": 3, "arrivals": "together", "sizes": {"kind": "fixed", "bytes": 400_000}}
+    given = GIVEN | {"topology": GIVEN["topology"]["sweep"][0], "traffic": traffic, "transport": transport}
+    (whole,) = Experiment.load(given).run(jobs=1).results.to_dict("records")
+    cut = Experiment.load(given | {"measure": {"seconds": whole["seconds"]}}).run(jobs=1).results
+    counted = ["pulls", "acks", "packet_hops", "seconds", "fct_ms_max"]
+    assert cut[counted].to_dict("records") == [{name: whole[name] for name in counted}]
+
+
 def test_messages_of_unlike_sizes_have_no_such_bound():
     traffic = GIVEN["traffic"] | {"sizes": {"kind": "pareto", "mean_bytes": 5000}}
     found = Experiment.load(GIVEN | {"traffic": traffic, "transport": "nscc"}).run(jobs=1).results
@@ -75,8 +100,8 @@ def many(networks):
     rows = [
         {
             "scenario": f"{i}", "case": case, "topology": topology, "capacity_of.factor": factor, "traffic": pattern,
-            "load": "1", "seed": "1", "flows": "4", "fct_ms_mean": f"{1 + i}", "fct_ms_p99": f"{2 + i}",
-            "fct_ms_max": f"{3 + i}", "fct_ms_bound": "0.5",
+            "load": "1", "seed": "1", "flows": "4", "flows_complete": "4", "fct_ms_mean": f"{1 + i}",
+            "fct_ms_p99": f"{2 + i}", "fct_ms_max": f"{3 + i}", "fct_ms_bound": "0.5",
         }
         for i, (topology, factor, pattern, case) in enumerate(product(networks, FACTORS, PATTERNS, CASES))
     ]  # fmt: skip
@@ -99,6 +124,21 @@ def test_many_networks_are_panels_of_rows(width):
     assert not any(a.overlaps(b) for a, b in pairwise(boxes))
     key = figure.legends[0].get_window_extent()
     assert not any(ax.xaxis.label.get_window_extent().overlaps(key) for ax in figure.axes[-len(PATTERNS) :])
+
+
+def test_scenarios_whose_messages_do_not_all_complete_are_named():
+    run = many(TOPOLOGIES)
+    run.rows[0]["flows_complete"] = "3"
+    figure = completion(run, (7.16, 2.4))
+    assert len([line for ax in figure.axes for line in ax.lines if line.get_gid() == "curve"]) == 23
+    assert "1 of 24 scenarios are left out" in figure.legends[0].get_title().get_text()
+
+
+def test_times_that_differ_much_have_a_logarithmic_axis():
+    run = many(TOPOLOGIES)
+    assert {ax.get_xscale() for ax in completion(run, (7.16, 2.4)).axes} == {"log"}
+    run.rows[:] = [{**row, "fct_ms_bound": "20", "fct_ms_mean": "21", "fct_ms_p99": "25"} for row in run.rows]
+    assert {ax.get_xscale() for ax in completion(run, (7.16, 2.4)).axes} == {"linear"}
 
 
 def test_few_networks_stand_side_by_side():

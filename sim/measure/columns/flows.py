@@ -72,18 +72,18 @@ for end, which in SIZES.items():
     )  # fmt: skip
 
 declare(
-    Column("flows", "fct_ms_max", "Longest completion time of all flows (spray).", "ms", "longest completion time",
+    Column("flows", "fct_ms_max", "Longest completion time of all flows.", "ms", "longest completion time",
            summary="longest (ms)"),
 )  # fmt: skip
 
 
 @derived(Column("flows", "fct_ms_bound", "Least time in which the last of all flows can end, by `mcf`, without "
-                "latencies (spray, messages of one size that begin together).", "ms", "least time by mcf"))  # fmt: skip
+                "latencies (messages of one size that begin together).", "ms", "least time by mcf"))  # fmt: skip
 def fct_ms_bound(point: MeasuredPoint) -> float | None:
     """The time of the concurrent flow, if messages are proportional to the demand and all have arrived."""
     optimum, scenario, row = _optimum(point), point.scenario, point.row
     switching_mode, traffic = scenario.switching, scenario.traffic
-    if optimum is None or not isinstance(switching_mode, Spray):
+    if optimum is None or not isinstance(switching_mode, Spray | Datagram):
         return None
     amounts, sizes = traffic.pairs()[2], switching_mode.sizes
     is_uniform = sizes is not None and sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0

@@ -46,12 +46,12 @@ def points_of(run: Run) -> list[Point]:
 
 
 def messages_of(run: Run) -> list[Point]:
-    """Return the points of messages that begin together and all complete.
+    """Return the points of messages that begin together, where all complete.
 
     Transports are series, networks and routings make groups, other swept keys make panels. Of more than
     :data:`MOST_GROUPS` groups one key makes groups, the case or else the last key, and the others are ``network``.
     """
-    rows = [row for row in run.rows if row.get("fct_ms_max") and number(row, "load") == 1]
+    rows = [row for row in _of_messages(run) if _complete(row)]
     swept = _swept(run, rows)
     series = [name for name in swept if name.partition(".")[0] == "transport"]
     groups = [name for name in swept if name.partition(".")[0] in NETWORKS]
@@ -65,6 +65,25 @@ def messages_of(run: Run) -> list[Point]:
         replace(point, group=point.rows[0].get(own) or "", network=combined(networks, [point.rows[0].get(name) or ""
                 for name in networks])) for point in points
     ]  # fmt: skip
+
+
+def unfinished(run: Run) -> str:
+    """A note on the scenarios that :func:`messages_of` leaves out; empty without any."""
+    rows = _of_messages(run)
+    left_out = {row.get("scenario") for row in rows if not _complete(row)}
+    scenarios = {row.get("scenario") for row in rows}
+    if not left_out:
+        return ""
+    return f"{len(left_out)} of {len(scenarios)} scenarios are left out: not all messages completed"
+
+
+def _of_messages(run: Run) -> list[Row]:
+    loaded = {row.get("scenario") for row in run.rows if number(row, "load") != 1}
+    return [row for row in run.rows if row.get("flows") and row.get("scenario") not in loaded]
+
+
+def _complete(row: Row) -> bool:
+    return bool(row.get("fct_ms_max")) and row.get("flows") == row.get("flows_complete")
 
 
 def _swept(run: Run, rows: Sequence[Row]) -> list[str]:

@@ -4,18 +4,18 @@
 import math
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.flows import MOST_GROUPS, Point, messages_of
+from flitlab.sim.report.figures.flows import MOST_GROUPS, Point, messages_of, unfinished
 from flitlab.sim.report.figures.programs import finish, first_of, label_groups
 from flitlab.sim.report.figures.registry import figure
-from flitlab.sim.report.figures.style import new_figure
+from flitlab.sim.report.figures.style import log_axis, new_figure
 from flitlab.sim.report.folder.names import Longest, shown_names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
@@ -30,6 +30,9 @@ HEIGHT, GROUP = 0.75, 0.12
 LETTER, COLUMN, ROW, BETWEEN = 0.055, 1.3, 0.14, 0.32
 """Inches of a letter, of a panel of rows, of a row, and between two panels."""
 
+WIDE = 12.0
+"""From this ratio of the longest to the least time on, the axis of a panel is logarithmic."""
+
 
 @figure("completion", "flows", place=6)
 def completion(run: Run, size: tuple[float, float]) -> Figure | None:
@@ -39,13 +42,14 @@ def completion(run: Run, size: tuple[float, float]) -> Figure | None:
     exceed, the whisker to the longest. The line across a network is the time that the maximum concurrent flow takes for
     all messages, without any latency: by no routing can the last one arrive sooner. Networks stand side by side, with a
     colour for each transport; what else is swept, such as traffic, makes panels. More than eight networks, cases and
-    routings are rows below each other, with a panel for each network and traffic.
+    routings are rows below each other, with a panel for each network and traffic. Times that differ much have a
+    logarithmic axis.
     """
     points = messages_of(run)
     if not points:
         return None
     if any(point.network for point in points) or len({point.group for point in points}) > MOST_GROUPS:
-        return _in_rows(points, size)
+        return _in_rows(points, size, unfinished(run))
     panels, told = first_of(_names(point.panel for point in points), "panels")
     groups, series = _names(point.group for point in points), _names(point.series for point in points)
     width = max(size[0], 0.9 + GROUP * len(groups) * (len(series) + 1))
@@ -56,11 +60,11 @@ def completion(run: Run, size: tuple[float, float]) -> Figure | None:
         ax.set_title(shown_label(panel, Longest.TITLE))
     label_groups(axes[-1], groups)
     figure.supylabel("completion time (ms)", fontsize=axes[0].yaxis.label.get_fontsize())
-    finish(figure, [*_key(series, any(point.values("fct_ms_bound") for point in points))], told)
+    _finish(figure, points, series, told, unfinished(run))
     return figure
 
 
-def _in_rows(points: Sequence[Point], size: tuple[float, float]) -> Figure:
+def _in_rows(points: Sequence[Point], size: tuple[float, float], left_out: str) -> Figure:
     """A panel for each traffic and network, in a column and a line of panels, with a row for each group and series."""
     panels, told = first_of(_names(point.panel for point in points), "panels")
     networks = _names(point.network for point in points)
@@ -76,15 +80,35 @@ def _in_rows(points: Sequence[Point], size: tuple[float, float]) -> Figure:
             _rows(ax, own, groups, series)
         line[0].set_title(shown_label(network, Longest.TITLE), fontsize=7, pad=2, loc="left")
     for ax, panel in zip(grid[-1], panels, strict=True):
-        longest = [value for point in points if point.panel == panel for value in point.values("fct_ms_max")]
-        ax.set_xlim(0, 1.08 * max(longest))
-        ax.xaxis.set_major_locator(MaxNLocator(3))
-        ax.xaxis.set_major_formatter(marks.THOUSANDS)
+        _time_axis(ax, "x", [point for point in points if point.panel == panel])
         lines = 1 + int(len(panel) * LETTER * (len(panels) + 0.5) / width)
         name = marks.in_lines(shown_label(panel, Longest.TITLE), lines)
         ax.set_xlabel(f"completion time (ms)\n{name}".strip(), fontsize=7)
-    finish(figure, [*_key(series, any(point.values("fct_ms_bound") for point in points))], told)
+    _finish(figure, points, series, told, left_out)
     return figure
+
+
+def _finish(figure: Figure, points: Sequence[Point], series: Sequence[str], *told: str) -> None:
+    key = _key(series, any(point.values("fct_ms_bound") for point in points))
+    finish(figure, key, "; ".join(note for note in told if note))
+
+
+def _time_axis(ax: Axes, which: Literal["x", "y"], points: Sequence[Point]) -> None:
+    """Scale an axis to the completion times of a panel, and to the least possible ones."""
+    low, high = (
+        end(value for point in points for name in ("fct_ms_max", "fct_ms_mean", "fct_ms_bound")
+            for value in point.values(name))
+        for end in (min, max)
+    )  # fmt: skip
+    axis, is_wide = getattr(ax, f"{which}axis"), 0 < WIDE * low < high
+    if is_wide:
+        log_axis(ax, which)
+        axis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.set_minor_locator(NullLocator())
+    elif which == "x":
+        axis.set_major_locator(MaxNLocator(3))
+    axis.set_major_formatter(marks.THOUSANDS)
+    getattr(ax, f"set_{which}lim")(*((low / 1.3, high * 1.3) if is_wide else (0, 1.08 * high)))
 
 
 def _rows(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Sequence[str]) -> None:
@@ -127,8 +151,7 @@ def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Seq
         for bound in {value for row in point.rows if math.isfinite(value := number(row, "fct_ms_bound"))}:
             ends = [middle - 0.44, middle + 0.44]
             ax.plot(ends, [bound] * 2, color=marks.NEUTRAL, linewidth=0.9, zorder=1.8, gid="ceiling")
-    ax.set_ylim(0, 1.08 * max(value for point in points for value in point.values("fct_ms_max")))
-    ax.yaxis.set_major_formatter(marks.THOUSANDS)
+    _time_axis(ax, "y", points)
     ax.grid(visible=False, axis="x")
 
 
