@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from flitlab.fluid.problem import FluidError
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
+from flitlab.models.topology.flit_times import capacity_unit
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import TrafficSpec
 from flitlab.sim.config.build import build
@@ -121,13 +123,14 @@ class ClaimConfig(Section):
 
 @dataclass(frozen=True)
 class Delays:
-    """The least delays of a packet's head, in ticks: of each hop between switches, and of all else. source: of the
-    numbers.
+    """The least delays of a packet's head, in cycles: of each hop between switches, and of all else. source: of the
+    numbers. tick: cycles of a tick, the unit of delays of the topology.
     """
 
     hop: float
     ends: float
     source: str
+    tick: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,11 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     assert source is not None
     if instance.traffic.background is not None:
         page.reject("traffic.background", "is not judged: a claim has one load, and this part does not grow with it")
+    if instance.traffic.classes:
+        page.reject("traffic.classes", "are not judged: a claim is about packets of one kind")
+    if getattr(draft.switching, "subnets", 1) > 1:
+        page.reject("switching.subnets", "are not judged: state the network of one subnet, and what it carries")
+    diagnostics.raise_errors()
     flits = _mean_flits(source.packet_flits)
     reader = _Reader(page, config, base, instance, flits, draft)
     points = list(reader.points())
@@ -211,6 +219,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
     assumed = [
         *_random_assumptions(draft, instance.topology),
         *_delay_assumptions(delays, points),
+        *_tick_assumptions(draft, instance.topology),
         *_mean_assumptions(points),
         *dict.fromkeys(map(str, diagnostics.warnings)),
         *reader.skipped,
@@ -399,12 +408,13 @@ class _Reader:
                 return None
             return Delays(section.hop * tick, section.ends * tick, "delays of the claim")
         if isinstance(spec, TimedSpec):
-            ticks = spec.ticks()
-            each = ticks["header"] + ticks["switch"]
-            ends = ticks["injection"] + each + ticks["ejection"]
             stated = any(key.endswith(("_ticks", "_ns")) for key in self.draft.at("switching") or {})
+            unit = capacity_unit(self.instance.topology) if stated and spec.sends_flits else Fraction(1)
+            cycles = {name: float(ticks / unit) for name, ticks in spec.ticks(unit).items()}
+            each = cycles["header"] + cycles["switch"]
+            ends = cycles["injection"] + each + cycles["ejection"]
             source = "switching of the claim" if stated else ""
-            return Delays(each + ticks["link"], ends, source)
+            return Delays(each + cycles["link"], ends, source, float(1 / unit))
         if needed:
             self.page.reject("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
         return None
@@ -437,6 +447,15 @@ def _is_drawn(spec: TrafficSpec, topology: Topology) -> bool:
     """Whether another seed gives another traffic; a shift has a seed, but only ``by: random`` draws."""
     seeds = (spec.model_dump()["seed"] + offset for offset in range(3))
     return len({spec.model_copy(update={"seed": seed}).build(topology).content_hash for seed in seeds}) > 1
+
+
+def _tick_assumptions(draft: Draft, topology: Topology) -> Iterator[str]:
+    unit = capacity_unit(topology)
+    if draft.has_value("switching") and isinstance(draft.switching, TimedSpec) and unit != 1:
+        yield (
+            f"A cycle is the time of a flit at capacity 1. A tick of flitlab's own simulation of this network is "
+            f"{float(1 / unit):.6g} cycles: state its latencies and rates in ns and Gbit/s."
+        )
 
 
 def _delay_assumptions(delays: Delays | None, points: list[ClaimPoint]) -> Iterator[str]:

@@ -13,6 +13,12 @@ from flitlab.sim.judge.claim import Delays
 ALL = 1e-9
 """A share of the demand this close to 1 is all of it."""
 
+MOST_RATES = 8
+"""Different rates of the slowest channel of a path that are told apart."""
+
+CLOSED = 1e30
+"""The price of a channel that no path takes."""
+
 
 @dataclass(frozen=True)
 class ZeroLoadLatency:
@@ -29,22 +35,26 @@ class ZeroLoadLatency:
 
 
 class ZeroLoad:
-    """Distances of the demand of an instance in ticks, within its routes if these are oblivious.
+    """Distances of the demand of an instance in cycles, within its routes if these are oblivious.
 
-    flits: mean length of a packet; its tail follows its head at the rate of a host's channel.
+    flits: mean length of a packet; its tail follows its head at the rate of the slowest channel of its path.
     """
 
     def __init__(self, instance: Instance, delays: Delays, flits: float) -> None:
         topology, traffic, routes = instance.topology, instance.traffic, instance.routes
-        self.delays, self.tail = delays, (flits - 1) / topology.host_capacity
+        self.delays = delays
+        self._tails = np.full(1, (flits - 1) / topology.host_capacity)
         fixed_routes = routes if routes is not None and routes.oblivious else None
         amount, ticks, hops = np.zeros(0), np.zeros(0), np.zeros(0)
         if traffic.switch_pairs()[2].size:
             problem = Problem.of(topology, traffic, fixed_routes)
             amount = problem.demand.amount
-            ticks = problem.distances(delays.hop + topology.delay.astype(float))
+            prices = delays.hop + topology.delay * delays.tick
+            ticks, tails = _quickest(problem, prices, topology.capacity, flits - 1, topology.host_capacity)
             hops = problem.distances(np.ones(topology.channels))
-        self._access = [(topology.access_delay.astype(float), each) for each in (traffic.rate, traffic.column_sums)]
+            self._tails = np.concatenate([self._tails, tails])
+        access = topology.access_delay * delays.tick
+        self._access = [(access, each) for each in (traffic.rate, traffic.column_sums)]
         within = max(float(traffic.rate.sum()) - float(amount.sum()), 0.0)
         self._amount = np.concatenate([[within], amount])
         self._ticks, self._hops = (np.concatenate([[0.0], each]) for each in (ticks, hops))
@@ -53,11 +63,30 @@ class ZeroLoad:
         """The latency of the nearest pairs that make ``share`` of the demand, since an unfair network may starve the
         others.
         """
-        order = np.argsort(self._ticks, kind="stable")
+        order = np.argsort(self._ticks + self._tails, kind="stable")
         weight = _nearest(self._amount[order], share)
-        network, hops = (_mean(each[order], weight) for each in (self._ticks, self._hops))
+        network, tail, hops = (_mean(each[order], weight) for each in (self._ticks, self._tails, self._hops))
         ends = self.delays.ends + sum(_least_mean(delay, amount, share) for delay, amount in self._access)
-        return ZeroLoadLatency(network + ends + self.tail, hops, network, ends, self.tail)
+        return ZeroLoadLatency(network + ends + tail, hops, network, ends, tail)
+
+
+def _quickest(
+    problem: Problem, prices: Floats, capacity: Floats, rest: float, host: float
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """The distance, and the time of the tail, of the quickest path of each commodity: float64 [commodities] each.
+
+    prices: float64 [channels]. rest: flits behind the head. host: the capacity of a host's channel. Of many rates of
+    the slowest channel a few are told apart, and the tail takes the fastest one up to the next.
+    """
+    rates = np.unique(np.minimum(capacity, host))
+    starts = np.unique(np.linspace(0, len(rates) - 1, MOST_RATES).round().astype(int))
+    ticks, tails = np.full(problem.demand.amount.shape, np.inf), np.zeros(problem.demand.amount.shape)
+    for start, after in zip(starts, [*starts[1:], len(rates)], strict=True):
+        slow = np.minimum(capacity, host) < rates[start]
+        distance, tail = problem.distances(np.where(slow, CLOSED, prices)), rest / rates[after - 1]
+        quicker = distance + tail < ticks + tails
+        ticks, tails = np.where(quicker, distance, ticks), np.where(quicker, tail, tails)
+    return ticks, tails
 
 
 def _nearest(weight: Floats, share: float) -> Floats:

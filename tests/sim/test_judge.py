@@ -195,6 +195,37 @@ def test_the_least_latency_is_the_mean_over_all_pairs(judged, hosts):
     assert found.limit == pytest.approx(5 + 3 * total / pairs)
 
 
+def test_the_tail_follows_at_the_rate_of_the_slowest_channel_of_the_quickest_path(judged):
+    """Two hops of capacity 1, or one of .1: 100 flits take the two; the host's channel takes 99 cycles for the tail."""
+    slow = "topology: {kind: file, text: '0 -- 1 0.1', hosts_per_switch: 1}\n"
+    around = 'topology: {kind: file, text: "0 -- 1 0.1\\n0 -- 2\\n2 -- 1", hosts: [1, 1, 0]}\n'
+    traffic = "traffic: {kind: shift, by: 1, packet_flits: 100}\n"
+    assert judged(slow + traffic, "{latency: 2000}").checks[0].limit == pytest.approx(2 + 3 + 99 / 0.1)
+    assert judged(around + traffic, "{latency: 2000}").checks[0].limit == pytest.approx(2 * 2 + 3 + 99)
+
+
+def test_delays_of_switching_count_in_ticks_of_the_network(judged):
+    """Hosts of 1 and links of 4: a tick is a quarter of the time of a flit at capacity 1, 4 ns."""
+    network = "topology: {kind: mesh, dims: [3, 3], hosts_per_switch: 1, capacity: 4, host_capacity: 1}\n"
+    network += "traffic: {kind: uniform, packet_flits: 2}\n"
+    ns = "switching: {flit_ns: 4, header_ns: 1, switch_ns: 1, link_ns: 1, injection_ns: 1, ejection_ns: 1}\n"
+    assert judged(network + ns, "{latency: 30, unit: ns}").checks[0].limit == pytest.approx((4 + 2 * 3 + 4) / 4)
+    ticks = "switching: {flit_ns: 4, header_ticks: 100, link_ticks: 50}\n"
+    found = judged(network + ticks, "{latency: 500, unit: ns}")
+    assert found.checks[0].limit == pytest.approx((103 + 2 * 151 + 4) / 4)  # cycles
+    assert any("0.25 cycles" in line for line in found.claim.assumed)
+
+
+@pytest.mark.parametrize(("keys", "message"), [
+    ("traffic: {classes: [{name: a, kind: uniform, share: 0.5}, {name: b, kind: uniform, share: 0.5}]}",
+     "traffic.classes: are not judged"),
+    ("traffic: {kind: uniform}\nswitching: {vcs: 2, subnets: 2}", "switching.subnets = 2: are not judged"),
+])  # fmt: skip
+def test_what_is_not_judged_is_rejected(judged, keys, message):
+    with pytest.raises(ConfigError, match=message):
+        judged(f"topology: {{kind: mesh, dims: [3, 3]}}\nrouting: {{kind: dor}}\n{keys}\n", "{load: 0.1}")
+
+
 def test_a_routing_that_goes_round_has_a_longer_least_latency(judged):
     """In a ring of eight no way of up*/down* leads over the link that its tree leaves out."""
     short = judged(RING + "routing: minimal\n", "{latency: 100}").checks[0].limit
