@@ -20,8 +20,8 @@ from flitlab.models.traffic.validation import ROUNDING
 class Hotspot(TrafficSpec):
     """A ``fraction`` of every host's packets goes to the hosts in ``hosts`` (equally), the rest is uniform.
 
-    ``hosts`` is a list of hosts (numbers or labels), or how many (the first ones). No host sends to itself. The
-    matrix is scaled so that the hottest host receives 1 at load 1.
+    ``hosts`` is a list of hosts (numbers or labels), or how many (the first ones). No host sends to itself: a hot
+    host leaves its own share out, and sends less. The matrix is scaled so that the hottest host receives 1 at load 1.
 
     Where all traffic scales with the load, a hot host's channel saturates early and limits every network alike.
     ``background`` is another pattern at a fixed ``load``, offered in addition; the loads of an experiment then
