@@ -20,6 +20,8 @@ FIRST_WINDOW = 10
 def by_share(window: float, share: float, mss: float, memory: Floats) -> float:
     """Reduce the window by half the running mean of the share of marked packets, at most once per round trip.
 
+    The mean (alpha) begins with 1, as in RFC 8257: the memory, 0 at first, has what it is below 1.
+
     Parameters
     ----------
     window: congestion window, bytes.
@@ -33,16 +35,18 @@ def by_share(window: float, share: float, mss: float, memory: Floats) -> float:
 
     Source: Alizadeh et al., SIGCOMM 2010, doi:10.1145/1851182.1851192.
     """
-    memory[0] += GAIN * (share - memory[0])
-    return window if share == 0.0 else max(window * (1.0 - memory[0] / 2.0), mss)
+    memory[0] += GAIN * (1.0 - share - memory[0])
+    alpha = 1.0 - memory[0]
+    return window if share == 0.0 else max(window * (1.0 - alpha / 2.0), mss)
 
 
 @register("transport", "dctcp")
 class Dctcp(WindowedSpec):
-    """Data center TCP: queues mark packets that find them above ``mark_packets``, and senders back off by how many.
+    """Data center TCP: queues above ``mark_packets`` mark packets, and senders back off by how many.
 
-    The running mean of the marked share has gain 1/16. Losses are treated as TCP does.
-    Times that are left out follow from the network and the length of the run (docs/datagram.md, Times).
+    A queue marks a packet with which it holds more. The running mean of the marked share begins with 1 and has gain
+    1/16. Losses are treated as TCP does. Times that are left out follow from the network and the length of the run
+    (docs/datagram.md, Times).
 
     In mode spray it is another control: a window that grows by a packet a round trip, and shrinks by a third of what a
     marked acknowledgement reports and by what is trimmed. Its keys are then ``paths`` and ``spread``, as of ``nscc``,
@@ -56,7 +60,7 @@ class Dctcp(WindowedSpec):
     init_window: int | None = Field(default=None, ge=1, le=10**5)  # type: ignore[assignment]
     """Packets of the first window. null: 10, in mode spray 1.5 bandwidth-delay products. [packet]"""
     mark_packets: int = Field(default=20, ge=1, le=10**6)
-    """Queue above which packets are marked. [packet]"""
+    """Queue above which packets are marked, the arriving one included. [packet]"""
     paths: Paths | None = None
     """Entropy values of a flow, in mode spray."""
     spread: Spread | None = None
