@@ -21,7 +21,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 
-SEMANTICS_VERSION = 8
+SEMANTICS_VERSION = 9
 """Changes whenever results of an unchanged configuration may change."""
 
 D = TypeVar("D", bound=SwitchingMode, default=SwitchingMode, covariant=True)
@@ -93,10 +93,12 @@ class Scenario(Generic[D, W]):
         """Return the scenario and the load to simulate for a load of this scenario.
 
         The scenario is unchanged unless the traffic has a background; see
-        :meth:`~flitlab.models.instance.Instance.at`. The load to simulate is in flits per tick of a host of rate 1.
+        :meth:`~flitlab.models.instance.Instance.at`. The load to simulate is in flits per tick of a host of rate 1; of
+        flows it is the load, a fraction of the rate of a host.
         """
         instance, offered = self.instance.at(load)
-        offered *= self.switching.flits_per_load(self.topology)
+        if self.counted != "flows":
+            offered *= self.switching.flits_per_load(self.topology)
         if instance is self.instance:
             return self, offered
         work: Any = self.work

@@ -134,14 +134,21 @@ class ByteSwitching(SwitchingMode):
             raise SpecError(problem, key="seconds")
 
     def _arriving(
-        self, instance: Instance, load: float, sizes: Sizes, payload: int, packet_bytes: int, seed: int
+        self, instance: Instance, load: float, sizes: Sizes, payload: int, packet_bytes: int, mean: float, seed: int
     ) -> Flows:  # fmt: skip
-        """Flows that arrive in Poisson processes, of packets of a payload that take ``packet_bytes`` on a link."""
+        """Flows that arrive in Poisson processes, of packets of a payload that take ``packet_bytes`` on a link.
+
+        mean: what a flow sends, on average, in full packets.
+        """
         topology = instance.topology
         tick, nic = tick_of(topology, self.links), exact(self.links.nic_mbps) * exact(topology.host_capacity)
         packet_ticks = Fraction(8 * packet_bytes, 10**6) / nic / tick
         until = int(exact(self.seconds) / tick)
-        return arriving(instance.traffic, load, sizes, payload, packet_ticks, until, seed)
+        return arriving(instance.traffic, load, sizes, payload, mean, packet_ticks, until, seed)
+
+    def flits_per_load(self, topology: Topology) -> float:
+        """The rate of a host at load 1: the capacity of its channel, the unit of ceilings."""
+        return topology.host_capacity
 
     def tick_ns(self, topology: Topology, flit_ns: float | None) -> Fraction:
         """Nanoseconds of a byte on the fastest channel; flit_ns is not used."""

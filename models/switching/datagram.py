@@ -156,7 +156,7 @@ class Datagram(ByteSwitching):
         sizes = self.sizes.build()
         if not self.poisson:
             return together(traffic, flows, sizes, packet, seed)
-        return self._arriving(instance, load, sizes, packet, packet, seed)
+        return self._arriving(instance, load, sizes, packet, packet, sizes.mean_packets(packet), seed)
 
 
 class LinkFailuresKeys(BaseModel):

@@ -211,7 +211,9 @@ class Spray(ByteSwitching):
         if not self.poisson:
             return together(traffic, flows, sizes, 1, seed)
         fabric = self.fabric
-        return in_bytes(self._arriving(instance, load, sizes, fabric.payload, fabric.mtu_bytes, seed), sizes, seed)
+        payload, mtu = fabric.payload, fabric.mtu_bytes
+        mean = (sizes.mean + fabric.header_bytes * sizes.mean_packets(payload)) / mtu
+        return in_bytes(self._arriving(instance, load, sizes, payload, mtu, mean, seed), sizes, seed)
 
 
 def _trace_flows(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:

@@ -77,8 +77,9 @@ def in_bytes(flows: Flows, sizes: Sizes, seed: int) -> Flows:
 
 
 def arriving(
-    traffic: Traffic, load: float, sizes: Sizes, packet_bytes: int, nic_ticks: Fraction, ticks: int, seed: int
-) -> Flows:
+    traffic: Traffic, load: float, sizes: Sizes, packet_bytes: int, mean: float, nic_ticks: Fraction, ticks: int,
+    seed: int,
+) -> Flows:  # fmt: skip
     """Flows that hosts open before a tick, in Poisson processes.
 
     The destination of each flow is drawn from the pattern.
@@ -89,6 +90,7 @@ def arriving(
     load: bytes that a host of rate 1 offers, as a fraction of its network interface.
     sizes: the size distribution.
     packet_bytes: bytes of a packet.
+    mean: what a flow sends, on average, in full packets.
     nic_ticks: ticks of a packet on the network interface.
     ticks: length of the run.
     seed: of all draws.
@@ -101,7 +103,6 @@ def arriving(
     ------
     SpecError: there are more than :data:`MOST_FLOWS`, or a host opens more than one in the time of a packet.
     """
-    mean = sizes.mean / packet_bytes
     expected = load * float(traffic.rate.sum()) / mean * float(ticks / nic_ticks)
     if expected > MOST_FLOWS:
         raise SpecError(f"{expected:.2g} flows are more than {MOST_FLOWS}", key="loads")

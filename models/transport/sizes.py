@@ -16,6 +16,9 @@ from flitlab.models.registry import SpecError
 TABLE_PACKET = 1460
 """Bytes of a packet in the built-in tables."""
 
+QUANTILES = 1 << 16
+"""Quantiles of a distribution over which what is missing in last packets is averaged."""
+
 _TABLES = Path(__file__).parent
 
 
@@ -41,6 +44,11 @@ class Sizes:
         if a == 1:
             return float(low * np.log(high / low) / cut)
         return float(a / (a - 1) * low * (1 - (low / high) ** (a - 1)) / cut)
+
+    def mean_packets(self, payload: int) -> float:
+        """The mean of the packets of a flow, whose last one may not be full. payload: bytes of a full one."""
+        middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
+        return (self.mean + float((-self.of(middles) % payload).mean())) / payload
 
     def table(self) -> list[list[int] | list[float] | float]:
         """The distribution as plain numbers."""

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from flitlab.models.registry import SpecError, make, names, spec_class
+from flitlab.models.transport.dctcp import by_share
 from flitlab.models.transport.rdma import RdmaSpec
 from flitlab.models.transport.several import Several
 from flitlab.models.transport.sizes import SizesSpec, read_table
@@ -16,6 +17,7 @@ from flitlab.models.transport.sprayed import SprayedSpec
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
+from flitlab.sim.report.folder.run import Run
 
 GOOD = """\
 topology: {kind: rrg, n: 6, degree: 3, hosts_per_switch: 2, seed: 4}
@@ -169,6 +171,49 @@ def test_pareto_sizes_have_the_mean_asked_for():
     assert drawn.mean() == pytest.approx(50_000, rel=0.02)
     tail = [(drawn > size).mean() for size in (1e5, 2e5)]
     assert tail[0] / tail[1] == pytest.approx(2**1.5, rel=0.02)
+
+
+def test_flows_have_whole_packets():
+    """In the last packet of flows of many sizes half of the bytes are missing on average."""
+    fixed = SizesSpec(kind="fixed", bytes=1100).build()
+    assert (fixed.mean_packets(1000), fixed.mean_packets(1100), fixed.mean_packets(5000)) == (2, 1, 1)
+    many = SizesSpec(kind="pareto", mean_bytes=50_000, shape=1.5, max_bytes=1e8).build()
+    assert many.mean_packets(1000) == pytest.approx(50.5, rel=0.01)
+
+
+@pytest.mark.parametrize(("mode", "wire"), [("datagram, packet_bytes: 1000", 1000), ("spray, mtu_bytes: 1064", 564)])
+def test_load_is_what_is_sent(mode, wire):
+    """Flows of 500 bytes take a whole packet in mode datagram, and a header of 64 in mode spray."""
+    text = GOOD.replace("{kind: permutation}", "{kind: uniform, sizes: {kind: fixed, bytes: 500}}")
+    text = text.replace("mode: datagram", f"mode: {mode}, nic_mbps: 1000").replace("{kind: tcp, start_ms: 5}", "none")
+    (case,) = read("c.yaml", [], text=text + "loads: [0.3]\nceilings: []\n").cases
+    session = case.scenario.switching.session(case.scenario.instance, case.scenario.work, 0.3, 1)
+    flows, expected = len(session.flows.source), 0.3 * 12 * 0.1 * 1e9 / 8 / wire
+    assert abs(flows - expected) < 4 * expected**0.5
+
+
+@pytest.mark.parametrize(("mode", "keys"), [("datagram", ""), ("spray", "transport: nscc\n")])
+def test_a_ceiling_over_the_rate_of_hosts_is_a_load(tmp_path, mode, keys):
+    """Of 4 hosts of twice the rate of the link 4 / 7 of the flits cross it: 2 * 4 * 4 / 7 * load is 1."""
+    text = (
+        "topology: {kind: mesh, dims: [2], hosts_per_switch: 4, host_capacity: 2}\nrouting: ecmp\nceilings: [mcf]\n"
+        f"switching: {{mode: {mode}, nic_mbps: 1000}}\n{keys}measure: {{seconds: 0.002}}\nengine: reference\n"
+        "traffic: {kind: uniform, sizes: {kind: fixed, bytes: 10000}}\nloads: [0.15]\n"
+    )
+    (tmp_path / "c.yaml").write_text(text)
+    assert main([str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out"), "--jobs", "1"]) == 0
+    (row,) = rows_of(tmp_path / "out" / "ceilings.csv")
+    assert (float(row["upper"]), row["unit"]) == (pytest.approx(2 * 7 / 32), "flits/tick/host")
+    (label,) = (run := Run.read(tmp_path / "out")).scenarios
+    assert run.ceiling_columns(label)["mcf"] == pytest.approx(7 / 32)
+
+
+def test_dctcp_halves_its_window_at_the_first_marks():
+    """alpha is 1 at first (RFC 8257), and decays by 1/16 in each round trip without marks."""
+    memory = np.zeros(4)
+    assert by_share(100.0, 1.0, 1.0, memory) == pytest.approx(50)
+    assert [by_share(100.0, 0.0, 1.0, memory) for _ in range(2)] == [100, 100]
+    assert by_share(100.0, 0.5, 1.0, memory) == pytest.approx(100 * (1 - ((15 / 16) ** 3 + 0.5 / 16) / 2))
 
 
 def test_a_table_of_ones_own(tmp_path):
