@@ -107,6 +107,11 @@ class Scenario(Generic[D, W]):
             work = replace(work, flits=flits, shares=shares)
         return replace(self, instance=instance, work=work), offered
 
+    @property
+    def host_flit_ticks(self) -> int:
+        """Ticks of a flit on a host's channel, of modes that count packets."""
+        return round(1 / self.switching.flits_per_load(self.topology))
+
     @cached_property
     def zero_load_latency(self) -> int:
         """Zero-load latency in ticks of the longest packet over the longest route; where channels differ in speed, an

@@ -57,7 +57,8 @@ class Arrivals(NamedTuple):
     kind: BERNOULLI, POISSON, ONOFF or MARKOV. shift: log2 of positions per tick. base: a chain begins at -base. coarse,
     fine: survival thresholds, int64 (see :func:`survivors`); coarse_guide, fine_guide: uint16 [4097]. stop: threshold
     for the end of a burst (ONOFF). keep: int64 [hosts], thresholds of thinning; -1: never. end: position from which on
-    arrivals do not matter. markov: tables of MARKOV, else None.
+    arrivals do not matter. markov: tables of MARKOV, else None. flit_ticks: ticks of a flit on a host's channel
+    (ONOFF).
     """
 
     kind: int
@@ -71,6 +72,7 @@ class Arrivals(NamedTuple):
     keep: Ints
     end: int
     markov: Markov | None = None
+    flit_ticks: int = 1
 
 
 def _threshold(probability: Fraction) -> int:
@@ -108,7 +110,9 @@ def _guide(table: Ints) -> Integers:
     return np.searchsorted(-table, -words, side="left").astype(np.uint16)
 
 
-def overload_error(kind: str, load: float, mean_flits: float, rate: Floats, burst: float | BurstRates = 8.0) -> str:
+def overload_error(
+    kind: str, load: float, mean_flits: float, rate: Floats, burst: float | BurstRates = 8.0, flit_ticks: float = 1
+) -> str:  # fmt: skip
     """Why hosts cannot offer a load; '' if they can.
 
     Parameters
@@ -118,6 +122,7 @@ def overload_error(kind: str, load: float, mean_flits: float, rate: Floats, burs
     mean_flits: mean packet length.
     rate: float64 [hosts], row sums of the demand matrix.
     burst: of on-off hosts.
+    flit_ticks: ticks of a flit on a host's channel.
     """
     peak_rate = Fraction(load) * Fraction(float(rate.max(initial=0.0)))
     if kind == "onoff" and isinstance(burst, BurstRates) and peak_rate > 0:
@@ -126,16 +131,17 @@ def overload_error(kind: str, load: float, mean_flits: float, rate: Floats, burs
         except ValueError as error:
             return f"load {load:g}: {error}"
         return ""
-    if kind == "onoff" and not isinstance(burst, BurstRates) and peak_rate > 1 + _ROUNDING:
-        return f"load {load:g} asks for more than a flit per tick and host, and an on-off host has its packets in a row"
+    if kind == "onoff" and not isinstance(burst, BurstRates) and peak_rate * Fraction(flit_ticks) > 1 + _ROUNDING:
+        return f"load {load:g} asks for more than a host's channel takes, and an on-off host has its packets in a row"
     if peak_rate > Fraction(mean_flits) * (1 + _ROUNDING):
         return f"load {load:g} asks for more than one packet per tick and host"
     return ""
 
 
 def make_arrivals(
-    kind: str, load: float, mean_flits: float, rate: Floats, burst: float | BurstRates, ticks: int = LONGEST_RUN
-) -> Arrivals:
+    kind: str, load: float, mean_flits: float, rate: Floats, burst: float | BurstRates, ticks: int = LONGEST_RUN,
+    flit_ticks: int = 1,
+) -> Arrivals:  # fmt: skip
     """Tables of an arrival process for an offered load.
 
     Parameters
@@ -146,6 +152,7 @@ def make_arrivals(
     rate: float64 [hosts], row sums of the demand matrix.
     burst: mean packets of an on-period (ONOFF), or its rates (MARKOV).
     ticks: length of the run.
+    flit_ticks: ticks of a flit on a host's channel, as packets of a burst (ONOFF) follow each other.
 
     Returns
     -------
@@ -155,7 +162,7 @@ def make_arrivals(
     ------
     ValueError: the load exceeds what hosts can offer (:func:`overload_error`).
     """
-    if problem := overload_error(kind, load, mean_flits, rate, burst):
+    if problem := overload_error(kind, load, mean_flits, rate, burst, flit_ticks):
         raise ValueError(problem)
     peak = float(rate.max(initial=0.0))
     packets = min(Fraction(load) * Fraction(peak) / Fraction(mean_flits), Fraction(1))
@@ -181,10 +188,12 @@ def make_arrivals(
             code, base, coarse = MARKOV, 1, _geometric(1 - packets)  # for typical_gap
             markov = _markov(*burst.complete(packets))
         else:
-            pause = Fraction(burst) * (1 / packets - Fraction(mean_flits))
+            pause = Fraction(burst) * (1 / packets - Fraction(mean_flits) * flit_ticks)
             if pause > 0:
                 coarse, stop = _geometric(pause / (pause + 1)), _threshold(1 / Fraction(burst))
-    return Arrivals(code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift, markov)
+    return Arrivals(
+        code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift, markov, flit_ticks
+    )  # fmt: skip
 
 
 def _markov(start: Fraction, end: Fraction, rate: Fraction) -> Markov:
@@ -322,7 +331,7 @@ def arrival_by(
                 position += gap + survivors(a.fine, a.fine_guide, other)
             else:
                 if counter > 0:
-                    position += length(p, seed, host, counter - 1)
+                    position += length(p, seed, host, counter - 1) * a.flit_ticks
                 # every host starts in an off-period, so that they do not burst together
                 if other < a.stop or counter == 0:
                     position += _geometric_gap(a, seed, host, counter, word, remaining)

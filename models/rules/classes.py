@@ -31,7 +31,9 @@ class Process(NamedTuple):
     seed: int
 
 
-def make_processes(source: Source, traffic: Traffic, load: float, seed: int) -> list[Process]:
+def make_processes(
+    source: Source, traffic: Traffic, load: float, seed: int, flit_ticks: int = 1
+) -> list[Process]:  # fmt: skip
     """Make the process of every class; of all packets where there are no classes.
 
     Parameters
@@ -40,19 +42,22 @@ def make_processes(source: Source, traffic: Traffic, load: float, seed: int) -> 
     traffic: the demand.
     load: flits per tick of a host of rate 1.
     seed: of the run.
+    flit_ticks: ticks of a flit on a host's channel.
 
     Raises
     ------
     ValueError: hosts cannot create the load; the traffic has a background.
     """
     if not traffic.classes:
-        arrivals = make_arrivals(source.arrivals, load, source.mean_flits, traffic.rate, source.burst)
+        arrivals = make_arrivals(
+            source.arrivals, load, source.mean_flits, traffic.rate, source.burst, flit_ticks=flit_ticks
+        )  # fmt: skip
         return [Process(arrivals, make_packets(traffic, source.flits, source.shares), seed)]
     processes = []
     for number, one in enumerate(traffic.classes):
         offered, demand = 0.0 if one.request is not None else one.offered(load), one.demand
         kind, burst = one.process(source)
-        arrivals = make_arrivals(kind, offered, one.mean_flits, demand.rate, burst)
+        arrivals = make_arrivals(kind, offered, one.mean_flits, demand.rate, burst, flit_ticks=flit_ticks)
         own = int(content_hash("class", seed, number)[:15], 16) if number else seed
         processes.append(Process(arrivals, make_packets(demand, one.flits, one.shares), own))
     return processes
@@ -124,7 +129,8 @@ def make_class_tables(traffic: Traffic, processes: Sequence[Process], vcs: int, 
     sizes = np.array([[0] * len(parts[0]), *([len(array) for array in one] for one in parts)], np.int64)
     ranges = np.array([one.vcs or (0, vcs) for one in classes], np.int64)
     scalars = [
-        (a.kind, a.shift, a.base, a.stop, a.end, p.law) for a, p in ((one.arrivals, one.packets) for one in processes)
+        (a.kind, a.shift, a.base, a.stop, a.end, p.law, a.flit_ticks)
+        for a, p in ((one.arrivals, one.packets) for one in processes)
     ]
     priority = np.array([one.priority for one in classes], np.int64)
     reply, delay = np.full(len(classes), -1), np.zeros(len(classes), np.int64)
@@ -157,6 +163,7 @@ def arrivals_of(t: ClassTables, c: Int) -> Arrivals:
     return Arrivals(
         t.numbers[c, 0], t.numbers[c, 1], t.numbers[c, 2], t.coarse[b[0] : e[0]], t.coarse_guide[b[1] : e[1]],
         t.fine[b[2] : e[2]], t.fine_guide[b[3] : e[3]], t.numbers[c, 3], t.keep[b[4] : e[4]], t.numbers[c, 4], None,
+        t.numbers[c, 6],
     )  # fmt: skip
 
 

@@ -313,11 +313,12 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
         return
     if flits_per_load != 1 and traffic.background is not None:
         draft.reject("traffic", "has a background, which needs host channels that move a flit per tick")
+    flit_ticks = 1 / flits_per_load
     loads = draft.config.load_list or [0.0]
     ends = sorted({min(loads), max(loads)}, reverse=True)
     for one in (one for one in traffic.classes if one.request is None):
         rate, (kind, burst) = one.demand.rate * flits_per_load, one.process(source)
-        problems = (overload_error(kind, one.offered(load), one.mean_flits, rate, burst) for load in ends)
+        problems = (overload_error(kind, one.offered(load), one.mean_flits, rate, burst, flit_ticks) for load in ends)
         if problem := next(filter(None, problems), None):
             draft.reject("loads", f"class {one.name}: {problem}")
     if traffic.classes:
@@ -325,7 +326,7 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
     for load in ends:
         at_one = traffic.sent(load) / load if load else traffic.rate
         at_one = at_one * flits_per_load
-        if problem := overload_error(source.arrivals, load, source.mean_flits, at_one, source.burst):
+        if problem := overload_error(source.arrivals, load, source.mean_flits, at_one, source.burst, flit_ticks):
             draft.reject("loads", problem)
             return
 

@@ -36,7 +36,10 @@ class PacketRun(ABC):
     def __init__(self, scenario: Scenario, load: float, seed: int, log: bool = False):
         reject_classes(scenario, f"mode {scenario.switching.mode}")
         source = scenario.source
-        arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
+        arrivals = make_arrivals(
+            source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst,
+            flit_ticks=scenario.host_flit_ticks,
+        )  # fmt: skip
         self._arrivals, self._seed = arrivals, seed
         self._packets = make_packets(scenario.traffic, source.flits, source.shares)
         self.topology, self.now = scenario.topology, 0

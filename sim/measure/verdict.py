@@ -124,8 +124,9 @@ def variance_of(scenario: Scenario, dispersion: Any) -> Any:
 def dispersion_of(scenario: Scenario, load: float) -> float:
     """Return the index of dispersion of the arrivals of the busiest host; other hosts thin its process."""
     source = scenario.source
-    busy = min(1.0, load * float(scenario.traffic.rate.max()))
-    packets, burst = busy / source.mean_flits, source.burst
+    flits, flit_ticks = load * float(scenario.traffic.rate.max()), scenario.host_flit_ticks
+    busy = min(1.0, flits * flit_ticks)
+    packets, burst = busy / flit_ticks / source.mean_flits, source.burst
     if source.arrivals != "onoff" or (isinstance(burst, BurstRates) and packets == 0):
         return 1 - packets if source.arrivals == "bernoulli" else 1.0
     if isinstance(burst, BurstRates):

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
+from flitlab import Experiment
 from flitlab.models.registry import make
 from flitlab.models.rules.arrivals import LONGEST_RUN, make_arrivals, next_arrival, survivors
 from flitlab.models.rules.draw import Stream, draw, draw_with_block, paired, philox
@@ -67,6 +69,19 @@ def test_packets_of_a_burst_follow_each_other_when_the_channel_is_free():
         later, at = next_arrival(arrivals, packets, 3, 5, counter + 1, position)
         assert at == position + length(packets, 3, 5, counter)
         counter, position = later, at
+
+
+def test_a_burst_has_the_rate_of_the_channel_of_its_host():
+    """Faster links elsewhere make ticks shorter: no packet of 4 flits waits for the one before it, at any speed."""
+    text = (
+        "topology: {kind: file, text: '0 -- 1', hosts_per_switch: 1, capacity: {sweep: [1, 2, 10]}}\n"
+        "routing: minimal\nswitching: {mode: ideal}\nmeasure: {warmup: 0, ticks: 200000, ci: null}\nceilings: []\n"
+        "traffic: {kind: shift, by: 1, packet_flits: 4, arrivals: onoff, burst: 8}\nloads: [0.3]\nengine: both\n"
+    )
+    found = Experiment.load(yaml.safe_load(text)).run(jobs=1).results
+    assert (found["latency_mean"] / [1, 2, 10]).tolist() == [8, 8, 8]  # through the channels of both hosts
+    accepted = found["accepted"] * [1, 2, 10]
+    assert accepted.tolist() == pytest.approx([0.3] * 3, rel=0.2)
 
 
 @pytest.mark.parametrize("rates", [BurstRates(start=0.01, end=0.05), BurstRates(end=0.1, rate=0.9)])

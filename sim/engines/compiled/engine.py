@@ -63,7 +63,7 @@ class CompiledRun:
         if isinstance(scenario.work, Workload):  # hosts draw no packets; the program determines lengths
             load, flits, shares = 0.0, messages.packet_lengths(scenario.work), (1.0, 1.0)
         source = replace(src_host, flits=flits, shares=shares)
-        self._processes = make_processes(source, scenario.traffic, load, seed)
+        self._processes = make_processes(source, scenario.traffic, load, seed, scenario.host_flit_ticks)
         arrivals, packets, _ = self._processes[0]
         classes, options = class_tables(scenario, self._processes), {}
         if classes is not None:

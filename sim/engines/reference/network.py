@@ -219,7 +219,7 @@ class Network(Generic[D]):
         self.seed = seed
         self.clock = Clock(shuffle)
         load = 0.0 if isinstance(scenario.work, Workload) else load
-        self.processes = make_processes(scenario.source, scenario.traffic, load, seed)
+        self.processes = make_processes(scenario.source, scenario.traffic, load, seed, scenario.host_flit_ticks)
         self.classes = class_tables(scenario, self.processes)
         self.ledger = Ledger(scenario, log)
         self._host_switch = scenario.topology.host_switch.tolist()

@@ -283,7 +283,10 @@ def packet_at_creation(
         raise ValueError("a packet's id is sequence number x hosts + source host, 0 or more")
     sequence, host = divmod(identity, hosts)
     name = host_names(scenario.topology).label(host)
-    arrivals = make_arrivals(source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst)
+    arrivals = make_arrivals(
+        source.arrivals, load, source.mean_flits, scenario.traffic.rate, source.burst,
+        flit_ticks=scenario.host_flit_ticks,
+    )  # fmt: skip
     packets = make_packets(scenario.traffic, source.flits, source.shares)
     if arrivals.keep[host] < 0:
         raise ValueError(f"host {name} sends nothing, so there is no packet {identity}")
