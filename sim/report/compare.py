@@ -261,7 +261,7 @@ def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
         return Estimate((), note="not measured")
     brackets = list(point.seeds.values())
     if any(math.isnan(one.value) for one in brackets):
-        return Estimate((), note=f"not saturated at {min(one.lower for one in brackets):.4g}")
+        return Estimate((), note=f"not saturated, {min(one.lower for one in brackets):.4g} carried")
     return Estimate(tuple(one.value for one in brackets), point.resolution)
 
 

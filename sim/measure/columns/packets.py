@@ -212,9 +212,10 @@ declare(
 
 @derived(Column("packets", "precise", PRECISE))
 def precise(point: MeasuredPoint) -> bool | None:
-    """Whether the interval of the mean latency is as narrow as ``measure.ci``; None with a timeline."""
+    """Whether the interval of the mean latency is as narrow as ``measure.ci``; None with a timeline or a trace."""
     half, mean = point.row.get("latency_ci95"), point.row.get("latency_mean")
-    if point.ci is None or half is None or mean is None or point.scenario.timeline is not None:
+    whole = point.scenario.timeline is not None or point.scenario.follows_trace
+    if point.ci is None or half is None or mean is None or whole:
         return None
     return bool(half <= point.ci * mean)
 
