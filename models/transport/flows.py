@@ -108,7 +108,7 @@ def arriving(
         raise SpecError(f"{expected:.2g} flows are more than {MOST_FLOWS}", key="loads")
     if overload_error("poisson", load, mean, traffic.rate):
         problem = f"load {load:g} in flows of {sizes.mean:g} bytes opens more than one flow per host and packet time"
-        raise SpecError(f"{problem}; a flow has at least one packet, of {packet_bytes} bytes", key="loads")
+        raise SpecError(f"{problem}: each sends {mean:.3g} of a full packet", key="loads")
     horizon = ceil(ticks / nic_ticks)
     arrivals = make_arrivals("poisson", load, mean, traffic.rate, 1.0, horizon)
     rows = _arrivals(arrivals, make_packets(traffic, (1,), (1.0,)), seed, int(expected * 1.5) + 1000)

@@ -100,7 +100,7 @@ def _flows(rng: Random, topology: Topology, control: Transport, queues: Queues) 
         sizes = SizesSpec(kind="pareto", mean_bytes=20.0 * queues.packet_bytes, max_bytes=1e6).build()
         uniform, last = make("traffic", kind="uniform").build(topology), int(0.01 / tick_of(topology, queues))
         load, size = rng.choice([0.3, 0.9]), queues.packet_bytes
-        flows = arriving(uniform, load, sizes, size, Fraction(size), last, rng.randrange(10))
+        flows = arriving(uniform, load, sizes, size, sizes.mean_packets(size), Fraction(size), last, rng.randrange(10))
         if len(flows.source):
             return flows
     if kind != "t":

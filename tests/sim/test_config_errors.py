@@ -398,10 +398,10 @@ def test_a_matrix_that_asks_for_more_than_a_packet_a_tick(mistakes, tmp_path):
 
 
 def test_flows_too_small_for_their_load(mistakes):
-    sets = ["traffic.sizes={kind: fixed, bytes: 10}", "switching={mode: datagram}", "measure={seconds: 0.01}"]
-    problem = "load 0.5 in flows of 10 bytes opens more than one flow per host and packet time"
-    (found,) = mistakes(GOOD.replace("[0.1]", "[0.5]"), sets)
-    assert found == f"c.yaml:4: loads = [0.5]: {problem}; a flow has at least one packet, of 1000 bytes"
+    sets = ["traffic.sizes={kind: fixed, bytes: 19}", "switching={mode: spray, mtu_bytes: 4150}"]
+    problem = "load 0.5 in flows of 19 bytes opens more than one flow per host and packet time"
+    (found,) = mistakes(GOOD.replace("[0.1]", "[0.5]"), [*sets, "measure={seconds: 0.001}"])
+    assert found == f"c.yaml:4: loads = [0.5]: {problem}: each sends 0.02 of a full packet"  # 83 of 4,150 bytes
 
 
 def test_a_matrix_that_is_no_text(mistakes, tmp_path):

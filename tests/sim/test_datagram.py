@@ -288,7 +288,7 @@ def test_arrivals_offer_the_load():
     traffic = make("traffic", kind="uniform").build(topology)
     sizes = SizesSpec(kind="fixed", bytes=10_000).build()
     case = session(topology, [(0, 1)])
-    flows = arriving(traffic, 0.5, sizes, 1000, 1000, case.ticks(4.0), 3)
+    flows = arriving(traffic, 0.5, sizes, 1000, sizes.mean_packets(1000), 1000, case.ticks(4.0), 3)
     offered = flows.packets.sum() * 1000 / (16 * 4.0 * 8e6)
     assert offered == pytest.approx(0.5, rel=0.05)
     assert (np.diff(flows.start) >= 0).all() and (flows.source != flows.destination).all()
@@ -312,7 +312,7 @@ def test_incast_is_served_in_turn():
         (6, {}, 90, {}),  # a window of 10 packets is less than a round trip
         (6, {"init_window": 1, "ack_path": "reverse_path"}, 300, {"link_us": 900.0, "queue_bytes": 10**6}),
         (3, {"init_window": 2, "ack_path": "pure_delay"}, 50, {"feeder_packets": 100}),
-        (4, {"kind": "dctcp", "mark_packets": 5}, 200, {"queue_bytes": 10**6}),
+        (4, {"kind": "dctcp", "mark_packets": 200}, 200, {"queue_bytes": 10**6}),
         (4, {"kind": "none", "rate": 0.7}, 50, {}),
     ],
 )
