@@ -73,6 +73,43 @@ def test_what_happens_after_the_last_flow_does_not_count(transport):
     assert cut[counted].to_dict("records") == [{name: whole[name] for name in counted}]
 
 
+LATER = 6250
+"""Ticks until a PAUSE of a host takes effect: the delay of its link."""
+
+LINE = {
+    "topology": {"kind": "file", "text": "0 -- 1", "hosts_per_switch": 1},
+    "routing": "minimal",
+    "traffic": {"kind": "shift", "by": 1, "arrivals": "together", "sizes": {"kind": "fixed", "bytes": 100_000}},
+    "measure": {"seconds": 0.001},
+    "ceilings": [],
+    "engine": "both",
+}
+
+
+def test_a_run_ends_where_an_array_has_to_grow_in_its_last_tick():
+    """The table of received packets of both engines, which holds 4096 at first, is full with the last packet."""
+    switching = {"mode": "spray", "nic_mbps": 100_000, "link_us": 0.5, "mtu_bytes": 1064, "header_bytes": 64}
+    sizes = {**LINE["traffic"], "sizes": {"kind": "fixed", "bytes": 2_050_000}}
+    given = LINE | {"switching": switching, "transport": {"kind": "none", "rate": 0.5}, "traffic": sizes}
+    (row,) = Experiment.load(given).run(jobs=1).results.to_dict("records")
+    assert row["status"] == "ok" and row["flows_complete"] == 2
+    assert row["fct_ms_max"] == pytest.approx(row["seconds"] * 1e3, rel=1e-3)
+
+
+@pytest.mark.parametrize("ticks", [151_340, 151_341, 151_342])
+def test_a_run_ends_before_what_happens_in_the_next_tick(ticks):
+    """A host begins to send PAUSE in the last tick, in the next, and in the one after it."""
+    storm = {"pfc_storm": {"host": 0, "at_us": round((ticks - LATER) * 8e-5, 6)}}
+    switching = {
+        "mode": "spray", "nic_mbps": 100_000, "link_us": 0.5, "queue": "lossless", "mtu_bytes": 1064,
+        "header_bytes": 64, "pfc": storm,
+    }  # fmt: skip
+    (row,) = (
+        Experiment.load(LINE | {"switching": switching, "transport": "roce"}).run(jobs=1).results.to_dict("records")
+    )
+    assert (row["status"], row["flows_complete"], row["ticks"]) == ("ok", 2, 151_341)
+
+
 def test_messages_of_unlike_sizes_have_no_such_bound():
     traffic = GIVEN["traffic"] | {"sizes": {"kind": "pareto", "mean_bytes": 5000}}
     found = Experiment.load(GIVEN | {"traffic": traffic, "transport": "nscc"}).run(jobs=1).results

@@ -77,28 +77,31 @@ class CompiledTransport:
         """
         while self._changes and self._changes[0].tick < until:
             self._run(self._changes[0].tick)
-            if self._tick < self._changes[0].tick:
-                return  # the last flow has ended
+            if self._has_ended():
+                return
             self._apply(self._changes.pop(0))
         self._run(until)
 
     def _run(self, until: int) -> None:
         if until > self.latest:
             raise OverflowError(f"a run may take at most {self.latest} ticks, the range of timers; simulate less time")
-        grows = True
-        while self._tick < until and grows:
+        while self._tick < until and not self._has_ended():
             self._tick = self._simulate(until)
             if self._program is not None and not self.session.retransmits:
                 check_lossless(self._dropped())
-            wants, grows = self._state.growth_needed, False
+            wants = self._state.growth_needed
             for flag, grow in self.grow.items():
                 if wants[flag]:
-                    self._state, grows = grow(self._state), True
+                    self._state = grow(self._state)
                     wants[flag] = 0
 
     def _simulate(self, until: int) -> int:
         """Run the kernel to tick ``until``, or to an earlier one: an array has to grow after it, or the run ends."""
         raise NotImplementedError
+
+    def _has_ended(self) -> bool:
+        """Whether a run that ends with its last flow has ended."""
+        return False
 
     def _apply(self, change: Any) -> None:
         """Apply a change of the network."""

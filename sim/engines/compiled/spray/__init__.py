@@ -268,10 +268,14 @@ def advance(const, routing, state, tick, until, first):
     tick, until: int64.
     first: int64 [1], all flows before it have ended, changed in place; -1: go on after the last flow.
     """
-    count_at, shift = len(state.timers) - 1, const.index_bits + KIND_BITS
+    count_at, shift, resumes = len(state.timers) - 1, const.index_bits + KIND_BITS, True
     while True:
         next_timer = state.timers[0] >> shift if state.timers[count_at] > 0 else until
-        tick = next_arrival_tick(const, state, tick, next_program_tick(state.program, min(next_timer, until)))
+        later = next_arrival_tick(const, state, tick, next_program_tick(state.program, min(next_timer, until)))
+        if resumes and later > tick and _all_ended(const, state, first):  # in a tick after which an array grew
+            until = tick + 1
+            break
+        resumes, tick = False, later
         if tick >= until:
             break
         if has_arrivals(const, state, tick):
@@ -312,6 +316,9 @@ class CompiledSpray(CompiledTransport):
         self._first[0] = 0
         self.advance(until)
         self._first[0] = -1
+
+    def _has_ended(self) -> bool:
+        return bool(self._first[0] == len(self.session.flows.source))
 
     def _simulate(self, until: int) -> int:
         tick: int = advance(self._constants, self._routing, self._state, self._tick, until, self._first)
