@@ -62,7 +62,7 @@ def _short(case: Case) -> Case:
     ceilings = [spec for spec in case.ceilings if spec.quick]
     if not case.simulated or case.scenario is None:
         return replace(case, ceilings=ceilings, metrics=[])
-    loads = case.grid
+    loads = case.load_grid
     few = sorted({loads[0], loads[len(loads) // 2]})
     seconds = MeasureConfig(seconds=SECONDS, ci=None)
     measure = seconds if case.scenario.counted == "flows" else _ticks(3 * case.scenario.zero_load_latency)

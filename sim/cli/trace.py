@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     if options.last is not None and options.last <= options.first:
         complain(f"--to {options.last}: must be above --from, {options.first}")
         return ExitCode.BAD
-    load = case.grid[0] if options.load is None else options.load
+    load = case.load_grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     head = {"name": study.name, "scenario": case.label, "load": load, "seed": seed, "engine": study.engine}
     show = _list if options.packet is None else _trace

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         return ExitCode.BAD
     from flitlab.sim.report.html.view import animate
 
-    load = case.grid[0] if options.load is None else options.load
+    load = case.load_grid[0] if options.load is None else options.load
     seed = case.seeds[0] if options.seed is None else options.seed
     path = options.out or Path(f"{study.name}.view.html")
     if is_input(path, options.file):

@@ -120,10 +120,15 @@ class Case:
         return {} if self.scenario is None else self.scenario.switching.delays
 
     @property
+    def load_grid(self) -> list[float]:
+        """The loads, or tenths if a search finds them."""
+        return self.loads or ([] if self.placing is None else TENTHS)
+
+    @property
     def grid(self) -> list[float]:
-        """The loads, or tenths if a search finds them, in flits per tick of a host of rate 1."""
-        loads, unit = self.loads or ([] if self.placing is None else TENTHS), self.flits_per_load
-        return loads if unit == 1 else [load * unit for load in loads]
+        """The same, in flits per tick of a host of rate 1, as ceilings are."""
+        unit = self.flits_per_load
+        return self.load_grid if unit == 1 else [load * unit for load in self.load_grid]
 
     @property
     def flits_per_load(self) -> float:

@@ -178,6 +178,20 @@ def test_check_of_what_simulates_nothing(prices, capsys, experiment):
 # ---- a moment of every scenario
 
 
+@pytest.mark.parametrize("mode", ["{mode: ideal}", "{mode: spray, nic_mbps: 1000}"])
+def test_quick_runs_the_loads_of_the_file_where_hosts_are_slow(folder, capsys, mode):
+    sizes = ", sizes: {kind: fixed, bytes: 9000}" * ("spray" in mode)
+    Path("c.yaml").write_text(
+        "topology: {kind: mesh, dims: [2], hosts_per_switch: 2, host_capacity: 0.25}\nrouting: minimal\n"
+        f"switching: {mode}\ntraffic: {{kind: uniform{sizes}}}\nloads: [0.4]\nceilings: []\n"
+    )
+    assert main(["quick", "c.yaml", "--engine", "reference", "--jobs", "1", "--json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out)["scenarios"]
+    assert line["load"] == "0.4"
+    rate = 0.25 if "ideal" in mode else 1  # flits per tick, or parts of the rate of hosts
+    assert float(line["accepted"]) == pytest.approx(0.4 * rate, rel=0.3)
+
+
 def test_quick_runs_every_scenario_and_leaves_nothing(folder, capsys):
     Path("c.yaml").write_text(CONFIG)
     assert main(["quick", "c.yaml", "--engine", "reference", "--jobs", "1", "--json"]) == 0
