@@ -49,11 +49,11 @@ class ZeroLoad:
         if traffic.switch_pairs()[2].size:
             problem = Problem.of(topology, traffic, fixed_routes)
             amount = problem.demand.amount
-            prices = delays.hop + topology.delay * delays.tick
+            prices = delays.hop + topology.delay.astype(float) * delays.tick
             ticks, tails = _quickest(problem, prices, topology.capacity, flits - 1, topology.host_capacity)
             hops = problem.distances(np.ones(topology.channels))
             self._tails = np.concatenate([self._tails, tails])
-        access = topology.access_delay * delays.tick
+        access = topology.access_delay.astype(float) * delays.tick
         self._access = [(access, each) for each in (traffic.rate, traffic.column_sums)]
         within = max(float(traffic.rate.sum()) - float(amount.sum()), 0.0)
         self._amount = np.concatenate([[within], amount])

@@ -78,6 +78,7 @@ def unfinished(run: Run) -> str:
 
 
 def _of_messages(run: Run) -> list[Row]:
+    """Rows of flows at load 1 only: that of all messages that begin together."""
     loaded = {row.get("scenario") for row in run.rows if number(row, "load") != 1}
     return [row for row in run.rows if row.get("flows") and row.get("scenario") not in loaded]
 
