@@ -214,8 +214,9 @@ declare(
 def precise(point: MeasuredPoint) -> bool | None:
     """Whether the interval of the mean latency is as narrow as ``measure.ci``; None with a timeline or a trace."""
     half, mean = point.row.get("latency_ci95"), point.row.get("latency_mean")
-    whole = point.scenario.timeline is not None or point.scenario.follows_trace
-    if point.ci is None or half is None or mean is None or whole:
+    if point.ci is None or half is None or mean is None:
+        return None
+    if point.scenario.timeline is not None or point.scenario.follows_trace:
         return None
     return bool(half <= point.ci * mean)
 
