@@ -22,7 +22,7 @@ CLOSED = 1e30
 
 @dataclass(frozen=True)
 class ZeroLoadLatency:
-    """The least mean latency in ticks, its parts in ticks, and the mean hops between switches.
+    """The least mean latency in cycles, its parts in cycles, and the mean hops between switches.
 
     ends: with the delays of host channels.
     """

@@ -80,7 +80,7 @@ def test_a_burst_has_the_rate_of_the_channel_of_its_host():
     )
     found = Experiment.load(yaml.safe_load(text)).run(jobs=1).results
     assert (found["latency_mean"] / [1, 2, 10]).tolist() == [8, 8, 8]  # through the channels of both hosts
-    accepted = found["accepted"] * [1, 2, 10]
+    accepted = found["accepted"] * [1, 2, 10]  # with slow hosts, of some 3000 packets in bursts: +- 5 %
     assert accepted.tolist() == pytest.approx([0.3] * 3, rel=0.2)
 
 

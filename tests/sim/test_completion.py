@@ -64,7 +64,7 @@ def test_a_run_of_datagrams_ends_with_the_last_message_too():
 
 @pytest.mark.parametrize("transport", ["ndp", "nscc"])
 def test_what_happens_after_the_last_flow_does_not_count(transport):
-    """Pulls and packets that nobody waits for were counted until the next look at the run."""
+    """A run of exactly that length counts the same: pulls and packets in flight are left out."""
     traffic = {"kind": "incast", "senders": 3, "arrivals": "together", "sizes": {"kind": "fixed", "bytes": 400_000}}
     given = GIVEN | {"topology": GIVEN["topology"]["sweep"][0], "traffic": traffic, "transport": transport}
     (whole,) = Experiment.load(given).run(jobs=1).results.to_dict("records")
