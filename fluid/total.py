@@ -47,8 +47,8 @@ class TotalBounds:
 class _Offer:
     """The flow problem of a load. Its graph contains the host channels if some can be full.
 
-    Then node n + v sends and node 2n + v receives for switch v; the host channels of a switch are pooled, which can
-    only increase the bound.
+    Then node n + p sends and node n + P + p receives for pool p of P: the host channels of a switch are pooled, which
+    can only increase the bound, or each is a pool of its own.
     """
 
     topology: Topology
@@ -57,22 +57,26 @@ class _Offer:
     problem: Problem
     channel_index: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
     local: float  # accepted without any channel
+    pools: tuple[np.ndarray, np.ndarray] | None = None  # int64 [hosts] each: the pools of a host; None without
 
     @classmethod
-    def of(cls, topology: Topology, traffic: Traffic, load: float) -> "_Offer":
+    def of(cls, topology: Topology, traffic: Traffic, load: float, by_host: bool = False) -> "_Offer":
         n, most, ends = topology.switches, topology.host_capacity, (topology.host_switch, topology.ejection_switch)
         if hosts_overloaded(topology, traffic, load):
             source, target, amount = offered_pairs(topology, traffic, load)
             sent, received = (np.bincount(end, amount, topology.hosts) for end in (source, target))
             if max(sent.max(), received.max()) > most * (1 + 1e-12):
-                pools = [
-                    np.bincount(switch, np.minimum(host_totals, most), n)
-                    for switch, host_totals in zip(ends, (sent, received), strict=True)
+                pools = (np.arange(topology.hosts),) * 2 if by_host else ends
+                count = topology.hosts if by_host else n
+                capacities = [
+                    np.bincount(pool, np.minimum(host_totals, most), count)
+                    for pool, host_totals in zip(pools, (sent, received), strict=True)
                 ]
+                graph, channel_index = _with_host_channels(topology, pools, capacities)
                 # demand within a switch uses its host channels
-                demand = Demand.of_pairs(3 * n, n + ends[0][source], 2 * n + ends[1][target], amount)
-                graph, channel_index = _with_host_channels(topology, pools)
-                return cls(topology, traffic, load, Problem(graph, demand), channel_index, 0.0)
+                first, second = n + pools[0][source], n + count + pools[1][target]
+                demand = Demand.of_pairs(graph.nodes, first, second, amount)
+                return cls(topology, traffic, load, Problem(graph, demand), channel_index, 0.0, pools)
             demand = Demand.of_pairs(n, ends[0][source], ends[1][target], amount)
             offered = float(amount.sum())
         else:
@@ -81,52 +85,49 @@ class _Offer:
         local = max(offered - float(demand.amount.sum()), 0.0)
         return cls(topology, traffic, load, Problem(Graph.of(topology), demand), np.arange(topology.channels), local)
 
-    @property
-    def pooled(self) -> bool:
-        """Whether host channels are in the graph."""
-        return self.problem.graph.nodes > self.topology.switches
-
     def certificate(self, z: Floats) -> Certificate:
         """Prices of the topology's channels, from prices z of the problem's channels."""
-        if not self.pooled:
+        if self.pools is None:
             return Certificate.on_network(self.topology, z)
-        m, n, topology = self.topology.channels, self.topology.switches, self.topology
-        full = self.topology.host_capacity * (1 - 1e-12)
-        injection = np.where(
-            self.load * self.traffic.rate >= full, z[self.channel_index[m : m + n]][topology.host_switch], 0
+        m, full = self.topology.channels, self.topology.host_capacity * (1 - 1e-12)
+        injection, ejection = np.split(z[self.channel_index[m:]], 2)
+        return Certificate(
+            z[self.channel_index[:m]],
+            np.where(self.load * self.traffic.rate >= full, injection[self.pools[0]], 0),
+            np.where(self.load * self.traffic.column_sums >= full, ejection[self.pools[1]], 0),
         )
-        received = z[self.channel_index[m + n :]][topology.ejection_switch]
-        ejection = np.where(self.load * self.traffic.column_sums >= full, received, 0)
-        return Certificate(z[self.channel_index[:m]], injection, ejection)
 
     def accepted(self, served: np.ndarray) -> float:
         """Total of commodities that are served, after the limits of single host channels. served: float64
         [commodities].
         """
-        if not self.pooled:
+        if self.pools is None:
             return self.local + float(np.minimum(served, self.problem.demand.amount).sum())
-        n, most, demand = self.topology.switches, self.topology.host_capacity, self.problem.demand
-        share = np.minimum(served / demand.amount, 1)
+        n, nodes, demand = self.topology.switches, self.problem.graph.nodes, self.problem.demand
+        most, share = self.topology.host_capacity, np.minimum(served / demand.amount, 1)
         source, target, amount = offered_pairs(self.topology, self.traffic, self.load)
-        s, t = self.topology.host_switch[source], self.topology.ejection_switch[target]
-        amount = amount * share[demand.find(3 * n, n + s, 2 * n + t)]
+        first, second = n + self.pools[0][source], (n + nodes) // 2 + self.pools[1][target]
+        amount = amount * share[demand.find(nodes, first, second)]
         for end in (source, target):
             busy = np.bincount(end, amount, self.topology.hosts)
             amount = amount * np.minimum(1, most / np.maximum(busy, 1e-300))[end]
         return float(amount.sum())
 
 
-def _with_host_channels(topology: Topology, pools: list[np.ndarray]) -> tuple[Graph, np.ndarray]:
-    """The graph with one pooled injection and ejection channel per switch, and the numbers of its channels."""
-    n = topology.switches
-    switch = np.arange(n)
-    src = np.concatenate([topology.src, n + switch, switch])
-    dst = np.concatenate([topology.dst, switch, 2 * n + switch])
-    capacity = np.concatenate([topology.capacity, *pools])
-    # switches without hosts: unused channels, but logarithms and LPs need positive capacities
+def _with_host_channels(
+    topology: Topology, pools: tuple[np.ndarray, np.ndarray], capacities: list[np.ndarray]
+) -> tuple[Graph, np.ndarray]:
+    """The graph with an injection and an ejection channel per pool, and the numbers of its channels."""
+    n, count = topology.switches, len(capacities[0])
+    pool, switches = np.arange(count), np.zeros((2, count), np.int64)
+    switches[0][pools[0]], switches[1][pools[1]] = topology.host_switch, topology.ejection_switch
+    src = np.concatenate([topology.src, n + pool, switches[1]])
+    dst = np.concatenate([topology.dst, switches[0], n + count + pool])
+    capacity = np.concatenate([topology.capacity, *capacities])
+    # hosts or switches without traffic: unused channels, but logarithms and LPs need positive capacities
     capacity[capacity == 0] = capacity.mean()
     order = np.lexsort((dst, src))
-    return Graph.from_channels(3 * n, src[order], dst[order], capacity[order]), np.argsort(order)
+    return Graph.from_channels(n + 2 * count, src[order], dst[order], capacity[order]), np.argsort(order)
 
 
 def total(topology: Topology, traffic: Traffic, load: float, gap: float, method: Method) -> TotalBounds:
@@ -157,6 +158,9 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     """
     check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
+    if offer.pools is not None:
+        exact = _Offer.of(topology, traffic, load, by_host=True)
+        offer = exact if _suits_lp(exact.problem, method, gap) else offer
     problem = offer.problem
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
@@ -175,11 +179,15 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
 
     lp: Attempts = {"arc LP": by_lp}
     first_order: Attempts = {"multipliers": by_multipliers}
-    lp_suits = arcs.is_suitable(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
+    lp_suits = _suits_lp(problem, method, gap)
     # pooling host channels may leave a gap that no method closes
-    target_gap = np.inf if offer.pooled else PROMISED if method == "exact" else gap
+    target_gap = np.inf if offer.pools is not None else PROMISED if method == "exact" else gap
     bounds: TotalBounds = best_of((lp if lp_suits else {}) | first_order, {}, target_gap)
     return bounds
+
+
+def _suits_lp(problem: Problem, method: Method, gap: float) -> bool:
+    return arcs.is_suitable(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
 
 
 def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> TotalBounds:
@@ -190,7 +198,7 @@ def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: 
     lower = min(offer.accepted(served), upper)
     if not 0 <= lower <= upper < np.inf:
         raise ValueError(f"{method} ended with bounds of {lower:g} and {upper:g}")
-    return TotalBounds(lower, upper, method, certificate, None if offer.pooled else flow)
+    return TotalBounds(lower, upper, method, certificate, flow if offer.pools is None else None)
 
 
 def accept(problem: Problem, gap: float, work: Effort, local: float) -> tuple[Floats, Paths]:

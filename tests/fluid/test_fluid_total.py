@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.certificate import Certificate, verify_total
 from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
+from flitlab.models.topology.graph import Topology
 from tests.fluid.fluid_cases import INF, all_to_all, complete, cycle, naive_lp, scenario, small_scenarios, table
 
 
@@ -35,12 +37,27 @@ def test_against_a_naive_lp(case, load):
 @settings(max_examples=15, deadline=None)
 @given(small_scenarios(host_capacity=1.0))
 def test_host_channels_are_respected_beyond_their_rate(case):
-    """One host per switch, so pooling the host channels of a switch loses nothing."""
     load = 2.0
     value = naive_lp(case.topology, case.traffic.switch_demand, load, most=1.0) / case.topology.hosts
     (exact,) = totals(case, [load])
-    assert exact.lower <= value * (1 + 1e-7) and value <= exact.upper * (1 + 1e-7)
-    assert exact.upper == pytest.approx(value, rel=1e-6)
+    assert exact.lower == pytest.approx(value, rel=1e-6) and exact.upper == pytest.approx(value, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_host_channel_is_a_limit_of_its_own(seed):
+    """Against an LP over pairs of hosts: two switches whose hosts offer up to three times their rate."""
+    rng = np.random.default_rng(seed)
+    network = Topology.from_arcs("pair", 2, [(0, 1), (1, 0)], capacity=[1.5, 0.7]).with_hosts([3, 2], 1.0)
+    offer = rng.uniform(0, 1, (5, 5)) * (1 - np.eye(5)) * rng.choice([0.2, 3], (5, 1))
+    source, target = np.nonzero(offer)
+    switch = np.array([0, 0, 0, 1, 1])
+    limits = [source == h for h in range(5)] + [target == h for h in range(5)]
+    limits += [(switch[source] == a) & (switch[target] == 1 - a) for a in (0, 1)]
+    best = linprog(-np.ones(len(source)), np.array(limits, float), [1.0] * 10 + [1.5, 0.7], bounds=[
+        (0, float(most)) for most in offer[source, target]
+    ])  # fmt: skip
+    (row,) = totals(scenario(network, table(network, offer)), [1.0])
+    assert (5 * row.lower, 5 * row.upper) == pytest.approx((-best.fun, -best.fun), rel=1e-6)
 
 
 def test_below_theta_the_total_is_the_offer():
