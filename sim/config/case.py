@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a configuration describes, built and validated: the scenarios of a study."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -132,8 +133,11 @@ class Case:
 
     @property
     def flits_per_load(self) -> float:
-        """Flits per tick of a host of rate 1 at load 1, the unit of ceilings; 1 if nothing is simulated."""
-        return 1.0 if self.scenario is None else self.scenario.switching.flits_per_load(self.topology)
+        """Flits per tick, the unit of ceilings, of a host of rate 1 at load 1: its channel's rate; 1 if unlimited."""
+        if self.scenario is not None:
+            return self.scenario.switching.flits_per_load(self.topology)
+        hosts = 1.0 if self.instance is None else self.instance.topology.host_capacity
+        return hosts if math.isfinite(hosts) else 1.0
 
     @property
     def routes(self) -> Routes | None:

@@ -322,3 +322,29 @@ def test_the_unit_of_a_ceiling_is_a_rate_where_load_1_is_another(tmp_path, capsy
     (row,) = json.loads(capsys.readouterr().out)
     assert row["unit"] == unit
     assert row["upper"] == pytest.approx({1: 1, 0.5: 0.5, ".inf": 1.5}[capacity])
+
+
+FAST_HOSTS = """
+topology:
+  {kind: file, format: edgelist, directed: false, hosts: [2, 2, 1], host_capacity: 4, text: "0 1 1\\n1 2 2\\n0 2 1\\n"}
+routing: {kind: minimal}
+switching: {mode: ideal}
+traffic: {kind: uniform, packet_flits: 2}
+loads: [0.6, 1.0]
+measure: {warmup: 100, ticks: 200, ci: null}
+ceilings: [{kind: total, method: exact}]
+"""
+
+
+def test_a_total_is_at_the_load_that_a_run_has(tmp_path, capsys):
+    """Five hosts of rate 4 at loads .6 and 1 offer 2.4 and 4 each; a run has ticks of a quarter, in which a host sends
+    one flit at load 1. The totals are those of a linear program written for the purpose.
+    """
+    (tmp_path / "hosts.yaml").write_text(FAST_HOSTS)
+    assert main(["ceilings", str(tmp_path / "hosts.yaml"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["load"] for row in rows] == [0.6, 1.0]
+    assert [row["upper"] for row in rows] == pytest.approx([1.76, 2.4])
+    report = run(read(tmp_path / "hosts.yaml"), tmp_path / "out")
+    assert [row["load"] for row in report.ceilings] == [0.6, 1.0]
+    assert [row["upper"] for row in report.ceilings] == pytest.approx([0.44, 0.6])
