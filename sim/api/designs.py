@@ -36,7 +36,7 @@ class NetworkDesign:
 
     @property
     def candidates(self) -> "pd.DataFrame":
-        """Every candidate, its upper ends, and what struck it, as in candidates.csv."""
+        """Every candidate, its upper ends, and what dominates it, as in candidates.csv."""
         from flitlab.sim.design.files import candidate_rows
 
         return _frame(candidate_rows(self.answer))

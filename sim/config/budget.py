@@ -28,7 +28,7 @@ DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no buff
 MAX_BUFFERED_PACKETS = 1 << 24
 """Packets that all unlimited buffers together may hold: about 400 MB before first use."""
 
-CROSSBAR_TAKES_NOTHING = "this switch is so already: its crossbar takes nothing"
+CROSSBAR_TAKES_NOTHING = "the same as this switch, whose crossbar loses nothing"
 
 BUDGET_PACKET_TIMES = 6000
 """Packet times of the shortest probe of a budget, warm-up included."""
@@ -180,7 +180,7 @@ def _effective_change(change: LevelScenario, scenario: Scenario) -> LevelScenari
     """A change, omitted with a note if it leaves the scenario as it is."""
     if not _is_same(change, scenario):
         return change
-    return LevelScenario(None, change.set, "is so already, or nothing that this switch looks at")
+    return LevelScenario(None, change.set, "set already, or without effect on this switch")
 
 
 def _is_same(level: LevelScenario, scenario: Scenario) -> bool:

@@ -49,7 +49,7 @@ def _ends(point: FrontPoint) -> list[float]:
 
 
 def candidate_rows(design: Design) -> Iterator[dict[str, Any]]:
-    """A row of each candidate: its upper ends with their proofs, where it was struck, and by which candidate."""
+    """A row of each candidate: upper ends with their proofs, the stage that excluded it, and what dominates it."""
     hosts, results = design.request.hosts, design.search.results
     on_front = set(design.search.front)
     for i, result in enumerate(results):
@@ -63,8 +63,8 @@ def candidate_rows(design: Design) -> Iterator[dict[str, Any]]:
             "candidate": i, "design": option.label, "family": option.kind, "switch": option.sku.name,
             "switches": option.switches, "cables": option.cables, "cost_per_host": option.cost / hosts,
             "watts_per_host": option.watts / hosts, **bounds, "stage": "front" if i in on_front else result.stage,
-            "beaten_by": result.by if result.by >= 0 else None,
-            "beaten_by_design": results[result.by].option.label if result.by >= 0 else None, "note": result.note,
+            "dominated_by": result.by if result.by >= 0 else None,
+            "dominated_by_design": results[result.by].option.label if result.by >= 0 else None, "note": result.note,
         }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 """What is measured on the points of a front beside their throughput: layout, failures, growth, routings.
 
 A part has columns, each a value of a point, and limits: keys of ``limits`` that name one of its columns. A point that
-violates a limit is found out when it is solved, before it strikes others.
+violates a limit is found out when it is solved, before it dominates others.
 """
 
 from collections.abc import Callable, Iterator

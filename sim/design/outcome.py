@@ -89,13 +89,13 @@ class Design:
     def sentences(self) -> list[str]:
         """What is proven of networks that are not on the front."""
         tolerance, counts = self.search.tolerance, self.search.counts()
-        struck = sum(counts[stage] for stage in ("closed form", "built", "one solve"))
+        dominated = sum(counts[stage] for stage in ("closed form", "built", "one solve"))
         lines = [
             f"{len(self.search.results)} candidates: {counts['limit']} exceed a limit, {counts['floor']} are below a "
-            f"floor, {counts['closed form']} are beaten by closed forms, {counts['built']} by bounds of the built "
+            f"floor, {counts['closed form']} are dominated by closed forms, {counts['built']} by bounds of the built "
             f"network, {counts['one solve']} by a solve that ended early; {counts['solved']} were solved to the end, "
             f"{len(self.front)} are on the front.",
-            f"Of each of the {struck} that are beaten, a point that costs at most {100 * tolerance.cost:g} % more "
+            f"Of each of the {dominated} dominated ones, a point that costs at most {100 * tolerance.cost:g} % more "
             f"certainly carries {100 - 100 * tolerance.throughput:g} % of the upper ends, in every demand.",
         ]
         if counts["open"]:

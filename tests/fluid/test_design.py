@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for designs: nothing that is struck could be better, and nothing is priced wrongly."""
+"""The search for designs: no dominated candidate could be better, and nothing is priced wrongly."""
 
 from random import Random
 
@@ -83,7 +83,7 @@ def small():
     return searched(64, 8)
 
 
-def test_what_is_struck_could_not_be_on_the_front(small):
+def test_what_is_dominated_could_not_be_on_the_front(small):
     tolerance = small.tolerance
     assert len(small.front) > 5
     for i, result in enumerate(small.results):
@@ -91,7 +91,7 @@ def test_what_is_struck_could_not_be_on_the_front(small):
             better = small.results[result.by]
             assert small.cost[result.by] <= small.cost[i] * (1 + tolerance.cost)
             assert (better.lower >= result.upper * (1 - tolerance.throughput)).all()
-            # and the point that beats it is on the front, or beaten outright by one that is
+            # and the point that dominates it is on the front, or dominated outright by one that is
             assert any(
                 small.cost[k] <= small.cost[result.by] and (small.results[k].lower >= better.lower).all()
                 for k in small.front
@@ -109,10 +109,10 @@ def test_what_is_struck_could_not_be_on_the_front(small):
     assert sum(small.counts().values()) == len(small.results)
 
 
-def test_a_struck_candidate_is_as_bad_as_its_proof_says(small):
-    """Solved to the end, it is still beaten."""
-    struck = [i for i, result in enumerate(small.results) if result.by >= 0]
-    for i in Random(2).sample(struck, 20):
+def test_a_dominated_candidate_is_as_bad_as_its_proof_says(small):
+    """Solved to the end, it is still dominated."""
+    dominated = [i for i, result in enumerate(small.results) if result.by >= 0]
+    for i in Random(2).sample(dominated, 20):
         result = small.results[i]
         network = Network.of(make("topology", **result.option.plane()).build())
         lower = [demand.ends(network, 0.02).lower for demand in DEMANDS]
@@ -121,11 +121,11 @@ def test_a_struck_candidate_is_as_bad_as_its_proof_says(small):
 
 @pytest.mark.long
 @pytest.mark.parametrize("equipment", [(256, 16), (256, 16, (1, 2), (1, 2, 4))])
-def test_none_of_many_struck_candidates_exceeds_its_bound(equipment):
-    """400 random ones of a search, solved: nothing that certainly flows is above the upper end that struck them."""
+def test_none_of_many_dominated_candidates_exceeds_its_bound(equipment):
+    """400 random ones of a search, solved: nothing that certainly flows is above the upper end that excluded them."""
     search = searched(*equipment)
-    struck = [result for result in search.results if result.by >= 0]
-    for result in Random(3).sample(struck, 400):
+    dominated = [result for result in search.results if result.by >= 0]
+    for result in Random(3).sample(dominated, 400):
         network = Network.of(make("topology", **result.option.plane()).build())
         for d, demand in enumerate(DEMANDS):
             assert demand.ends(network, 0.05).lower <= result.upper[d], (result.option.label, demand.name)

@@ -195,9 +195,9 @@ def test_a_change_that_cannot_be_made_says_why(study):
     [budget] = study(
         sets=["switching.vcs=64", "switching.input_speedup=vcs", "budget.sensitivities=[vcs, speedup]"]
     ).budgets
-    assert "128" in budget.changes["vcs"].note and "so already" in budget.changes["speedup"].note
+    assert "128" in budget.changes["vcs"].note and "set already" in budget.changes["speedup"].note
     assert all(rung.case is None for rung in budget.changes.values())
-    assert "takes nothing" in budget.levels["full_speedup"].note
+    assert "crossbar loses nothing" in budget.levels["full_speedup"].note
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def test_a_design_from_file_to_cable_list(tmp_path, capsys):
     assert sum(row["stage"] == "front" for row in candidates) == len(front)
     for row in candidates:
         assert row["stage"] in ("closed form", "built", "one solve", "solved", "front")
-        if row["beaten_by"]:
-            assert float(candidates[int(row["beaten_by"])]["cost_per_host"]) <= float(row["cost_per_host"]) * 1.0151
+        if row["dominated_by"]:
+            assert float(candidates[int(row["dominated_by"])]["cost_per_host"]) <= float(row["cost_per_host"]) * 1.0151
     for row in front:
         assert float(row["uniform.lower"]) <= float(row["uniform.upper"]) <= float(row["uniform.lower"]) * 1.02 + 1e-9
         assert float(row["uniform.lower"]) <= float(row["bound"]) + 1e-12

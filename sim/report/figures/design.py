@@ -18,12 +18,12 @@ LINES = ("-", "--", ":", "-.")
 PAD = 0.0
 """Space below the key, which the layout does not reserve: more of it moves the key into the labels of the x axis."""
 
-STRUCK = "#BBBBBB"
+DOMINATED = "#BBBBBB"
 
 
 @in_style
 def figure_of(design: Design) -> Figure:
-    """A panel for each demand: certified intervals of the front, upper ends of what was struck, and the bound."""
+    """A panel for each demand: certified intervals of the front, upper ends of dominated candidates, and the bound."""
     demands = design.request.demands
     figure = new_figure((4.6 * len(demands), 4.2))
     axes = figure.subplots(1, len(demands), sharey=True, squeeze=False)[0]
@@ -100,10 +100,10 @@ def _of_points(ax: Axes, count: int) -> None:
 
 def _panel(ax: Axes, design: Design, d: int) -> None:
     search, hosts = design.search, design.request.hosts
-    struck = [result for i, result in enumerate(search.results) if result.by >= 0 and np.isfinite(result.upper[d])]
+    dominated = [one for one in search.results if one.by >= 0 and np.isfinite(one.upper[d])]
     ax.scatter(
-        [min(float(result.upper[d]), 1.0) for result in struck], [result.option.cost / hosts for result in struck],
-        s=8, color=STRUCK, linewidths=0, label="struck (upper end)", rasterized=True,
+        [min(float(one.upper[d]), 1.0) for one in dominated], [one.option.cost / hosts for one in dominated],
+        s=8, color=DOMINATED, linewidths=0, label="dominated (upper end)", rasterized=True,
     )  # fmt: skip
     kinds = list(dict.fromkeys(point.result.option.kind for point in design.front))
     for k, kind in enumerate(kinds):
@@ -121,7 +121,7 @@ def _panel(ax: Axes, design: Design, d: int) -> None:
         for k, (name, cost, theta) in enumerate(_bound(design)):
             ax.plot(theta, cost, color="black", linestyle=LINES[k % len(LINES)], linewidth=1, label=name)
     ax.set_xlim(0, 1.03)
-    top = max((result.option.cost / hosts for result in struck), default=0.0)
+    top = max((result.option.cost / hosts for result in dominated), default=0.0)
     most = max((point.result.option.cost / hosts for point in design.front), default=top)
     ax.set_ylim(0, 1.15 * most if most else None)
     ax.set_xlabel(f"throughput of {design.request.demands[d].name}, share of the hosts' rate")
