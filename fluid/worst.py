@@ -25,7 +25,6 @@ from flitlab.models.rules.port_sets import allows, ports_at
 from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.graph import Topology
-from flitlab.models.traffic.traffic import summed_pairs
 
 MAX_PRICES = 20_000_000
 """Prices that are kept as a proof; with more of them there is none."""
@@ -181,11 +180,12 @@ def _via_intermediate(topology: Topology, shares: Shares) -> WorstDemand:
             if (load := float(share.part @ by_legs) / topology.capacity[a]) > most:
                 most, channel = load, a
     host_switch = topology.host_switch.astype(np.int64)
-    source, target, amount = summed_pairs(
-        n, host_switch, np.roll(host_switch, topology.hosts // 2), np.ones(topology.hosts)
-    )
+    # packets within a switch use channels, too
+    ends = np.array([host_switch, np.roll(host_switch, topology.hosts // 2)])
+    (source, target), amount = np.unique(ends, axis=1, return_counts=True)
     theta = 1 / most if most > 0 else np.inf
-    return WorstDemand(channel, source, target, amount, theta, theta, np.zeros(0, np.int64), np.zeros((0, n)))
+    none = np.zeros(0, np.int64), np.zeros((0, n))
+    return WorstDemand(channel, source, target, amount.astype(float), theta, theta, *none)
 
 
 class _Search:

@@ -82,7 +82,7 @@ class KShortest(ChannelWeightSpec, SourceRouted):
     max_hops: int | None = Field(default=None, ge=1)
     """The most channels of a path. null: any."""
     ties: Literal["drawn", "lexicographic"] = "drawn"
-    """Which of equally long paths are kept: drawn, or the first by number."""
+    """Which of equally long paths are kept: drawn, or the first by number (lengths in hops only)."""
     seed: int = Field(default=0, ge=0)
     """Seed that draws which of equally long paths are kept."""
 
