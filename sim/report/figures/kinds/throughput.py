@@ -54,7 +54,8 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
         )  # fmt: skip
         if fair := point.values("mmf_drawn"):
             ends = [x - 0.42 * step, x + 0.42 * step]
-            ax.plot(ends, [fmean(fair)] * 2, color=marks.NEUTRAL, linestyle=marks.DASHES[3], linewidth=1, gid="fair")
+            style: dict[str, Any] = {"color": marks.NEUTRAL, "linestyle": marks.DASHES[3], "linewidth": 1}
+            ax.plot(ends, [fmean(fair)] * 2, zorder=1.8, gid="fair", **style)  # below the numbers
     _equal(ax, run, points, groups)
     groups = shown_names(groups)
     askew = max(map(len, groups)) * len(groups) > MAX_LETTERS
