@@ -55,7 +55,7 @@ class _Offer:
     traffic: Traffic
     load: float
     problem: Problem
-    channel_index: np.ndarray  # int64: where network, pooled injection and ejection channels are in the graph
+    channel_index: np.ndarray  # int64: where the channels of the network, then of the pools, are in the graph
     local: float  # accepted without any channel
     pools: tuple[np.ndarray, np.ndarray] | None = None  # int64 [hosts] each: the pools of a host; None without
 
@@ -159,8 +159,9 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
     if offer.pools is not None:
-        exact = _Offer.of(topology, traffic, load, by_host=True)
-        offer = exact if _suits_lp(exact.problem, method, gap) else offer
+        receiving = int(np.count_nonzero(traffic.column_sums))  # each with a flow on every channel and from every host
+        if arcs.is_suitable(receiving * (topology.channels + 3 * topology.hosts), method, gap < EXACT_GAP):
+            offer = _Offer.of(topology, traffic, load, by_host=True)
     problem = offer.problem
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
@@ -179,15 +180,11 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
 
     lp: Attempts = {"arc LP": by_lp}
     first_order: Attempts = {"multipliers": by_multipliers}
-    lp_suits = _suits_lp(problem, method, gap)
+    lp_suits = arcs.is_suitable(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
     # pooling host channels may leave a gap that no method closes
     target_gap = np.inf if offer.pools is not None else PROMISED if method == "exact" else gap
     bounds: TotalBounds = best_of((lp if lp_suits else {}) | first_order, {}, target_gap)
     return bounds
-
-
-def _suits_lp(problem: Problem, method: Method, gap: float) -> bool:
-    return arcs.is_suitable(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
 
 
 def _certified(offer: _Offer, z: Floats, served: np.ndarray, method: str, flow: np.ndarray | Paths) -> TotalBounds:

@@ -3,7 +3,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import takewhile
@@ -248,11 +248,9 @@ class CeilingRuns:
             rows += [_epoch_row(row, epoch) for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
         # ``bounds`` has a row for each single bound, ``bounds:<name>``
         rows.sort(key=lambda row: order.index(row["ceiling"].partition(":")[0]))
-        # load 1 is the rate of a host's channel, so that theta is another number where hosts are slower
-        renamed = {} if case.flits_per_load == 1 else {"load": RATE}
         for row in rows:
             row = {"scenario": case.label, **{name: row[name] for name in COLUMNS[1:]}}
-            yield row | {"unit": renamed.get(row["unit"], row["unit"]), "load": _load_of(row, case)}
+            yield row | {"unit": _unit(row["unit"], case)}
 
     def optimum(self, index: int) -> "Optimum | None":
         """The maximum concurrent flow of a case, as far as known; None without ``mcf``."""
@@ -288,7 +286,8 @@ class CeilingRuns:
             rows = [row for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
             empty: dict[str, Any] = {**dict.fromkeys(COLUMNS[1:]), "note": epoch.problem}
             for row in rows or [empty]:
-                known = {name: row[name] for name in COLUMNS[1:] if name != "seconds"} | {"load": _load_of(row, case)}
+                known = {name: row[name] for name in COLUMNS[1:] if name != "seconds"}
+                known["unit"] = _unit(row["unit"], case)
                 yield head | known | {"host_throughput": _per_host(row, epoch.instance)}
 
     @property
@@ -394,10 +393,9 @@ def _work(job: CeilingJob) -> int:
     return min(senders**2, entries) * topology.channels
 
 
-def _load_of(row: Mapping[str, Any], case: Case) -> float | None:
-    """The load of a ceiling at a load, as the configuration has it."""
-    load: float | None = row["load"]
-    return next((own for own, flits in zip(case.load_grid, case.grid, strict=True) if flits == load), load)
+def _unit(unit: str | None, case: Case) -> str | None:
+    """The unit of a ceiling: load 1 is the rate of a host's channel, and theta is in flits per tick."""
+    return RATE if unit == "load" and case.flits_per_load != 1 else unit
 
 
 def _kinds(job: CeilingJob) -> str:

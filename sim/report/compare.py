@@ -209,11 +209,12 @@ def _renamed(name: str, run: Run, slower: float, several: bool) -> Run:
         } if slower != 1 else {}  # fmt: skip
         return {**row, **scaled, "run": name, "scenario": _name(name, row.get("scenario") or "", run, several)}
 
+    ceilings = [one.scaled(1 / slower) if one.name == "total" else one for one in run.ceilings]  # in flits per tick
     return replace(
         run,
         rows=[changed(row) for row in run.rows],
         failures=[changed(row) for row in run.failures],
-        ceilings=[replace(one, scenario=_name(name, one.scenario, run, several)) for one in run.ceilings],
+        ceilings=[replace(one, scenario=_name(name, one.scenario, run, several)) for one in ceilings],
         manifest={
             "columns": list(run.manifest.get("columns", ())),
             "mean_rate": {_name(name, label, run, several): run.mean_rate(label) / slower for label in run.scenarios},

@@ -343,7 +343,7 @@ def test_a_total_is_at_the_load_that_a_run_has(tmp_path, capsys):
     (tmp_path / "hosts.yaml").write_text(FAST_HOSTS)
     assert main(["ceilings", str(tmp_path / "hosts.yaml"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["load"] for row in rows] == [0.6, 1.0]
+    assert [row["load"] for row in rows] == pytest.approx([2.4, 4.0])
     assert [row["upper"] for row in rows] == pytest.approx([1.76, 2.4])
     report = run(read(tmp_path / "hosts.yaml"), tmp_path / "out")
     assert [row["load"] for row in report.ceilings] == [0.6, 1.0]

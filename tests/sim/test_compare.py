@@ -204,11 +204,14 @@ def test_one_seed_gives_no_test_and_says_so(tmp_path):
 
 
 def test_flits_of_different_length_are_compared_in_ns(tmp_path):
-    runs = {
-        "a": Run.read(folder_of(tmp_path / "a", flit_ns=2.0, noise=0)),
-        "b": Run.read(folder_of(tmp_path / "b", flit_ns=1.0, noise=0)),
-    }
-    first, second = compare(runs).document()
+    folders = {name: folder_of(tmp_path / name, flit_ns=ns, noise=0) for name, ns in (("a", 2.0), ("b", 1.0))}
+    for folder in folders.values():
+        with (folder / "ceilings.csv").open("a") as file:
+            file.write("x,0.8,total,0.5,0.5,flits/tick/host,exact,0,\n")
+    comparison = compare({name: Run.read(folder) for name, folder in folders.items()})
+    first, second = comparison.document()
+    ends = [(*total.offered, *total.accepted) for total in comparison.run.totals()]
+    assert ends == [(0.8, 0.5), (1.6, 1.0)]  # in flits per tick of the first
     assert first["quantities"]["zero_load_latency"]["value"] == pytest.approx(44.0)
     assert second["quantities"]["zero_load_latency"]["value"] == pytest.approx(22.0)
     assert first["quantities"]["accepted_max"]["value"] == pytest.approx(0.225)

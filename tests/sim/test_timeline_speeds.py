@@ -193,6 +193,15 @@ def test_ceilings_of_epochs_know_slow_links(tmp_path, mode):
     assert by_epoch[0] == by_epoch[2] == 4 * by_epoch[1]
 
 
+@pytest.mark.parametrize(("capacity", "unit"), [(1, "load"), (0.5, "flits/tick/host")])
+def test_epochs_have_the_unit_of_the_other_ceilings(tmp_path, capacity, unit):
+    """Half a flit per tick is load 1 of slow hosts."""
+    (tmp_path / "c.yaml").write_text(ROW.replace("dims: [3]", f"dims: [3], host_capacity: {capacity}"))
+    assert main(["run", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "run"), "--engine", "reference"]) == 0
+    for name in ("epochs.csv", "ceilings.csv"):
+        assert {row["unit"] for row in read_csv(tmp_path / "run" / name)} == {unit}
+
+
 @pytest.mark.parametrize("mode", ["deflection", "vct", "wormhole"])
 def test_deflection_rejects_slow_links(tmp_path, mode):
     (tmp_path / "c.yaml").write_text(ROW)

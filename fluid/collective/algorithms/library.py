@@ -139,7 +139,7 @@ class Bruck(LibraryAlgorithm):
 
 @of_library("pairwise")
 class Pairwise(LibraryAlgorithm):
-    """Every rank exchanges data with one other rank in each of p - 1 rounds.
+    """In each of p - 1 rounds every rank sends to one rank and receives from one.
 
     Example: ``algorithm: pairwise``
 

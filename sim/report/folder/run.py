@@ -178,9 +178,8 @@ class Run:
         totals: list[Total] = []
         for scenario in self.scenarios:
             rate, beside = self.mean_rate(scenario), self.background_rate(scenario)
-            unit = rate * self.flits_per_load(scenario)
             points = sorted(
-                (c.load * unit + beside, c.upper if "flit" in c.unit else c.upper * rate)
+                (c.load * rate + beside, c.upper if "flit" in c.unit else c.upper * rate)
                 for c in self.ceilings
                 if (c.scenario, c.name) == (scenario, "total") and c.known and math.isfinite(c.load)
             )
