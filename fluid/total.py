@@ -158,10 +158,11 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     """
     check_numbers(topology, traffic)
     offer = _Offer.of(topology, traffic, load)
-    if offer.pools is not None:
+    pooled = offer.pools is not None
+    if pooled:
         receiving = int(np.count_nonzero(traffic.column_sums))  # each with a flow on every channel and from every host
         if arcs.is_suitable(receiving * (topology.channels + 3 * topology.hosts), method, gap < EXACT_GAP):
-            offer = _Offer.of(topology, traffic, load, by_host=True)
+            offer, pooled = _Offer.of(topology, traffic, load, by_host=True), False
     problem = offer.problem
     if problem.demand.size == 0:
         none = Certificate.on_network(topology, np.zeros(topology.channels))
@@ -182,7 +183,7 @@ def total(topology: Topology, traffic: Traffic, load: float, gap: float, method:
     first_order: Attempts = {"multipliers": by_multipliers}
     lp_suits = arcs.is_suitable(arcs.columns(problem) + problem.demand.size, method, gap < EXACT_GAP)
     # pooling host channels may leave a gap that no method closes
-    target_gap = np.inf if offer.pools is not None else PROMISED if method == "exact" else gap
+    target_gap = np.inf if pooled else PROMISED if method == "exact" else gap
     bounds: TotalBounds = best_of((lp if lp_suits else {}) | first_order, {}, target_gap)
     return bounds
 

@@ -61,11 +61,8 @@ SMALL = [
     (network("rrg", hosts=[3, 0, 1, 2], n=4, degree=3), "minimal", {}),
     (network("torus", hosts=[2, 1, 3, 0], dims=[4]), "updown", {}),
     (network("torus", hosts=[2, 0, 3, 1], dims=[4]), "valiant", {}),
-    (
-        network("random_digraph", hosts=[4, 1, 1], n=3, degree=1),
-        "valiant",
-        {},
-    ),  # most hosts on one switch
+    # most hosts are on one switch
+    (network("random_digraph", hosts=[4, 1, 1], n=3, degree=1), "valiant", {}),
     (network("rrg", hosts=[1, 2, 1, 0, 2], n=5, degree=2, seed=3), "ksp", {"k": 2}),
 ]
 
