@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for networks that no other of the same price beats, with proofs of what is left out."""
+"""The search for networks that no other of the same price dominates, with proofs of what is left out."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop: strike what a solved point beats by ever dearer proofs, and solve what is left."""
+"""The loop: exclude what a solved point dominates by ever dearer proofs, and solve what is left."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -64,8 +64,8 @@ class Result:
     """What is known of an option.
 
     lower, upper: float64 [demands], certified ends of theta. proof: of each upper end. stage: where it ended. by: index
-    of the solved point that beats it, -1 if none. note: limit, floor or error. diameter, mean_hops: of one plane, where
-    built.
+    of the solved point that dominates it, -1 if none. note: limit, floor or error. diameter, mean_hops: of one plane,
+    where built.
     """
 
     option: Option
@@ -81,7 +81,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How much a point must beat another one by, relatively. gap: of the intervals of solved points."""
+    """How much better a point must be than another, relatively. gap: of the intervals of solved points."""
 
     throughput: float = 0.03
     cost: float = 0.015
@@ -99,7 +99,7 @@ class Search:
     results : list of Result
         One of each option, in their order.
     front : list of int
-        Indices of the points that no other one beats, by cost.
+        Indices of the points that no other one dominates, by cost.
     """
 
     def __init__(
@@ -182,21 +182,21 @@ class Search:
         rivals: Ints = kept[self.cost[kept] <= self.cost[i] * (1 + self.tolerance.cost)]
         return rivals
 
-    def _beats(self, rivals: Ints, i: int) -> Bools:
+    def _dominates(self, rivals: Ints, i: int) -> Bools:
         """bool [rivals, demands]: whether each of some points reaches what is possible for i."""
         reached = self._lower[rivals] >= self.results[i].upper * (1 - self.tolerance.throughput)
-        beaten: Bools = reached | ~self.counted
-        return beaten
+        dominated: Bools = reached | ~self.counted
+        return dominated
 
     def _struck(self, i: int, stage: Stage) -> bool:
-        """Whether i is below a floor or beaten; its stage is then known."""
+        """Whether i is below a floor or dominated; its stage is then known."""
         if self._below_floor(i):
             return True
         rivals = self._rivals(i)
-        beating = rivals[self._beats(rivals, i).all(axis=1)]
-        if len(beating):
-            self.results[i].stage, self.results[i].by = stage, int(beating[0])
-        return len(beating) > 0
+        dominating = rivals[self._dominates(rivals, i).all(axis=1)]
+        if len(dominating):
+            self.results[i].stage, self.results[i].by = stage, int(dominating[0])
+        return len(dominating) > 0
 
     def _treat(self, i: int) -> None:
         result = self.results[i]
@@ -238,7 +238,7 @@ class Search:
         if not self.counted[d]:
             return 0.0
         rivals = self._rivals(i)
-        below = self._lower[rivals[np.delete(self._beats(rivals, i), d, axis=1).all(axis=1)], d]
+        below = self._lower[rivals[np.delete(self._dominates(rivals, i), d, axis=1).all(axis=1)], d]
         return float(below.max(initial=0.0)) / (1 - self.tolerance.throughput)
 
     def _solve(self, i: int, network: Network) -> None:
@@ -266,17 +266,17 @@ class Search:
             self.progress(f"{result.option.label}: {ends}")
 
     def _undominated(self) -> list[int]:
-        """Kept points that no other one beats outright, by cost."""
+        """Kept points that no other one dominates outright, by cost."""
         counted, results = self.counted, self.results
 
-        def beaten(i: int, k: int) -> bool:
+        def dominated(i: int, k: int) -> bool:
             mine, other = results[i].lower[counted], results[k].lower[counted]
             if k == i or self.cost[k] > self.cost[i] or (other < mine).any():
                 return False
             return bool(self.cost[k] < self.cost[i] or (other > mine).any() or k < i)
 
         floors = [i for i in self.kept if (results[i].lower >= self.floor * (1 - self.tolerance.gap)).all()]
-        return sorted((i for i in floors if not any(beaten(i, k) for k in self.kept)), key=lambda i: self.cost[i])
+        return sorted((i for i in floors if not any(dominated(i, k) for k in self.kept)), key=lambda i: self.cost[i])
 
     def counts(self) -> dict[str, int]:
         """How many candidates ended at each stage."""

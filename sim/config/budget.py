@@ -28,7 +28,7 @@ DEFLECTION_NOTE = "packets that are deflected follow no routes, wait for no buff
 MAX_BUFFERED_PACKETS = 1 << 24
 """Packets that all unlimited buffers together may hold: about 400 MB before first use."""
 
-CROSSBAR_TAKES_NOTHING = "the same as this switch, whose crossbar loses nothing"
+CROSSBAR_LOSES_NOTHING = "the same as this switch, whose crossbar loses nothing"
 
 BUDGET_PACKET_TIMES = 6000
 """Packet times of the shortest probe of a budget, warm-up included."""
@@ -173,7 +173,7 @@ def _changes(draft: Draft, scenario: Scenario) -> Iterator[tuple[str, tuple[str,
 
 def _note_if_unchanged(full_speedup: LevelScenario, scenario: Scenario) -> LevelScenario:
     """The ``full_speedup`` level, with a note if it equals the switch as configured."""
-    return replace(full_speedup, note=CROSSBAR_TAKES_NOTHING) if _is_same(full_speedup, scenario) else full_speedup
+    return replace(full_speedup, note=CROSSBAR_LOSES_NOTHING) if _is_same(full_speedup, scenario) else full_speedup
 
 
 def _effective_change(change: LevelScenario, scenario: Scenario) -> LevelScenario:
