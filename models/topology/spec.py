@@ -3,10 +3,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.candidates import Candidate, Equipment
@@ -20,12 +22,19 @@ from flitlab.models.topology.validation import connection_errors, validate_topol
 from flitlab.models.validation import raise_errors
 
 
+def _not_a_number(value: object) -> object:
+    if isinstance(value, int):
+        problem = "must be a list or a mapping; the hosts of every switch are hosts_per_switch"
+        raise PydanticCustomError("hosts", problem)
+    return value
+
+
 class TopologySpec(Spec):
     """Keys that every topology takes. A family adds its own and defines :meth:`graph`."""
 
     hosts_per_switch: int = 1
     """Hosts of every switch that has some."""
-    hosts: list[int] | dict[str, int] | None = None
+    hosts: Annotated[list[int] | dict[str, int] | None, BeforeValidator(_not_a_number)] = None
     """Hosts of each switch, or of switches by number or label."""
     host_capacity: float = 1.0
     """Rate of the channels of a host. .inf: unlimited, for ceilings."""

@@ -71,6 +71,8 @@ def test_all_at_once(mistakes):
         ("topology: null", "topology = null: is missing: experiment load_sweep needs it"),
         ("topology.host_capacity: .inf", "topology.host_capacity = .inf: must be finite in a simulation"),
         ("topology.capacity: 0.00321", "topology.capacity = 0.00321: "),
+        ("topology.hosts: 1", "topology.hosts = 1: must be a list or a mapping; the hosts of every switch "),
+        ("topology.hosts: many", "topology.hosts = many: must be a list or a mapping"),
         ("topology.hosts: [1]", "topology.hosts = [1]: 1 entries for 16 switches"),
         ("routing: null", "routing = null: is missing"),
         ("routing.vc_policy: hopp", "routing.vc_policy = hopp: is not one of the choices; choices: any, hop, "),
