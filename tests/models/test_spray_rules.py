@@ -213,6 +213,17 @@ def test_entropies_are_shared_evenly_by_the_paths_of_a_pair(entropies):
         assert sorted(Counter(ways).values()) == [entropies // 8] * 8
 
 
+@pytest.mark.parametrize("entropies", [16, 64, 256])
+def test_successive_entropies_take_different_paths(entropies):
+    """A window of a flow that walks through its values in order, or in order up to a mask, uses every path alike."""
+    of = session({"kind": "nscc", "paths": entropies}, routing={"kind": "ksp", "k": 8})
+    salts = np.zeros(of.topology.switches + 1, np.int64)
+    make_salts(1, salts)
+    for mask in (0, 5, entropies - 1):
+        paths = [spray_route(of.routes, salts, entropies, 0, 31, 0, i ^ mask) for i in range(entropies)]
+        assert all(len(set(paths[i : i + 8])) == 8 for i in range(0, entropies, 8))
+
+
 def test_entropies_are_shared_by_weight():
     of = session({"kind": "nscc", "paths": 64}, routing={"kind": "ksp", "k": 2})
     salts = np.zeros(of.topology.switches + 1, np.int64)

@@ -215,3 +215,16 @@ def test_transports_of_two_modes_are_read_as_they_were_resolved(kind):
     assert make("transport", **{**resolved, **classical}).spraying() == first.spraying(), "as it was resolved before"
     with pytest.raises(SpecError, match="start_ms: not for"):
         make("transport", **{**resolved, "start_ms": 7}).spraying()
+
+
+@pytest.mark.parametrize("paths", [8, 64])
+def test_more_entropy_values_than_paths_do_not_block_an_equal_permutation(paths):
+    """Four hosts a leaf, four spines, a path through each: sprayed packets meet no queue to speak of."""
+    topology = make("topology", kind="leaf_spine", leaves=2, spines=4, hosts_per_leaf=4).build()
+    flows = [(i, 4 + i, 1_000_000, 0) for i in range(4)]
+    spread = {"kind": "nscc", "spread": "oblivious", "paths": paths}
+    of = session(flows, spread, topology=topology, routing={"kind": "ksp", "k": 4})
+    times, counters = completed(of)
+    uncontended = uncontended_ticks(of) * float(of.tick_s) * 1e6
+    assert (times < 1.03 * uncontended).all()
+    assert counters.flow[:, FlowCount.TRIMS].sum() == 0

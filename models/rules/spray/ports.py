@@ -92,7 +92,8 @@ def spray_route(r: Tables, salts: Ints, paths: Int, src_switch: Int, dst_switch:
     """The route of a packet, fixed at its first switch: the index of its path (PATHS), else 0.
 
     The entropy values 0 .. paths - 1 of a flow are spread evenly over the paths of its switch pair, in proportion to
-    their weights.
+    their weights. Successive values take different paths: their bits are reversed (the van der Corput sequence), so
+    that of 2**k paths of equal weight any 2**k values from a multiple of 2**k on take each path once.
 
     Parameters
     ----------
@@ -111,9 +112,19 @@ def spray_route(r: Tables, salts: Ints, paths: Int, src_switch: Int, dst_switch:
 
 
 @device_function
+def _reversed_bits(number: Int, size: Int) -> int:
+    """``number`` modulo ``size``, a power of two, with its bits in reverse order."""
+    backwards = np.int64(0)
+    while size > 1:
+        backwards = 2 * backwards + (number & 1)
+        number, size = number >> 1, size >> 1
+    return backwards
+
+
+@device_function
 def _path_of(r: Tables, salt: Int, paths: Int, pair: Int, key: Int, entropy: Int) -> int:
     word = mixed(salt, key, 0)
-    offset = (entropy + (word >> 40)) % paths
+    offset = (_reversed_bits(entropy, paths) + (word >> 40)) % paths
     drawn = ((offset << 32) + (word & 0xFFFFFFFF)) // paths  # 32 bits
     first, end = r.pair_start[pair], r.pair_start[pair + 1]
     if len(r.path_threshold) == 0:
