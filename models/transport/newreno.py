@@ -126,7 +126,7 @@ def fits_window(cwnd: float, una: Int, following: Int, mss: float) -> bool:
 
 @kernel
 def open_up(r: Rules, s: Senders, i: Int, now: Int) -> None:
-    """Send the first packet of a connection, or send it again.
+    """Send the first packet of a connection, or send it again: each timeout is twice the last (RFC 6298, rule 5.5).
 
     Parameters
     ----------
@@ -136,7 +136,8 @@ def open_up(r: Rules, s: Senders, i: Int, now: Int) -> None:
     now: the present tick.
     """
     s.seq[i].state = ConnectionState.OPENING
-    s.seq[i].deadline = now + r.syn_rto
+    s.win[i].rto = max(2.0 * s.win[i].rto, np.float64(r.syn_rto))
+    s.seq[i].deadline = now + np.int64(s.win[i].rto)
 
 
 @kernel

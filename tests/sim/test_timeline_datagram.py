@@ -136,6 +136,26 @@ def test_without_a_reroute_a_flow_waits_for_its_link(engine):
     assert 95 <= got[3] - got[2] <= 100
 
 
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_the_timer_of_a_syn_doubles(engine):
+    """RFC 6298, rule 5.5: the SYN is sent again after 1, 3 and 7 ms; the link is back after 5."""
+    network = line(2)
+    one, tcp = Flows(*np.array([[0], [1], [1], [0]])), make("transport", kind="tcp", start_ms=0.0, syn_rto_ms=1.0)
+    undisturbed = make_session(network, make("routing", **ECMP).build(network), tcp.build(), Queues(**NIC), one)
+    events = [
+        {"at_tick": 0, "fail": {"links": [[0, 1]]}, "reroute_after": float("inf")},
+        {"at_tick": 5000, "restore": {"links": [[0, 1]]}},
+    ]
+    finished, timeouts = [], []
+    for case in (undisturbed, happening(undisturbed, events)):
+        run = start(engine, case)
+        run.advance(20_000)
+        finished.append(int(run.counters().finished[0]))
+        timeouts.append(int(run.counters().subflow[0, SubflowCount.TIMEOUTS]))
+    assert 0 < finished[0] < 5000 and finished[1] == finished[0] + 7000
+    assert timeouts == [0, 3]
+
+
 def test_subflows_return_to_their_paths():
     case = session(RING, [(0, 1), (1, 2), (2, 3)])
     fail = {"at_tick": 1000, "fail": {"links": [[1, 2]]}, "reroute_after": 500}
