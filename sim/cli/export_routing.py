@@ -17,7 +17,7 @@ from flitlab.models.routing.slack import SlackTable, slack_table
 from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.route import port_part
 from flitlab.models.rules.tables import RouteForm, VcPolicy
-from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs
+from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs, share
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
 from flitlab.sim.cli.common import complain, error_text, json_text, say, shown_label, study_of
@@ -29,7 +29,7 @@ from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_fol
 DESCRIPTION = "routing.json"
 """The file that marks the folder of this command: scenario, routing, certificate and notes."""
 
-TABLES = ("paths.csv", "slacks.csv", "next_hops.csv")
+TABLES = ("paths.csv", "slacks.csv", "next_hops.csv", "layers.csv")
 """Tables that a routing may have."""
 
 Row = Sequence[Any]
@@ -43,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the tables of the routing of one scenario: paths.csv, slacks.csv, next_hops.csv."""
+    """Write the tables of the routing of one scenario: paths.csv, slacks.csv, next_hops.csv, layers.csv."""
     study = study_of(options)
     case = None if study is None else _case(study.cases, options.scenario)
     if case is None:
@@ -89,7 +89,11 @@ def _tables(case: Case, topology: Topology, routes: Routes) -> dict[str, str]:
     """File name -> content."""
     if routes.paths is None:
         rows = _plain_next_hops(topology, routes)
-        return {"next_hops.csv": csv_text(("target", "switch", "slack", "next", "weight", "port"), rows)}
+        layers = list(_layers(case, topology, routes))
+        return {
+            "next_hops.csv": csv_text(("target", "switch", "slack", "next", "weight", "port"), rows),
+            **({"layers.csv": csv_text(("source", "target", "leg", "vcs"), layers)} if layers else {}),
+        }
     assert case.instance is not None
     demand = case.instance.traffic.at(1.0)[0].switch_demand
     slack = slack_table(topology, routes.paths, demand)
@@ -141,8 +145,8 @@ class _VirtualChannels:
     def ranges(self, path: int, switches: list[int], channels: list[int]) -> str:
         """``0..1 2..3``, a range per channel; '' without simulated VCs.
 
-        Under ``rising`` only those of the range above the current VC of the packet; under ``reserve``, ``0+4..7``, a
-        reserved VC in addition.
+        Under ``rising`` only those of the range above the current VC of the packet; under ``reserve``, ``0+4..7``, VC 0
+        where none of the others has space.
 
         Parameters
         ----------
@@ -160,8 +164,35 @@ class _VirtualChannels:
                 switches[hop], port, hop - 1,
             )  # fmt: skip
             free = max(low, self.reserved)
-            ranges.append((f"{low}+" if low < free else "") + (f"{free}..{high - 1}" if high - free > 1 else str(free)))
+            ranges.append((f"{low}+" if low < free else "") + _range(free, high))
         return " ".join(ranges)
+
+
+def _range(first: int, end: int) -> str:
+    """VCs from ``first`` to one before ``end``, as they are written.
+
+    >>> _range(2, 3), _range(0, 4)
+    ('2', '0..3')
+    """
+    return f"{first}..{end - 1}" if end - first > 1 else str(first)
+
+
+def _layers(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
+    """The VCs of each pair of switches with hosts under ``layered``, as next hops do not tell the layer.
+
+    With an intermediate switch, the first leg to it and the second from it have VCs of their own.
+    """
+    switching: Any = None if case.scenario is None else case.scenario.switching
+    vcs = getattr(switching, "vcs", None)
+    if vcs is None or switching.vc_policy != VcPolicy.LAYERED:
+        return
+    names, tables, legs = switch_names(topology), routes.tables(topology), 2 if routes.form == RouteForm.VIA else 1
+    layer, with_hosts = tables.layer.reshape(topology.switches, topology.switches), np.flatnonzero(topology.host_count)
+    for source in with_hosts.tolist():
+        for target in with_hosts[with_hosts != source].tolist():
+            for leg in range(legs):
+                allowed = share(vcs, legs * tables.layers, int(layer[source, target]) + leg * tables.layers)
+                yield (*names.values((source, target)), leg + 1 if legs > 1 else "", _range(*allowed))
 
 
 def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:

@@ -5,6 +5,7 @@ import csv
 import json
 from itertools import pairwise
 
+import networkx as nx
 import numpy as np
 import pytest
 import yaml
@@ -164,3 +165,39 @@ def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, c
     assert min(1 / load.max(), 1) == pytest.approx(case.routes.notes["theta"], rel=1e-9)
     assert export(traffic=uniform, routing={"kind": "optimal", "select": "adaptive"})[0] == 2
     assert "routing.select = adaptive: adaptive needs whole paths" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("routing", "vcs"), [("minimal", 2), ("valiant", 5)])
+def test_layers_of_next_hops_have_no_cycle(export, routing, vcs):
+    """Oracle: a dependency graph of (channel, VC) from the tables alone, each VC of a pair, or leg, with each."""
+    code, out = export(
+        topology={"kind": "torus", "dims": [3, 3]}, traffic={"kind": "uniform", "packet_flits": 4},
+        routing={"kind": routing, "vc_policy": "layered"}, switching={"mode": "vct", "vcs": vcs, "buffer_flits": 16},
+    )  # fmt: skip
+    assert code == 0 and {path.name for path in out.iterdir()} == {"layers.csv", "next_hops.csv", "routing.json"}
+    following = {}
+    for row in rows_of(out / "next_hops.csv"):
+        following.setdefault((row["target"], row["switch"]), []).append(row["next"])
+    layers = rows_of(out / "layers.csv")
+    legs = {"minimal": [""], "valiant": ["1", "2"]}[routing]
+    assert [(row["source"], row["target"], row["leg"]) for row in layers] == [
+        (str(s), str(t), leg) for s in range(9) for t in range(9) if s != t for leg in legs
+    ]
+    graph, plain = nx.DiGraph(), nx.DiGraph()
+    ends_before = dict.fromkeys(legs, -1)
+    for row in layers:
+        first, _, last = row["vcs"].partition("..")
+        allowed = range(int(first), int(last or first) + 1)
+        ends_before[row["leg"]] = max(ends_before[row["leg"]], allowed[-1])
+        reached = [row["source"]]
+        for switch in reached:
+            for there in following.get((row["target"], switch), []):
+                plain.add_edges_from(((switch, there), (there, on)) for on in following.get((row["target"], there), []))
+                graph.add_edges_from(
+                    ((switch, there, vc), (there, on, other))
+                    for on in following.get((row["target"], there), []) for vc in allowed for other in allowed
+                )  # fmt: skip
+                reached += [] if there in reached else [there]
+    assert nx.is_directed_acyclic_graph(graph) and not nx.is_directed_acyclic_graph(plain)
+    if routing == "valiant":  # legs have VCs of their own, so that nothing leads back from the second
+        assert ends_before["1"] < min(int(row["vcs"].split("..")[0]) for row in layers if row["leg"] == "2")
