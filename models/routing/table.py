@@ -170,20 +170,22 @@ class Table(RoutingSpec):
     def _of_paths(self, topology: Topology, lines: Sequence[_Line]) -> Routes:
         names, between = switch_names(topology), _channels_between(topology)
         listed: list[tuple[int, int, tuple[int, ...], float]] = []
+        line_of: dict[tuple[int, ...], str] = {}
         for line in lines:
             source, target = (names.number(line.cells[key], "path", line.where) for key in ("source", "target"))
             weight, channels = line.weight(), self._channels(topology, between, line)
             if topology.src[channels[0]] != source or topology.dst[channels[-1]] != target:
                 raise SpecError(f"{line.where}: the path does not lead from the source to the target", key="path")
             if weight:
+                if channels in line_of:
+                    raise SpecError(f"{line.where}: this path is listed before, {line_of[channels]}", key="path")
+                line_of[channels] = line.where
                 listed.append((source * topology.switches + target, len(channels), channels, weight))
         listed.sort(key=lambda path: path[0])  # those of a pair stay in the order of the file
         pair, lengths = (np.array([path[i] for path in listed], np.int64) for i in range(2))
         pairs, first = np.unique(pair, return_index=True)
         channel = np.array([c for path in listed for c in path[2]], np.int32)
         paths = PathSet(np.append(first, len(listed)).astype(np.int64), starts(lengths), channel)
-        if len({(path[0], path[2]) for path in listed}) < len(listed):
-            raise SpecError(f"{self.path}: the same path twice", key="path")
         table = path_table(topology, [(pairs, paths)])
         missing = missing_pair(topology, table)
         if missing is not None:
