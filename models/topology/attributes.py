@@ -17,6 +17,9 @@ SIMILAR_WORDS = {
 }
 """What a topology reads -> words in the names that other programs use for it."""
 
+DELAY_COLUMNS = {"delay_ns": 1, "delay_us": 1000}
+"""Columns of channels that are delays in a unit of time -> its nanoseconds."""
+
 LABELS = ("label", "name")
 """Attributes of nodes, in lower case, that are labels."""
 
@@ -28,15 +31,16 @@ def unread_attributes(elements: Iterable[Mapping[str, Any]], kind: str, read: st
     ----------
     elements: the attributes of each edge or node.
     kind: ``capacity``, ``delay`` or ``hosts``.
-    read: the attribute that is read as such.
+    read: the attribute that is read as such; delays in a unit of time are read, too.
 
     Returns
     -------
-    Their names, sorted; empty where the attribute that is read is present.
+    Their names, sorted; empty where an attribute that is read is present.
     """
     numbers: set[str] = set()
+    known = {read, *(DELAY_COLUMNS if kind == "delay" else ())}
     for data in elements:
-        if read in data:
+        if not known.isdisjoint(data):
             return []
         numbers |= {name for name, value in data.items() if name not in numbers and is_number(value)}
     return sorted(name for name in numbers if _is_like(name, kind))

@@ -10,6 +10,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError
+from flitlab.models.topology.attributes import DELAY_COLUMNS
 from flitlab.models.topology.graph import Topology
 
 LINK_GBPS = "link_gbps"
@@ -17,8 +18,6 @@ LINK_GBPS = "link_gbps"
 
 OF_HOSTS_NS = "host_delay_ns"
 """Note with the delays of host channels that a file states, [hosts], ns."""
-
-_UNITS = {"delay_ns": 1, "delay_us": 1000}  # columns of channels, and the ns of their unit
 
 _MAX_TICKS = 10**9
 
@@ -30,10 +29,10 @@ def stated_delays(topology: Topology) -> tuple[Floats, Floats] | None:
     -------
     Delays of channels, float64 [channels], and of host channels, float64 [hosts], ns.
     """
-    unit = next((unit for unit in _UNITS if unit in topology.columns), None)
+    unit = next((unit for unit in DELAY_COLUMNS if unit in topology.columns), None)
     if topology.has_delays or (unit is None and OF_HOSTS_NS not in topology.notes):
         return None
-    of_channels = np.zeros(topology.channels) if unit is None else _UNITS[unit] * topology.columns[unit]
+    of_channels = np.zeros(topology.channels) if unit is None else DELAY_COLUMNS[unit] * topology.columns[unit]
     return of_channels, np.array(topology.notes.get(OF_HOSTS_NS, [0.0] * topology.hosts), np.float64)
 
 

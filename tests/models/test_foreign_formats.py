@@ -2,6 +2,7 @@
 """Files of other programs: what each means, checked by hand or by a program of its own; errors by line; conversion."""
 
 import json
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -11,6 +12,7 @@ import flitlab
 from flitlab.models.application.goal import read_goal
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, SpecWarning, make
+from flitlab.models.topology.file_delays import stated_delays
 from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, write
 from flitlab.models.topology.formats.quantities import gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
@@ -170,6 +172,13 @@ def test_repetita_has_weights_capacities_and_labels():
     assert between(topology, "0_Paris", "2_Rome") == [2000] and topology.host_capacity == np.inf
     assert between(topology, "1_Berlin", "2_Rome", "weight") == [2]
     assert between(topology, "2_Rome", "0_Paris", "delay_us") == [7]
+
+
+def test_delays_in_microseconds_are_read_and_say_so():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ns, _ = stated_delays(read(Text(REPETITA)))
+    assert 7000 in ns and not [one for one in said if "delay_us" in str(one.message)]
 
 
 def ecmp(text, demands):
