@@ -31,7 +31,7 @@ DOCUMENT = "compare.json"
 """The file with all that is printed; it marks the folder as one of this command."""
 
 HEADINGS = {
-    "saturation": "saturates at", "accepted_max": "accepted at most", "zero_load_latency": "zero-load latency",
+    "saturation": "saturates at", "accepted_max": "accepted at most", "latency": "latency",
     "host_throughput": "host throughput", "throughput_min": "least flow", "slowdown": "slowdown",
 }  # fmt: skip
 

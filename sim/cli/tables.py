@@ -215,7 +215,8 @@ def print_saturation(rows: Sequence[Row]) -> None:
     columns = [
         ("scenario", lambda row: row["scenario"]), ("load", point), ("between", between), ("ceiling", ceiling),
         ("efficiency", efficiency), ("least source's share", lambda row: number(row["min_flow_ratio"])),
-        ("Jain", lambda row: number(row["jain"])), ("latency at half", lambda row: number(row["latency_half"])),
+        ("Jain", lambda row: number(row["jain"])),
+        ("latency at half the load", lambda row: number(row["latency_half"])),
     ]  # fmt: skip
     print_table("saturation", columns, rows)
     for row in rows:

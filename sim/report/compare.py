@@ -244,16 +244,16 @@ def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, di
         }
         return dict.fromkeys(named, top), texts, of_flows
     low = min(shared, default=math.nan)
-    texts = {"saturation": "load", "accepted_max": units.rate_name, "zero_load_latency": units.time_name}
+    texts = {"saturation": "load", "accepted_max": units.rate_name, "latency": units.time_name}
     estimates = {
         scenario: {
             "saturation": _saturation(some, run.limit(scenario)),
             "accepted_max": _most(some, lambda row: number(row, "accepted") * units.rate),
-            "zero_load_latency": _at_load(some, low, "latency_mean", units.time),
+            "latency": _at_load(some, low, "latency_mean", units.time),
         }
         for scenario, some in rows.items()
     }
-    return {"zero_load_latency": low}, texts, estimates
+    return {"latency": low}, texts, estimates
 
 
 def _saturation(rows: Sequence[Row], limit: float) -> Estimate:

@@ -187,7 +187,7 @@ def test_the_table(tmp_path):
         ("slow", "r=1", None), ("slow", "r=2", None),
         ("fast", "r=2", "run=slow, r=2"), ("fast", "r=1", "run=slow, r=1"),
     ]  # fmt: skip
-    zero = document[2]["quantities"]["zero_load_latency"]
+    zero = document[2]["quantities"]["latency"]
     assert zero["at_load"] == 0.1 and zero["replicates"] == 3 and zero["significant"] is True
     assert zero["value"] == pytest.approx(15 * 1.1, rel=0.02) and zero["relative"] == pytest.approx(-0.25, abs=0.02)
     saturation = document[2]["quantities"]["saturation"]
@@ -198,7 +198,7 @@ def test_the_table(tmp_path):
 
 def test_one_seed_gives_no_test_and_says_so(tmp_path):
     runs = {name: Run.read(folder_of(tmp_path / name, seeds=(1,), latency=x)) for name, x in (("a", 20), ("b", 40))}
-    quantity = compare(runs).document()[1]["quantities"]["zero_load_latency"]
+    quantity = compare(runs).document()[1]["quantities"]["latency"]
     assert quantity["significant"] is None and "too few replicates" in quantity["note"]
     assert math.isnan(quantity["ci95"]) and quantity["relative"] == pytest.approx(1, abs=0.05)
 
@@ -212,8 +212,8 @@ def test_flits_of_different_length_are_compared_in_ns(tmp_path):
     first, second = comparison.document()
     ends = [(*total.offered, *total.accepted) for total in comparison.run.totals()]
     assert ends == [(0.8, 0.5), (1.6, 1.0)]  # in flits per tick of the first
-    assert first["quantities"]["zero_load_latency"]["value"] == pytest.approx(44.0)
-    assert second["quantities"]["zero_load_latency"]["value"] == pytest.approx(22.0)
+    assert first["quantities"]["latency"]["value"] == pytest.approx(44.0)
+    assert second["quantities"]["latency"]["value"] == pytest.approx(22.0)
     assert first["quantities"]["accepted_max"]["value"] == pytest.approx(0.225)
     assert second["quantities"]["accepted_max"]["value"] == pytest.approx(0.45)
     assert second["quantities"]["accepted_max"]["unit"] == "flit/ns/host"
@@ -284,7 +284,7 @@ def test_every_view_shows_the_same_interval(tmp_path, capsys):
     (folder / "results.csv").write_text("\n".join(lines) + "\n")
     run = Run.read(folder)
     expected = 4.302653 * 4 / math.sqrt(3)
-    shown = compare({"one": run}).document()[0]["quantities"]["zero_load_latency"]
+    shown = compare({"one": run}).document()[0]["quantities"]["latency"]
     assert shown["ci95"] == pytest.approx(expected, rel=1e-5)
     latency = column("latency_mean")
     drawn = curves(run.rows, load_of, latency, column("latency_ci95"))[0]

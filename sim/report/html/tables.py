@@ -54,7 +54,7 @@ def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> Table | None:
     if not any(row.get("saturated") for row in run.rows):
         return None
     units = run.units()
-    head = ["scenario", f"zero-load latency ({units.time_name})", "hops", "saturation (load)", "between loads"]
+    head = ["scenario", f"latency at the lowest load ({units.time_name})", "hops", "saturation (load)", "between loads"]
     head += ["ceiling", "efficiency", "least source's share", "points"]
     rows = []
     for summary in summaries:
@@ -67,7 +67,7 @@ def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> Table | None:
             plain(point.at("min_flow_ratio")) if point else "", str(len(own)),
         ))  # fmt: skip
     caption = (
-        "Zero-load latency and hops are those of the lowest load. Efficiency is saturation over the ceiling. The least "
+        "Hops, too, are those of the lowest load. Efficiency is saturation over the ceiling. The least "
         "source's share is accepted over created traffic of the worst-served host just past saturation."
     )
     return Table(head, rows, text=(0,), caption=" ".join([caption, *_interval_note(rows), *hot_hosts(run)]))
