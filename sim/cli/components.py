@@ -64,6 +64,15 @@ def documentation(category: str, kind: str) -> str:
     return documented(spec_class(category, kind))
 
 
+def without_links(text: str) -> str:
+    """A text of Markdown with the words of its links alone, for a terminal.
+
+    >>> without_links("a pause of a [queue](lossless.md#queues)")
+    'a pause of a queue'
+    """
+    return re.sub(r"\[([^]]+)]\([^)]*\)", r"\1", text)
+
+
 class Listed(NamedTuple):
     """A row of ``simrun list``."""
 
@@ -83,7 +92,7 @@ def listed(category: str) -> list[Listed]:
             meaning, unit = one.meaning, one.unit or ""
         elif category in CATEGORIES:
             also = ", ".join(aliases_of(category, kind))
-        rows.append(Listed(kind, unit, also, meaning.replace("``", "")))
+        rows.append(Listed(kind, unit, also, without_links(meaning).replace("``", "")))
     return rows
 
 

@@ -2,7 +2,6 @@
 """``simrun show``: describe a component, or a section of a configuration, and its keys."""
 
 import argparse
-import re
 from textwrap import wrap
 
 from flitlab.models.closest_match import closest_match
@@ -18,6 +17,7 @@ from flitlab.sim.cli.components import (
     load,
     parameters,
     singular,
+    without_links,
 )
 from flitlab.sim.cli.options import add_plugin
 from flitlab.sim.config.diagnostics import ConfigError
@@ -83,12 +83,13 @@ def _unknown(what: str, word: str, choices: list[str]) -> int:
 def _print(category: str, name: str) -> None:
     form = FORMS.get(category, f"{category}: {{{{{kind_key(category)}: {{}}}}}}")
     print(form.format(name))
-    print("\n" + documentation(category, name) + "\n")
+    print("\n" + without_links(documentation(category, name)) + "\n")
     if category in CATEGORIES and (others := aliases_of(category, name)):
         print(f"also: {', '.join(others)}\n")
     if category in ("column", "figure"):
         return
-    _print_parameters("parameters", parameters(category, name))
+    if rows := parameters(category, name):
+        _print_parameters("parameters", rows)
 
 
 MEANING_WIDTH = 70
@@ -101,6 +102,6 @@ def _print_parameters(title: str, rows: list[Parameter]) -> None:
     shown = [column for i, column in enumerate(columns) if any(row[i] for row in rows) or i < 2]
     lines = []
     for row in rows:
-        meaning = wrap(re.sub(r"\[([^]]+)]\([^)]*\)", r"\1", row.meaning).replace("``", ""), MEANING_WIDTH) or [""]
+        meaning = wrap(without_links(row.meaning).replace("``", ""), MEANING_WIDTH) or [""]
         lines += [row._replace(meaning=meaning[0]), *(Parameter("", "", "", "", line) for line in meaning[1:])]
     print_table(title, shown, lines)
