@@ -225,7 +225,7 @@ def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> Non
 
 
 @kernel
-def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> None:
+def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool, may_reduce: bool) -> None:
     """Count marks; after each window of data the congestion control may reduce the window."""
     s.win[i].acked += packets
     if marked:
@@ -233,7 +233,7 @@ def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool) -> No
     if s.seq[i].una < s.seq[i].round_end:
         return
     window = r.law.mark(s.win[i].cwnd, min(s.win[i].marked / s.win[i].acked, 1.0), r.mss, s.memory[i])
-    if s.seq[i].state == ConnectionState.OPEN and window < s.win[i].cwnd:
+    if may_reduce and window < s.win[i].cwnd:
         s.win[i].cwnd = window
         s.window[i] = window
         s.win[i].ssthresh = window
@@ -302,6 +302,8 @@ def acknowledge(
     s.seq[i].next = max(s.seq[i].next, una)
     s.seq[i].deadline = now + np.int64(np.ceil(s.win[i].rto))
     resend = False
+    # a loss has reduced the window for data sent before it, and so for its marks (RFC 8257, sections 3.4 and 3.5)
+    may_reduce = s.seq[i].state != ConnectionState.RECOVERY and una > s.seq[i].recover
     if s.seq[i].state != ConnectionState.RECOVERY:
         s.seq[i].state = ConnectionState.OPEN
         s.seq[i].duplicates = 0
@@ -316,7 +318,7 @@ def acknowledge(
         s.win[i].cwnd = max(s.win[i].cwnd - newly * r.mss, 0.0) + r.mss
         resend = True
     if r.reacts_to_marks:
-        _count_marks(r, s, i, newly, marked)
+        _count_marks(r, s, i, newly, marked, may_reduce)
     return resend
 
 
