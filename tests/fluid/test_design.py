@@ -141,6 +141,16 @@ def test_intervals_are_those_of_the_ceiling(small):
         assert row.upper >= result.lower[d] * (1 - 1e-9)
 
 
+@pytest.mark.parametrize(("profile", "cable"), [("slimfly2014", 146.568 / 2), ("perseus2011", 532.5 / 2 + 6.25)])
+def test_a_link_of_half_the_rate_has_half_the_price_of_its_cable(profile, cable):
+    """SC 2014 and ATC 2011 price cables by rate, but not their installation (perseus2011)."""
+    prices = design_prices(profile)
+    switch = Sku("switch", 8, prices.of_switch(8), 0.0)
+    candidates = options(32, [switch], (1,), {"switch": (2,)}, {"hyperx": {}}, prices)
+    seven = next(one for one in candidates if one.switches == 7 and one.cables == 21)
+    assert seven.cost == pytest.approx(7 * prices.of_switch(8) + 21 * cable + 32 * prices.copper)
+
+
 def test_planes_and_splits_of_ports():
     """Two planes of 32 switches, all linked: the least for nearly full uniform traffic (independent program)."""
     (mesh,) = [
