@@ -15,6 +15,7 @@ from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
 from flitlab.models.layout.constants import Floor
 from flitlab.models.layout.floor import cabinet_places, cables_of
+from flitlab.models.layout.nodes import are_switches, standing_with
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
 
@@ -41,8 +42,9 @@ class Racks(NamedTuple):
 class Blueprint(NamedTuple):
     """All cables of a network: those to hosts first, then those between switches.
 
-    ends: int64 [cables, 2], the switch, and the host or the other switch; of a uni-directional cable first the sender.
-    ports: int64 [cables, 2], of these ends from 0; a host has port 0. racks: int64 [cables, 2]. metres: float64
+    ends: int64 [cables, 2], the switch, and the host or the other switch (a server, where servers are linked); of a
+    uni-directional cable first the sender.
+    ports: int64 [cables, 2], of these ends from 0. racks: int64 [cables, 2]. metres: float64
     [cables]. bundle: int64 [cables], cables between the same two racks share one; -1 inside a rack. hosts: number of
     cables to hosts.
     """
@@ -56,7 +58,7 @@ class Blueprint(NamedTuple):
 
 
 def racks_of(topology: Topology, arrangement: Arrangement, switches: int, hosts: int, floor: Floor) -> Racks:
-    """Assign switches and hosts to racks in the order of their numbers.
+    """Assign switches and hosts to racks in the order of their numbers; a card or server is where its host is.
 
     Parameters
     ----------
@@ -66,7 +68,8 @@ def racks_of(topology: Topology, arrangement: Arrangement, switches: int, hosts:
     hosts: hosts in a rack without switches; of no effect on ``mixed`` racks.
     floor: distances between racks.
     """
-    of_switch = np.arange(topology.switches) // switches
+    is_switch = are_switches(topology)
+    of_switch = (np.cumsum(is_switch) - 1)[standing_with(topology)] // switches
     switch_racks = int(of_switch.max()) + 1
     if arrangement == "mixed":
         return Racks(
@@ -77,7 +80,16 @@ def racks_of(topology: Topology, arrangement: Arrangement, switches: int, hosts:
     centre = (place.min(axis=0) + place.max(axis=0)) / 2
     inwards = np.argsort(np.abs(place - centre).sum(axis=1).round(9), kind="stable")
     order = np.concatenate([inwards[:switch_racks], np.sort(inwards[switch_racks:])])
-    return Racks(place[order], of_switch, switch_racks + host_rack, switch_racks)
+    of_host = switch_racks + host_rack
+    of_switch[~is_switch] = of_host[_first_hosts(topology)[~is_switch]]
+    return Racks(place[order], of_switch, of_host, switch_racks)
+
+
+def _first_hosts(topology: Topology) -> Ints:
+    """The first host of each node, int64 [switches]; undefined without hosts."""
+    first = np.zeros(topology.switches, np.int64)
+    first[topology.host_switch[::-1]] = np.arange(topology.hosts)[::-1]
+    return first
 
 
 def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
@@ -89,11 +101,18 @@ def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
     racks: where its switches and hosts stand.
     floor: lengths within a rack, and what is added between racks.
     """
-    cables = cables_of(topology)
-    to_hosts = np.column_stack([topology.host_switch, np.arange(topology.hosts)])
+    is_switch, every = are_switches(topology), cables_of(topology)
+    cables, of_nodes = every.only(~every.to_host), every.ends[every.to_host]
+    swapped = is_switch[of_nodes[:, 1]]
+    of_nodes[swapped] = of_nodes[swapped, ::-1]
+    hosts = np.flatnonzero(is_switch[topology.host_switch])
+    to_hosts = np.concatenate([
+        np.column_stack([topology.host_switch[hosts], hosts]),
+        np.column_stack([of_nodes[:, 0], _first_hosts(topology)[of_nodes[:, 1]]]),
+    ])  # fmt: skip
     ends = np.concatenate([to_hosts, cables.ends])
-    one_way = np.concatenate([np.zeros(topology.hosts, bool), cables.unidirectional])
-    host_rack = np.column_stack([racks.of_switch[topology.host_switch], racks.of_host])
+    one_way = np.concatenate([np.zeros(len(to_hosts), bool), cables.unidirectional])
+    host_rack = np.column_stack([racks.of_switch[to_hosts[:, 0]], racks.of_host[to_hosts[:, 1]]])
     rack = np.concatenate([host_rack, racks.of_switch[cables.ends]])
     metres = np.abs(racks.place[rack[:, 0]] - racks.place[rack[:, 1]]).sum(axis=1)
     is_inside = rack[:, 0] == rack[:, 1]
@@ -101,21 +120,25 @@ def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
     pair = np.sort(rack, axis=1) @ [len(racks.place), 1]
     bundle = np.full(len(ends), -1)
     bundle[~is_inside] = np.unique(pair[~is_inside], return_inverse=True)[1]
-    return Blueprint(ends, _ports(ends, topology, one_way), rack, metres, bundle, topology.hosts)
+    return Blueprint(ends, _ports(ends, topology, one_way, len(to_hosts)), rack, metres, bundle, len(to_hosts))
 
 
-def _ports(ends: Ints, topology: Topology, one_way: np.ndarray) -> Ints:
-    """The ports of all ends, int64 [cables, 2]: numbered by switch in the order of the cables.
+def _ports(ends: Ints, topology: Topology, one_way: np.ndarray, to_hosts: int) -> Ints:
+    """The ports of all ends, int64 [cables, 2]: numbered by node in the order of the cables.
 
-    A uni-directional cable takes the next output of one switch and the next input of the other.
+    A uni-directional cable takes the next output of one node and the next input of the other. to_hosts: number of
+    cables to hosts, the first ones.
     """
+    is_switch = are_switches(topology)
     outputs, inputs = np.zeros(topology.switches, np.int64), np.zeros(topology.switches, np.int64)
     ports = np.zeros_like(ends)
     for k, (a, b) in enumerate(ends.tolist()):
         ports[k, 0] = outputs[a] if one_way[k] else max(outputs[a], inputs[a])
         outputs[a] = ports[k, 0] + 1
         inputs[a] = inputs[a] if one_way[k] else outputs[a]
-        if k >= topology.hosts:
+        if k < to_hosts:
+            b = int(topology.host_switch[b])
+        if k >= to_hosts or not is_switch[b]:
             ports[k, 1] = inputs[b] if one_way[k] else max(outputs[b], inputs[b])
             inputs[b] = ports[k, 1] + 1
             outputs[b] = outputs[b] if one_way[k] else inputs[b]
@@ -130,13 +153,18 @@ def rows(topology: Topology, plan: Blueprint) -> Iterator[tuple[object, ...]]:
     topology: the network.
     plan: its cables.
     """
-    switch, host = switch_names(topology), host_names(topology)
+    switch, host, first = switch_names(topology), host_names(topology), _first_hosts(topology)
+    is_switch = are_switches(topology)
+
+    def name(node: int) -> str:
+        return f"s{switch.label(node)}" if is_switch[node] else f"h{host.label(int(first[node]))}"
+
     for k, ((a, b), (p, q), (m, n)) in enumerate(
         zip(plan.ends.tolist(), plan.ports.tolist(), plan.racks.tolist(), strict=True)
     ):
-        other = f"h{host.label(b)}" if k < plan.hosts else f"s{switch.label(b)}"
+        other = f"h{host.label(b)}" if k < plan.hosts else name(b)
         bundle = "" if plan.bundle[k] < 0 else int(plan.bundle[k])
-        yield k, f"r{m}", f"s{switch.label(a)}", p, f"r{n}", other, q, round(float(plan.metres[k]), 3), bundle
+        yield k, f"r{m}", name(a), p, f"r{n}", other, q, round(float(plan.metres[k]), 3), bundle
 
 
 def write(topology: Topology, plan: Blueprint, file: Path) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from flitlab.models.arrays import Floats
 from flitlab.models.layout.design_prices import DesignPrices
+from flitlab.models.layout.nodes import are_of_hosts, are_switches
 from flitlab.models.topology.graph import Topology
 
 PARTS = ("switches", "links", "nics")
@@ -35,7 +36,8 @@ def power(topology: Topology, sent: Floats, received: float, prices: DesignPrice
 
     A channel of capacity c is c ``gbps`` / ``prices.gbps`` of a port, half of it at each end; a host has a port of its
     switch and a NIC. Every link between switches has a transceiver at both ends; the cables of hosts are of copper.
-    Ports that are not in use draw nothing.
+    Ports that are not in use draw nothing. A card or server that is a node
+    (:func:`~flitlab.models.layout.nodes.are_switches`) is the NIC of its host: it has no ports of a switch.
 
     Parameters
     ----------
@@ -45,15 +47,24 @@ def power(topology: Topology, sent: Floats, received: float, prices: DesignPrice
     prices: power of a port, a transceiver and a NIC at full load, and of a bit.
     gbps: rate of a channel of capacity 1.
     """
-    inner, host = gbps * float(topology.capacity.sum()), gbps * topology.hosts * float(topology.host_capacity)
-    through, out = gbps * float(sent.sum()), gbps * received
+    is_switch, optical = are_switches(topology), ~are_of_hosts(topology)
+    ends = (is_switch[topology.src].astype(float) + is_switch[topology.dst]) / 2
+    at_switches = float(topology.host_count[is_switch].sum() / max(topology.hosts, 1))  # of hosts: all, or none
+    host, out = gbps * topology.hosts * float(topology.host_capacity), gbps * received
+    ports = gbps * float((topology.capacity * ends).sum()) + host * at_switches
+    through = gbps * float(sent[is_switch[topology.src]].sum()) + out * at_switches
 
     def part(watts: float, bit_pj: float, capacity: float, traffic: float) -> Power:
         bit = bit_pj * 1e-3  # pJ times Gbit/s are mW
         return Power((watts / prices.gbps - bit) * capacity, bit * traffic)
 
     return {
-        "switches": part(prices.switch_port_watts, prices.switch_bit_pj, inner + host, through + out),
-        "links": part(prices.optic_watts, prices.optic_bit_pj, inner, through),
+        "switches": part(prices.switch_port_watts, prices.switch_bit_pj, ports, through),
+        "links": part(
+            prices.optic_watts,
+            prices.optic_bit_pj,
+            gbps * float(topology.capacity[optical].sum()),
+            gbps * float(sent[optical].sum()),
+        ),
         "nics": part(prices.nic_watts, prices.nic_bit_pj, host, out),
     }

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.layout.constants import Floor
+from flitlab.models.layout.nodes import are_of_hosts, are_switches, standing_with
 from flitlab.models.topology.graph import Topology
 
 ROUNDS = 200
@@ -23,18 +24,24 @@ MAX_MOVED = 300
 
 
 class Cables(NamedTuple):
-    """Cables between switches: one per bi-directional link, one per uni-directional channel.
+    """Cables of a network: one per bi-directional link, one per uni-directional channel.
 
-    ends: int64 [cables, 2]. capacity: float64 [cables]. unidirectional: bool [cables].
+    ends: int64 [cables, 2], nodes. capacity: float64 [cables]. unidirectional: bool [cables]. to_host: bool [cables],
+    whether one end is a card or server with its host (:func:`~flitlab.models.layout.nodes.are_switches`).
     """
 
     ends: Ints
     capacity: Floats
     unidirectional: Bools
+    to_host: Bools
+
+    def only(self, chosen: Bools) -> "Cables":
+        """Some of the cables. chosen: bool [cables]."""
+        return Cables(self.ends[chosen], self.capacity[chosen], self.unidirectional[chosen], self.to_host[chosen])
 
 
 def cables_of(topology: Topology) -> Cables:
-    """Return the cables of a topology; a link's two channels share one, of the larger capacity."""
+    """Return the cables between nodes; a link's two channels share one, of the larger capacity."""
     reverse = topology.reverse
     channels = np.flatnonzero(reverse < np.arange(topology.channels))
     capacity = np.maximum(topology.capacity[channels], topology.capacity[reverse[channels]])
@@ -43,6 +50,7 @@ def cables_of(topology: Topology) -> Cables:
         np.column_stack([topology.src[channels], topology.dst[channels]]),
         np.where(unidirectional, topology.capacity[channels], capacity),
         unidirectional,
+        are_of_hosts(topology)[channels],
     )
 
 
@@ -76,14 +84,19 @@ def lengths(cabinet: Ints, ends: Ints, floor: Floor) -> Floats:
     return np.where(a == b, floor.intra_cabinet, distance + floor.overhead)
 
 
-def ordered_cabinets(switches: int, floor: Floor) -> Ints:
-    """Return the cabinet of each switch, int64 [switches], filled in the order of the switch numbers."""
-    return np.arange(switches) // floor.switches_per_cabinet
+def ordered_cabinets(topology: Topology, floor: Floor) -> Ints:
+    """Return the cabinet of each node, int64 [switches], filled with switches in the order of their numbers.
+
+    Cards and servers stand with a switch (:func:`~flitlab.models.layout.nodes.standing_with`).
+    """
+    number = np.cumsum(are_switches(topology)) - 1
+    cabinet: Ints = number[standing_with(topology)] // floor.switches_per_cabinet
+    return cabinet
 
 
 @lru_cache(maxsize=8)
 def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
-    """Search for cabinets that minimise the total cable length, by simulated annealing over assignments.
+    """Search for cabinets that minimise the total length of cables between switches, by simulated annealing.
 
     From :func:`ordered_cabinets`, each iteration selects random switches of which no two are neighbours, and permutes
     their cabinets optimally while the others stay: a linear assignment problem. Decreasing noise on its costs escapes
@@ -99,16 +112,17 @@ def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
     -------
     int64 [switches]: the best placement of all iterations, never longer than the initial one; not a proven minimum.
     """
-    n = topology.switches
-    cabinet = ordered_cabinets(n, floor)
-    ends = cables_of(topology).ends
+    n, home = topology.switches, standing_with(topology)
+    cabinet, cables = ordered_cabinets(topology, floor), cables_of(topology)
+    ends = home[cables.ends[~cables.to_host]]
+    ends = ends[ends[:, 0] != ends[:, 1]]
     both = np.concatenate([ends, ends[:, ::-1]])
     adjacency = csr_array((np.ones(len(both)), (both[:, 0], both[:, 1])), shape=(n, n))
     coordinates = cabinet_places(int(cabinet.max()) + 1, floor.pitch)
     rng = np.random.default_rng(seed)
     best, least_total = cabinet.copy(), lengths(cabinet, ends, floor).sum()
     for i in range(ROUNDS):
-        selected = _independent_switches(adjacency, rng.permutation(n))
+        selected = _independent_switches(adjacency, rng.permutation(np.unique(home)))
         cabinets = cabinet[selected]
         metres = np.abs(coordinates[cabinet][:, None] - coordinates[cabinets]).sum(axis=2) + floor.overhead
         metres[cabinet[:, None] == cabinets] = floor.intra_cabinet
@@ -119,12 +133,13 @@ def optimised_cabinets(topology: Topology, floor: Floor, seed: int) -> Ints:
         total = lengths(cabinet, ends, floor).sum()
         if total < least_total:
             best, least_total = cabinet.copy(), total
-    return best
+    moved: Ints = best[home]
+    return moved
 
 
 def _independent_switches(adjacency: csr_array, order: np.ndarray) -> np.ndarray:
     """Return the first :data:`MAX_MOVED` switches of an order that are not neighbours of earlier ones."""
-    free = np.ones(len(order), bool)
+    free = np.ones(adjacency.shape[0], bool)
     chosen = []
     for v in order.tolist():
         if free[v]:

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from flitlab.models.arrays import Ints
 from flitlab.models.layout.constants import Constants, NotNegative, Positive, load
 from flitlab.models.layout.floor import Cables, cables_of, lengths, optimised_cabinets, ordered_cabinets
+from flitlab.models.layout.nodes import are_switches
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.topology.graph import Topology
 
@@ -61,16 +62,16 @@ class LayoutSpec(PhysicalSpec):
         )  # fmt: skip
 
     def cabinets(self, topology: Topology) -> Ints:
-        """Return the cabinet of each switch, int64 [switches], under the configured placement."""
+        """Return the cabinet of each node, int64 [switches], under the configured placement."""
         floor = self.effective_constants.floor
         if self.placement == "optimised":
             return optimised_cabinets(topology, floor, self.seed)
-        return ordered_cabinets(topology.switches, floor)
+        return ordered_cabinets(topology, floor)
 
     def cables(self, topology: Topology, cabinet: np.ndarray) -> tuple[Cables, np.ndarray]:
         """Return the cables and their lengths in metres; host cables, if they count, come last.
 
-        A host is in the cabinet of its switch.
+        A host is in the cabinet of its switch; a card or server with a host has host cables to its switches.
 
         Parameters
         ----------
@@ -81,14 +82,17 @@ class LayoutSpec(PhysicalSpec):
         ------
         ValueError: the capacity of host cables is infinite.
         """
-        cables = cables_of(topology)
+        every = cables_of(topology)
+        cables = every.only(~every.to_host)
         if self.hosts and topology.hosts:
-            if not np.isfinite(topology.host_capacity):
+            of_hosts = topology.host_switch[are_switches(topology)[topology.host_switch]]
+            count = len(of_hosts)
+            if count and not np.isfinite(topology.host_capacity):
                 raise ValueError("host cables of infinite capacity have no price: give a finite host_capacity")
-            count = topology.hosts
-            cables = Cables(
-                np.concatenate([cables.ends, np.repeat(topology.host_switch, 2).reshape(-1, 2)]),
-                np.concatenate([cables.capacity, np.full(count, topology.host_capacity)]),
-                np.concatenate([cables.unidirectional, np.zeros(count, bool)]),
-            )
+            own = Cables(
+                np.repeat(of_hosts, 2).reshape(-1, 2), np.full(count, topology.host_capacity), np.zeros(count, bool),
+                np.ones(count, bool),
+            )  # fmt: skip
+            parts = zip(cables, every.only(every.to_host), own, strict=True)
+            cables = Cables(*(np.concatenate(part) for part in parts))
         return cables, lengths(cabinet, cables.ends, self.effective_constants.floor)

@@ -6,6 +6,7 @@ import numpy as np
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.layout.constants import Cable, Price, Switch
 from flitlab.models.layout.floor import Cables
+from flitlab.models.layout.nodes import are_switches
 from flitlab.models.topology.graph import Topology
 
 
@@ -48,7 +49,7 @@ def _dollars_per_gbps(metres: np.ndarray, price: Price) -> np.ndarray:
 
 
 def ports(topology: Topology) -> Ints:
-    """Return the ports in use of each switch, int64 [switches], for hosts and for cables to other switches.
+    """Return the ports in use of each node, int64 [switches], for hosts and for cables to other nodes.
 
     A port has an input and an output: a bi-directional link takes both; one uni-directional channel in and one out
     share a port.
@@ -60,7 +61,22 @@ def ports(topology: Topology) -> Ints:
     return paired + np.maximum(ins, outs) + topology.host_count
 
 
+def rated_ports(topology: Topology) -> Floats:
+    """Return the ports of capacity 1 in use of each switch, float64 [switches]; a link of capacity c takes c of them.
+
+    As :func:`ports`, but cards and servers have none. A host of unlimited rate takes one.
+    """
+    one_way, count = topology.reverse < 0, topology.switches
+    sent, arriving = (
+        [np.bincount(ends[part], topology.capacity[part], count) for part in (~one_way, one_way)]
+        for ends in (topology.src, topology.dst)
+    )
+    of_hosts = topology.host_count * (topology.host_capacity if np.isfinite(topology.host_capacity) else 1.0)
+    used: Floats = np.maximum(sent[0], arriving[0]) + np.maximum(sent[1], arriving[1]) + of_hosts
+    return np.where(are_switches(topology), used, 0.0)
+
+
 def switch_prices(topology: Topology, model: Switch) -> Floats:
-    """Return the price of each switch in dollars, float64 [switches], by ports in use, at least 0."""
-    dollars: Floats = np.maximum(0.0, model.fixed + model.per_port * ports(topology))
-    return dollars
+    """Return the price of each switch in dollars, float64 [switches], by ports in use, at least 0; of a card, 0."""
+    dollars: Floats = np.maximum(0.0, model.fixed + model.per_port * rated_ports(topology))
+    return np.where(are_switches(topology), dollars, 0.0)

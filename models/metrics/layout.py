@@ -9,7 +9,8 @@ from pydantic import Field
 from flitlab.models.layout.blueprint import Arrangement, Blueprint, Racks, blueprint, racks_of
 from flitlab.models.layout.floor import cables_of, lengths, ordered_cabinets
 from flitlab.models.layout.metric import LayoutSpec, PhysicalSpec
-from flitlab.models.layout.prices import cable_prices, is_optical, ports, switch_prices
+from flitlab.models.layout.nodes import are_of_hosts
+from flitlab.models.layout.prices import cable_prices, is_optical, rated_ports, switch_prices
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
@@ -21,7 +22,8 @@ class CablesMetric(LayoutSpec):
     m cabinets stand in q = ceil(sqrt(m)) rows of p = ceil(m / q), ``pitch: [0.6, 2.1]`` metres apart in a row and
     between rows. A cable inside a cabinet is ``intra_cabinet`` long (1 m), one between cabinets their Manhattan
     distance plus ``overhead`` (2 m). A bi-directional link is one cable, a uni-directional channel one of its own.
-    Hosts stand in the cabinet of their switch; their cables count with ``hosts: true``.
+    Hosts stand in the cabinet of their switch; their cables count with ``hosts: true``. Cards and servers that are
+    nodes (``planes``, ``rail``, ``bcube``, ``dcell``, ``hammingmesh``) are hosts, and stand with their first switch.
 
     * ``switches_per_cabinet`` (1: the paper gives no number; a switch shares its cabinet with its hosts).
     * ``placement: order``: switches fill cabinets, and cabinets the rows, in the order of their numbers, every row
@@ -40,9 +42,9 @@ class CablesMetric(LayoutSpec):
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        if not topology.channels:
-            return {"number": 0, "mean": None, "max": None, "total": 0.0, "optical_share": None}
         _, metres = self.cables(topology, self.cabinets(topology))
+        if not len(metres):
+            return {"number": 0, "mean": None, "max": None, "total": 0.0, "optical_share": None}
         values: dict[str, Any] = {
             "number": len(metres),
             "mean": float(metres.mean()),
@@ -51,10 +53,11 @@ class CablesMetric(LayoutSpec):
             "optical_share": float(is_optical(metres, self.effective_constants.cable).mean()),
         }
         if self.placement == "optimised":
-            ends, floor = cables_of(topology).ends, self.effective_constants.floor
-            ordered_total = lengths(ordered_cabinets(topology.switches, floor), ends, floor).sum()
+            cables, floor = cables_of(topology), self.effective_constants.floor
+            ends = cables.ends[~cables.to_host]
+            ordered_total = lengths(ordered_cabinets(topology, floor), ends, floor).sum()
             optimised_total = lengths(self.cabinets(topology), ends, floor).sum()
-            values["gain"] = float(1 - optimised_total / ordered_total)
+            values["gain"] = float(1 - optimised_total / ordered_total) if len(ends) else 0.0
         return values
 
 
@@ -113,10 +116,12 @@ class CostMetric(LayoutSpec):
     """Price of the network in dollars: switches by their ports, cables by length and capacity.
 
     A switch of k ports costs 350.4 k - 892.3 (0 at least), k counting hosts and network ports in use; one
-    uni-directional channel in and one out share a port. A cable of x metres costs 0.4079 x + 0.5771 dollars
-    per Gbit/s if electric and 0.0919 x + 2.7452 if optical, at 40 Gbit/s times its capacity; a uni-directional one
-    half of that. Layout and choice of cables as in ``cables``, with the same parameters. Cables to hosts are left
-    out unless ``hosts: true``: they are the same in every topology.
+    uni-directional channel in and one out share a port, one of capacity c counts as c. A cable of x metres costs
+    0.4079 x + 0.5771 dollars per Gbit/s if electric and 0.0919 x + 2.7452 if optical, at 40 Gbit/s times its capacity;
+    a uni-directional one half of that. Layout and choice of cables as in ``cables``, with the same parameters. Cables
+    to hosts are left out unless ``hosts: true``: they are the same in every topology. Cards and servers that are nodes
+    (``planes``, ``rail``, ``bcube``, ``dcell``, ``hammingmesh``) are hosts: they have no price, and their cables are
+    those of hosts.
 
     Gives total, switches, cables, per_host.
 
@@ -152,8 +157,10 @@ class CostMetric(LayoutSpec):
 class PowerMetric(PhysicalSpec):
     """Power of the switches in watts: 2.8 for every port in use, of hosts as well (four lanes of 0.7 W).
 
-    One uni-directional channel in and one out share a port. ``constants`` as in ``cables``; ``constants: 800g`` or
-    ``400g`` count two transceivers for each link between switches, too. With traffic: ``outputs.energy``.
+    One uni-directional channel in and one out share a port; one of capacity c counts as c. Cards and servers that are
+    nodes (``planes``, ``rail``, ``bcube``, ``dcell``, ``hammingmesh``) are no switches. ``constants`` as in ``cables``;
+    ``constants: 800g`` or ``400g`` count two transceivers for each link between switches, too. With traffic:
+    ``outputs.energy``.
 
     Gives total, per_host.
 
@@ -163,6 +170,7 @@ class PowerMetric(PhysicalSpec):
     """
 
     def measure(self, topology: Topology) -> dict[str, Any]:
-        switch, optics = self.constants.switch, self.constants.cable.optic_watts * topology.channels
-        total = float(switch.watts_per_port * ports(topology).sum() + optics)
+        switch, cable = self.constants.switch, self.constants.cable
+        optics = cable.optic_watts * topology.capacity[~are_of_hosts(topology)].sum()
+        total = float(switch.watts_per_port * rated_ports(topology).sum() + optics)
         return {"total": total, "per_host": total / topology.hosts if topology.hosts else None}

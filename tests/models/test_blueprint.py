@@ -9,6 +9,7 @@ from math import comb
 import networkx as nx
 import pytest
 
+from flitlab.models.layout.blueprint import rows
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
@@ -34,6 +35,21 @@ def test_four_switches_in_a_cluster_by_hand():
     assert (found["inside_racks"], found["bundles"], found["bundle_max"]) == (2, 3, 2)
     assert found["max"] == pytest.approx(4.1) and found["max_between_switches"] == pytest.approx(2.6)
     assert found["total"] == pytest.approx(4 * 4.1 + 2 * 1 + 2 * 2.6)
+
+
+def test_cables_of_cards_are_those_of_hosts():
+    """Two planes of a switch with three hosts: each host has a cable to both, by ports 0 and 1 of its card."""
+    planes = topology("planes", count=2, of={"kind": "torus", "dims": [2], "hosts_per_switch": 3})
+    found = measure(planes, switches_per_rack=4, hosts_per_rack=6)
+    assert (found["racks"], found["switch_racks"], found["number"], found["to_hosts"]) == (2, 1, 14, 12)
+    assert (found["inside_racks"], found["bundles"], found["bundle_max"]) == (2, 1, 12)
+    plan = make("metric", kind="cabling", racks="mixed", switches_per_rack=1).blueprint(planes)[1]
+    written = list(rows(planes, plan))
+    ends = Counter((row[5], row[6]) for row in written[:12])  # host, and its port
+    assert ends == {(f"h{host}", port): 1 for host in range(6) for port in (0, 1)}
+    assert all(row[2][0] == row[5][0] == "s" for row in written[12:])
+    used = Counter((row[2], row[3]) for row in written) + Counter((row[5], row[6]) for row in written[12:])
+    assert set(used.values()) == {1}
 
 
 def test_containers_of_a_complete_graph():

@@ -178,7 +178,7 @@ def test_optimised_placement_fills_the_same_cabinets_and_is_never_longer(n, per_
     links = [(v, int(rng.integers(v))) for v in range(1, n)] + rng.integers(n, size=(n, 2)).tolist()
     network = Topology.from_links("random", n, links)
     floor = load({"floor": {"switches_per_cabinet": per_cabinet}}).floor
-    ends, order = cables_of(network).ends, ordered_cabinets(n, floor)
+    ends, order = cables_of(network).ends, ordered_cabinets(network, floor)
     found = optimised_cabinets(network, floor, seed)
     assert (np.bincount(found) == np.bincount(order)).all()
     assert lengths(found, ends, floor).sum() <= lengths(order, ends, floor).sum() + 1e-9
@@ -251,3 +251,44 @@ def test_missing_constants_and_endless_cables_are_refused(tmp_path):
     with pytest.raises(ValueError, match="host_capacity"):
         measure("cost", endless, hosts=True)
     assert measure("cost", endless)["cables"] > 0
+
+
+LEAF_SPINE = {"kind": "leaf_spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4}
+
+
+def test_cards_of_planes_are_hosts():
+    """Two planes of half the rate have the ports, and the cables between switches, of one of full rate."""
+    planes, one = topology("planes", count=2, capacity=0.5, of=LEAF_SPINE), topology(**LEAF_SPINE)
+    # leaves of 4 + 2 ports and spines of 4, at full rate
+    assert measure("power", one, constants="800g")["total"] == 15 * (4 * 6 + 2 * 4) + 15 * 2 * 8
+    assert measure("power", planes, constants="800g") == measure("power", one, constants="800g")
+    assert measure("cost", planes, constants="800g")["switches"] == 1560 * 32
+    assert measure("cables", planes)["number"] == 2 * 8
+    assert measure("cables", planes, hosts=True)["number"] == 2 * (8 + 16)
+    # a card stands with its leaf of the first plane, three cabinets before that of the second: 3 x 3 of 12 switches,
+    # 0.6 m x 2.1 m apart; leaves 0 to 3, then 4 to 7 (0: row 0, column 0; 4: row 1, column 0; ...)
+    of_cards = measure("cables", planes, hosts=True)["total"] - measure("cables", planes)["total"]
+    place = cabinet_places(12, (0.6, 2.1))
+    second = [2 + np.abs(place[leaf] - place[4 + leaf]).sum() for leaf in range(4)]
+    assert of_cards == pytest.approx(16 * 1 + 4 * sum(second))
+    with_cards = measure("cables", planes, placement="optimised", hosts=True)
+    assert with_cards["gain"] == measure("cables", planes, placement="optimised")["gain"] > 0
+
+
+def test_servers_that_relay_are_hosts_and_their_links_cables():
+    dcell = topology("dcell", n=3, k=1)  # four cells of three servers, each linked to its switch and another server
+    found = measure("cables", dcell)
+    assert (found["number"], measure("cables", dcell, hosts=True)["number"]) == (6, 6 + 12)
+    assert measure("cables", dcell, hosts=True)["total"] == pytest.approx(found["total"] + 12 * 1)
+    assert measure("power", dcell)["total"] == pytest.approx(2.8 * 4 * 3)
+    bcube = topology("bcube", n=2, k=1)
+    assert measure("cables", bcube)["number"] == 0 and measure("cables", bcube, hosts=True)["number"] == 8
+    assert measure("power", bcube)["total"] == pytest.approx(2.8 * 4 * 2)
+    rail = topology("rail", servers=2, gpus=2, nvlink=3.0)
+    assert measure("power", rail)["total"] == pytest.approx(2.8 * (2 * 2 * 3 + 2 * 2))
+
+
+def test_a_link_of_another_rate_counts_as_that_part_of_a_port():
+    network = topology("hypercube", dim=1, capacity=0.25, host_capacity=2)
+    assert measure("power", network, constants="800g")["total"] == pytest.approx(15 * 2 * (2 + 0.25) + 15 * 2 * 0.25)
+    assert measure("cost", network, constants="800g")["switches"] == pytest.approx(1560 * 2 * 2.25)

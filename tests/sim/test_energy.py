@@ -43,6 +43,23 @@ def test_a_slow_link_is_a_part_of_a_port():
     assert power(pair(), np.zeros(2), 0.0, ROUND, 25.0)["nics"].idle == pytest.approx(2 * 5 / 4)
 
 
+def test_cards_of_planes_are_nics_and_no_switches():
+    one = make("topology", kind="leaf_spine", leaves=4, spines=2, hosts_per_leaf=4).build()
+    planes = make(
+        "topology",
+        kind="planes",
+        count=2,
+        capacity=0.5,
+        of={"kind": "leaf_spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4},
+    ).build()
+    whole = power(one, np.full(one.channels, 0.3), 5.0, ROUND, 100.0)
+    ports = planes.src < 16, planes.dst < 16  # of cards: each plane carries half of what a host sends
+    sent = np.where(ports[0] | ports[1], 5 / 32, 0.15)
+    halves = power(planes, sent, 5.0, ROUND, 100.0)
+    assert halves["nics"] == whole["nics"] and halves["links"] == pytest.approx(whole["links"])
+    assert halves["switches"] == pytest.approx(whole["switches"])
+
+
 @pytest.mark.parametrize("profile", profiles())
 def test_full_load_is_the_power_of_the_equipment(profile):
     network = make("topology", kind="torus", dims=[4, 4], hosts_per_switch=2).build()
