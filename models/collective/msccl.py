@@ -36,10 +36,11 @@ class Slot(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What a slot holds: a chunk, and the step from which on it can be sent."""
+    """What a slot holds: a chunk, the step from which on it can be sent, and the ranks that it sums, a bit each."""
 
     chunk: int
     step: int
+    ranks: int
 
 
 @dataclass
@@ -63,8 +64,8 @@ class _Block:
 def parse_msccl(text: bytes) -> Schedule:
     """Return the schedule of an ``<algo>``: the sends of its thread blocks, each in the first step that it can be.
 
-    Chunks are followed through buffers, so that copies and scratch buffers do not matter; whether the collective is
-    implemented is checked as of any schedule.
+    Chunks are followed through buffers, so that copies and scratch buffers do not matter. At the end each rank must have
+    what it needs in its output, each rank's part once; what is sent is checked as of any schedule.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class _Run:
         if of_rank * self.ranks > MOST_CHUNKS:
             raise ScheduleError(f"{of_rank * self.ranks:,} chunks of all ranks; at most {MOST_CHUNKS:,} are read")
         self.held = {
-            self._slot(rank, "i", offset): Held(self._chunk(rank, offset), 0)
+            self._slot(rank, "i", offset): Held(self._chunk(rank, offset), 0, 1 << rank)
             for rank in range(self.ranks)
             for offset in range(of_rank)
         }
@@ -154,6 +155,7 @@ class _Run:
                 raise ScheduleError(f"{left[0].where} never ends: what it waits for is not sent")
             waiting = left
         start, goal = self._pieces()
+        self._check_outputs(start, goal)
         kept = np.flatnonzero((start != goal) | (start == ALL))  # what a rank has for itself is not sent
         number = np.full(len(start), -1)
         number[kept] = np.arange(len(kept))
@@ -179,6 +181,23 @@ class _Run:
                 return np.full(len(goal), ALL), goal
             case _:
                 return np.repeat(ranks, self.ranks * self.parts), np.tile(np.repeat(ranks, self.parts), self.ranks)
+
+    def _check_outputs(self, start: np.ndarray, goal: np.ndarray) -> None:
+        """Raise ``ScheduleError`` where an output lacks what its rank needs from others. start, goal: of the chunks."""
+        every = (1 << self.ranks) - 1
+        for rank in range(self.ranks):
+            needed = np.flatnonzero((goal == ALL) | (goal == rank)).tolist()
+            for offset, chunk in enumerate(needed):
+                held = self.held.get(self._slot(rank, "o", offset))
+                of = every if start[chunk] == ALL else 1 << int(start[chunk])
+                if held is None and start[chunk] == rank and not self.in_place:
+                    continue  # its own, which is not sent: copied by the caller
+                if held is None or held.chunk != chunk:
+                    there = "nothing" if held is None else f"chunk {held.chunk}"
+                    raise ScheduleError(f"gpu {rank} ends with {there} in o[{offset}], where chunk {chunk} belongs")
+                if held.ranks != of:
+                    lacking = next(other for other in range(self.ranks) if (held.ranks ^ of) >> other & 1)
+                    raise ScheduleError(f"gpu {rank} ends without the part of gpu {lacking} in o[{offset}]")
 
     def _take(self, block: _Block) -> bool:
         """Take the next step of a block, if what it waits for is done. Returns whether it was taken."""
@@ -213,14 +232,14 @@ class _Run:
             others = [self._of(block, slot) for slot in (source if receives else target)]
             held = [self._sum(block, one, other) for one, other in zip(held, others, strict=True)]
         at = max([at, *(one.step for one in held)])
-        held = [Held(one.chunk, at) for one in held]
+        held = [one._replace(step=at) for one in held]
         if step["type"] not in ("s", "rrs"):
             self.held.update(zip(target, held, strict=True))
         if sends:
             if not 0 <= block.send < self.ranks:
                 raise ScheduleError(f"{block.where}: sends to gpu {block.send}")
             self.sends += [(one.chunk, block.rank, block.send, at) for one in held]
-            arrived = [Held(one.chunk, at + 1) for one in held]
+            arrived = [one._replace(step=at + 1) for one in held]
             self.messages[block.rank, block.send, block.channel].append(arrived)
         block.taken.append(at + sends)
         return True
@@ -244,7 +263,10 @@ class _Run:
     def _sum(self, block: _Block, one: Held, other: Held) -> Held:
         if one.chunk != other.chunk:
             raise ScheduleError(f"{block.where}: adds chunks {one.chunk} and {other.chunk}, which are parts of others")
-        return Held(one.chunk, max(one.step, other.step))
+        if one.ranks & other.ranks:
+            twice = (one.ranks & other.ranks).bit_length() - 1
+            raise ScheduleError(f"{block.where}: adds the part of gpu {twice} twice")
+        return Held(one.chunk, max(one.step, other.step), one.ranks | other.ranks)
 
 
 def _whole(element: ElementTree.Element, name: str, least: int = 0) -> int:

@@ -64,9 +64,30 @@ def halves(ranks):
 
 
 def test_a_ring_reduces_in_twice_as_many():
-    schedule = parse_msccl(algo("allreduce", 4, 4, halves(4)))
+    schedule = parse_msccl(algo("allreduce", 4, 4, halves(4), in_place=1))
     check(schedule)
     assert (schedule.sends, schedule.step.max() + 1) == (2 * 4 * 3, 6)
+
+
+def test_outputs_hold_what_is_needed_at_the_end():
+    """Chunks that reached a rank may be overwritten, stay in scratch, or be added twice."""
+    blocks = ring(4)
+    blocks[0][0][3][-1]["dstoff"] = 2  # instead of 1
+    with pytest.raises(ScheduleError, match=r"gpu 0 ends with nothing in o\[1\], where chunk 1 belongs"):
+        parse_msccl(algo("allgather", 4, 4, blocks, in_place=1))
+    blocks[0][0][3].append(step("cpy", ("o", 2), ("o", 1)))
+    with pytest.raises(
+        ScheduleError, match=r"gpu 0 ends with chunk 1 in o\[2\], where chunk 2 belongs|chunk 2 in o\[1\]"
+    ):
+        parse_msccl(algo("allgather", 4, 4, blocks, in_place=1))
+    blocks = halves(4)
+    blocks[1][0][3][-1] |= {"dstbuf": "s"}
+    with pytest.raises(ScheduleError, match=r"gpu 1 ends without the part of gpu \d in o\[\d\]"):
+        parse_msccl(algo("allreduce", 4, 4, blocks, in_place=1))
+    swap = [step("s", ("i", 0)), step("rrc", ("i", 0)), step("s", ("i", 0)), step("rrc", ("i", 0))]
+    twice = {rank: [(1 - rank, 1 - rank, 0, swap)] for rank in range(2)}
+    with pytest.raises(ScheduleError, match=r"adds the part of gpu \d twice"):
+        parse_msccl(algo("allreduce", 2, 1, twice, in_place=1))
 
 
 def pairs(ranks):
@@ -140,7 +161,7 @@ def test_a_schedule_that_leaves_a_chunk_out_is_no_collective(tmp_path, capsys):
     blocks[3][0][3].pop()
     blocks[0][0][3].pop()
     (tmp_path / "x.xml").write_bytes(algo("allgather", 4, 4, blocks, in_place=1))
-    with pytest.raises(ScheduleError, match=r"does not reach rank|never ends"):
+    with pytest.raises(ScheduleError, match=r"does not reach rank|never ends|ends with nothing in o"):
         read_schedule(tmp_path / "x.xml")
     assert main(["schedule", str(tmp_path / "x.xml")]) == 2
     (tmp_path / "y.xml").write_bytes(algo("allgather", 4, 4, ring(4), in_place=1))
