@@ -64,8 +64,8 @@ class _Block:
 def parse_msccl(text: bytes) -> Schedule:
     """Return the schedule of an ``<algo>``: the sends of its thread blocks, each in the first step that it can be.
 
-    Chunks are followed through buffers, so that copies and scratch buffers do not matter. At the end each rank must have
-    what it needs in its output, each rank's part once; what is sent is checked as of any schedule.
+    Chunks are followed through buffers, so that copies and scratch buffers do not matter. At the end each rank must
+    have what it needs in its output, each rank's part once; what is sent is checked as of any schedule.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ class Valiant(ViaSpec, PlannedSpec):
     over shortest paths. So traffic in which no host sends or receives more than one unit reaches at least half of that.
     The notes give ``theta``, what the final tables carry of all-to-all traffic, ``theta_upper``, the limit of any legs,
     and ``worst_case``, the guaranteed load. On small graphs with few shortest paths ``theta`` is up to a tenth below
-    ``theta_upper``.
+    ``theta_upper``, more where channels have different capacities.
 
     ``vc_policy: rising`` (the default where needed) takes as many VCs as the two longest legs have channels together;
     ``legs`` one half of the VCs before and one half after the intermediate switch, enough where each leg needs one (dor
