@@ -69,7 +69,8 @@ def racks_of(topology: Topology, arrangement: Arrangement, switches: int, hosts:
     floor: distances between racks.
     """
     is_switch = are_switches(topology)
-    of_switch = (np.cumsum(is_switch) - 1)[standing_with(topology)] // switches
+    number = np.maximum(np.cumsum(is_switch) - 1, 0)
+    of_switch = number[standing_with(topology)] // switches
     switch_racks = int(of_switch.max()) + 1
     if arrangement == "mixed":
         return Racks(
@@ -123,10 +124,10 @@ def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
     return Blueprint(ends, _ports(ends, topology, one_way, len(to_hosts)), rack, metres, bundle, len(to_hosts))
 
 
-def _ports(ends: Ints, topology: Topology, one_way: np.ndarray, to_hosts: int) -> Ints:
+def _ports(ends: Ints, topology: Topology, one_way: np.ndarray, of_hosts: int) -> Ints:
     """The ports of all ends, int64 [cables, 2]: numbered by node in the order of the cables.
 
-    A uni-directional cable takes the next output of one node and the next input of the other. to_hosts: number of
+    A uni-directional cable takes the next output of one node and the next input of the other. of_hosts: number of
     cables to hosts, the first ones.
     """
     is_switch = are_switches(topology)
@@ -136,9 +137,9 @@ def _ports(ends: Ints, topology: Topology, one_way: np.ndarray, to_hosts: int) -
         ports[k, 0] = outputs[a] if one_way[k] else max(outputs[a], inputs[a])
         outputs[a] = ports[k, 0] + 1
         inputs[a] = inputs[a] if one_way[k] else outputs[a]
-        if k < to_hosts:
+        if k < of_hosts:
             b = int(topology.host_switch[b])
-        if k >= to_hosts or not is_switch[b]:
+        if k >= of_hosts or not is_switch[b]:
             ports[k, 1] = inputs[b] if one_way[k] else max(outputs[b], inputs[b])
             inputs[b] = ports[k, 1] + 1
             outputs[b] = outputs[b] if one_way[k] else inputs[b]

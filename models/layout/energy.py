@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from flitlab.models.arrays import Floats
 from flitlab.models.layout.design_prices import DesignPrices
-from flitlab.models.layout.nodes import are_of_hosts, are_switches
+from flitlab.models.layout.nodes import are_between_switches, are_switches
 from flitlab.models.topology.graph import Topology
 
 PARTS = ("switches", "links", "nics")
@@ -47,9 +47,9 @@ def power(topology: Topology, sent: Floats, received: float, prices: DesignPrice
     prices: power of a port, a transceiver and a NIC at full load, and of a bit.
     gbps: rate of a channel of capacity 1.
     """
-    is_switch, optical = are_switches(topology), ~are_of_hosts(topology)
+    is_switch, optical = are_switches(topology), are_between_switches(topology)
     ends = (is_switch[topology.src].astype(float) + is_switch[topology.dst]) / 2
-    at_switches = float(topology.host_count[is_switch].sum() / max(topology.hosts, 1))  # of hosts: all, or none
+    at_switches = float(topology.host_count[is_switch].sum() / max(topology.hosts, 1))  # the share of hosts
     host, out = gbps * topology.hosts * float(topology.host_capacity), gbps * received
     ports = gbps * float((topology.capacity * ends).sum()) + host * at_switches
     through = gbps * float(sent[is_switch[topology.src]].sum()) + out * at_switches

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.layout.constants import Floor
-from flitlab.models.layout.nodes import are_of_hosts, are_switches, standing_with
+from flitlab.models.layout.nodes import are_of_hosts, are_on_boards, are_switches, standing_with
 from flitlab.models.topology.graph import Topology
 
 ROUNDS = 200
@@ -41,9 +41,9 @@ class Cables(NamedTuple):
 
 
 def cables_of(topology: Topology) -> Cables:
-    """Return the cables between nodes; a link's two channels share one, of the larger capacity."""
+    """Return the cables between nodes; a link's two channels share one, of the larger capacity. Boards have none."""
     reverse = topology.reverse
-    channels = np.flatnonzero(reverse < np.arange(topology.channels))
+    channels = np.flatnonzero((reverse < np.arange(topology.channels)) & ~are_on_boards(topology))
     capacity = np.maximum(topology.capacity[channels], topology.capacity[reverse[channels]])
     unidirectional = reverse[channels] < 0
     return Cables(
@@ -89,7 +89,7 @@ def ordered_cabinets(topology: Topology, floor: Floor) -> Ints:
 
     Cards and servers stand with a switch (:func:`~flitlab.models.layout.nodes.standing_with`).
     """
-    number = np.cumsum(are_switches(topology)) - 1
+    number = np.maximum(np.cumsum(are_switches(topology)) - 1, 0)
     cabinet: Ints = number[standing_with(topology)] // floor.switches_per_cabinet
     return cabinet
 

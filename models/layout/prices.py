@@ -54,29 +54,35 @@ def ports(topology: Topology) -> Ints:
     A port has an input and an output: a bi-directional link takes both; one uni-directional channel in and one out
     share a port.
     """
-    unidirectional = topology.reverse < 0
-    count = topology.switches
-    paired = np.bincount(topology.src[~unidirectional], minlength=count)
-    ins, outs = (np.bincount(ends[unidirectional], minlength=count) for ends in (topology.dst, topology.src))
-    return paired + np.maximum(ins, outs) + topology.host_count
+    return _ports(topology, np.ones(topology.channels), 1.0).astype(np.int64)
 
 
 def rated_ports(topology: Topology) -> Floats:
-    """Return the ports of capacity 1 in use of each switch, float64 [switches]; a link of capacity c takes c of them.
+    """Return the capacity of the ports in use of each switch, float64 [switches]: of n ports of capacity 1, n.
 
-    As :func:`ports`, but cards and servers have none. A host of unlimited rate takes one.
+    Cards and servers have none. A host of unlimited rate takes a port of capacity 1.
     """
+    rated = _ports(topology, topology.capacity, topology.host_capacity if np.isfinite(topology.host_capacity) else 1.0)
+    return np.where(are_switches(topology), rated, 0.0)
+
+
+def _ports(topology: Topology, weight: Floats, of_host: float) -> Floats:
+    """The ports of each node, weighted by channel, float64 [switches]."""
     one_way, count = topology.reverse < 0, topology.switches
     sent, arriving = (
-        [np.bincount(ends[part], topology.capacity[part], count) for part in (~one_way, one_way)]
+        [np.bincount(ends[part], weight[part], count) for part in (~one_way, one_way)]
         for ends in (topology.src, topology.dst)
     )
-    of_hosts = topology.host_count * (topology.host_capacity if np.isfinite(topology.host_capacity) else 1.0)
-    used: Floats = np.maximum(sent[0], arriving[0]) + np.maximum(sent[1], arriving[1]) + of_hosts
-    return np.where(are_switches(topology), used, 0.0)
+    used: Floats = np.maximum(sent[0], arriving[0]) + np.maximum(sent[1], arriving[1])
+    return used + topology.host_count * of_host
 
 
 def switch_prices(topology: Topology, model: Switch) -> Floats:
-    """Return the price of each switch in dollars, float64 [switches], by ports in use, at least 0; of a card, 0."""
-    dollars: Floats = np.maximum(0.0, model.fixed + model.per_port * rated_ports(topology))
-    return np.where(are_switches(topology), dollars, 0.0)
+    """Return the price of each switch in dollars, float64 [switches], at least 0; cards and servers have none.
+
+    By its ports in use, and in proportion to their mean capacity, as the price of cables is.
+    """
+    count = ports(topology)
+    dollars = np.maximum(0.0, model.fixed + model.per_port * count)
+    prices: Floats = dollars * rated_ports(topology) / np.maximum(count, 1)
+    return prices

@@ -9,7 +9,7 @@ from pydantic import Field
 from flitlab.models.layout.blueprint import Arrangement, Blueprint, Racks, blueprint, racks_of
 from flitlab.models.layout.floor import cables_of, lengths, ordered_cabinets
 from flitlab.models.layout.metric import LayoutSpec, PhysicalSpec
-from flitlab.models.layout.nodes import are_of_hosts
+from flitlab.models.layout.nodes import are_between_switches
 from flitlab.models.layout.prices import cable_prices, is_optical, rated_ports, switch_prices
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -116,7 +116,8 @@ class CostMetric(LayoutSpec):
     """Price of the network in dollars: switches by their ports, cables by length and capacity.
 
     A switch of k ports costs 350.4 k - 892.3 (0 at least), k counting hosts and network ports in use; one
-    uni-directional channel in and one out share a port, one of capacity c counts as c. A cable of x metres costs
+    uni-directional channel in and one out share a port. The price is in proportion to the mean capacity of the ports,
+    that of 40 Gbit/s being 1. A cable of x metres costs
     0.4079 x + 0.5771 dollars per Gbit/s if electric and 0.0919 x + 2.7452 if optical, at 40 Gbit/s times its capacity;
     a uni-directional one half of that. Layout and choice of cables as in ``cables``, with the same parameters. Cables
     to hosts are left out unless ``hosts: true``: they are the same in every topology. Cards and servers that are nodes
@@ -171,6 +172,6 @@ class PowerMetric(PhysicalSpec):
 
     def measure(self, topology: Topology) -> dict[str, Any]:
         switch, cable = self.constants.switch, self.constants.cable
-        optics = cable.optic_watts * topology.capacity[~are_of_hosts(topology)].sum()
+        optics = cable.optic_watts * topology.capacity[are_between_switches(topology)].sum()
         total = float(switch.watts_per_port * rated_ports(topology).sum() + optics)
         return {"total": total, "per_host": total / topology.hosts if topology.hosts else None}

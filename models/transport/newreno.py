@@ -225,12 +225,12 @@ def _widen(r: Rules, s: Senders, i: Int, first: Int, last: Int, now: Int) -> Non
 
 
 @kernel
-def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool, may_reduce: bool) -> None:
-    """Count marks; after each window of data the congestion control may reduce the window."""
+def _count_marks(r: Rules, s: Senders, i: Int, packets: Int, marked: bool, may_reduce: bool, recovered: bool) -> None:
+    """Count marks; after each window of data, and after a recovery, the congestion control may reduce the window."""
     s.win[i].acked += packets
     if marked:
         s.win[i].marked += packets
-    if s.seq[i].una < s.seq[i].round_end:
+    if s.seq[i].una < s.seq[i].round_end and not recovered:
         return
     window = r.law.mark(s.win[i].cwnd, min(s.win[i].marked / s.win[i].acked, 1.0), r.mss, s.memory[i])
     if may_reduce and window < s.win[i].cwnd:
@@ -303,8 +303,9 @@ def acknowledge(
     s.seq[i].deadline = now + np.int64(np.ceil(s.win[i].rto))
     resend = False
     # a loss has reduced the window for data sent before it, and so for its marks (RFC 8257, sections 3.4 and 3.5)
-    may_reduce = s.seq[i].state != ConnectionState.RECOVERY and una > s.seq[i].recover
-    if s.seq[i].state != ConnectionState.RECOVERY:
+    in_recovery = s.seq[i].state == ConnectionState.RECOVERY
+    may_reduce, recovered = not in_recovery and una > s.seq[i].recover, in_recovery and una >= s.seq[i].recover
+    if not in_recovery:
         s.seq[i].state = ConnectionState.OPEN
         s.seq[i].duplicates = 0
         _widen(r, s, i, first, last, now)
@@ -318,7 +319,7 @@ def acknowledge(
         s.win[i].cwnd = max(s.win[i].cwnd - newly * r.mss, 0.0) + r.mss
         resend = True
     if r.reacts_to_marks:
-        _count_marks(r, s, i, newly, marked, may_reduce)
+        _count_marks(r, s, i, newly, marked, may_reduce, recovered)
     return resend
 
 

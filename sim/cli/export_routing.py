@@ -11,6 +11,7 @@ import numpy as np
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
 from flitlab.models.routing.certificate import POLICY_NAMES
+from flitlab.models.routing.layers import unit_pairs
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.slack import SlackTable, slack_table
@@ -178,7 +179,7 @@ def _range(first: int, end: int) -> str:
 
 
 def _layers(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
-    """The VCs of each pair of switches with hosts under ``layered``, as next hops do not tell the layer.
+    """The VCs of each pair of switches under ``layered``, as next hops do not tell the layer.
 
     With an intermediate switch, the first leg to it and the second from it have VCs of their own.
     """
@@ -187,12 +188,10 @@ def _layers(case: Case, topology: Topology, routes: Routes) -> Iterable[Row]:
     if vcs is None or switching.vc_policy != VcPolicy.LAYERED:
         return
     names, tables, legs = switch_names(topology), routes.tables(topology), 2 if routes.form == RouteForm.VIA else 1
-    layer, with_hosts = tables.layer.reshape(topology.switches, topology.switches), np.flatnonzero(topology.host_count)
-    for source in with_hosts.tolist():
-        for target in with_hosts[with_hosts != source].tolist():
-            for leg in range(legs):
-                allowed = share(vcs, legs * tables.layers, int(layer[source, target]) + leg * tables.layers)
-                yield (*names.values((source, target)), leg + 1 if legs > 1 else "", _range(*allowed))
+    for pair in unit_pairs(topology, routes)[0].tolist():
+        for leg in range(legs):
+            allowed = share(vcs, legs * tables.layers, int(tables.layer[pair]) + leg * tables.layers)
+            yield (*names.values(divmod(pair, topology.switches)), leg + 1 if legs > 1 else "", _range(*allowed))
 
 
 def _slacks(topology: Topology, slack: SlackTable) -> Iterable[Row]:

@@ -141,9 +141,9 @@ def test_intervals_are_those_of_the_ceiling(small):
         assert row.upper >= result.lower[d] * (1 - 1e-9)
 
 
-@pytest.mark.parametrize(("profile", "cable"), [("slimfly2014", 146.568 / 2), ("perseus2011", 532.5 / 2 + 6.25)])
+@pytest.mark.parametrize(("profile", "cable"), [("slimfly2014", 146.568 / 2), ("perseus2011", 538.75 / 2)])
 def test_a_link_of_half_the_rate_has_half_the_price_of_its_cable(profile, cable):
-    """SC 2014 and ATC 2011 price cables by rate, but not their installation (perseus2011)."""
+    """SC 2014 and ATC 2011 price cables by rate; so does the metric ``cost``."""
     prices = design_prices(profile)
     switch = Sku("switch", 8, prices.of_switch(8), 0.0)
     candidates = options(32, [switch], (1,), {"switch": (2,)}, {"hyperx": {}}, prices)

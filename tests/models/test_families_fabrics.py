@@ -594,7 +594,7 @@ def test_rail():
     topology = build("rail", servers=8, gpus=4, servers_per_pod=4, spines=2, multiplicity=3, nvlink=9)
     tier = parts(topology, "tiers")
     assert {name: part.stop - part.start for name, part in tier.items()} == {
-        "GPU": 32, "server": 8, "rail": 8, "spine": 2,
+        "GPU": 32, "NVSwitch": 8, "rail": 8, "spine": 2,
     }  # fmt: skip
     assert topology.host_count.tolist() == [1] * 32 + [0] * 18
     assert (topology.out_degree[tier["GPU"]] == 2).all()
@@ -612,7 +612,7 @@ def test_rail():
 
 
 def test_rail_only_and_without_nvlink():
-    assert build("rail", servers=4, gpus=2).notes["tiers"] == [["GPU", 0, 8], ["server", 8, 4], ["rail", 12, 2]]
+    assert build("rail", servers=4, gpus=2).notes["tiers"] == [["GPU", 0, 8], ["NVSwitch", 8, 4], ["rail", 12, 2]]
     plain = build("rail", servers=4, gpus=2, spines=1, nvlink=None)
     assert plain.notes["tiers"] == [["GPU", 0, 8], ["rail", 8, 2], ["spine", 10, 1]]
     assert "not strongly connected" in str(refusal("rail", servers=4, gpus=2, nvlink=None))

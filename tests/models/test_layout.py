@@ -262,6 +262,9 @@ def test_cards_of_planes_are_hosts():
     # leaves of 4 + 2 ports and spines of 4, at full rate
     assert measure("power", one, constants="800g")["total"] == 15 * (4 * 6 + 2 * 4) + 15 * 2 * 8
     assert measure("power", planes, constants="800g") == measure("power", one, constants="800g")
+    for constants in ("slimfly2014", "800g", "perseus2011"):
+        same = [measure("cost", of, constants=constants)["switches"] for of in (planes, one)]
+        assert same[0] == pytest.approx(same[1]) and same[1] > 0
     assert measure("cost", planes, constants="800g")["switches"] == 1560 * 32
     assert measure("cables", planes)["number"] == 2 * 8
     assert measure("cables", planes, hosts=True)["number"] == 2 * (8 + 16)
@@ -284,8 +287,24 @@ def test_servers_that_relay_are_hosts_and_their_links_cables():
     bcube = topology("bcube", n=2, k=1)
     assert measure("cables", bcube)["number"] == 0 and measure("cables", bcube, hosts=True)["number"] == 8
     assert measure("power", bcube)["total"] == pytest.approx(2.8 * 4 * 2)
+    some = topology("bcube", n=2, k=1, hosts=[1, 1, 0, 0, 0, 0, 0, 0])  # servers without hosts relay all the same
+    assert measure("power", some) == {"total": pytest.approx(2.8 * 4 * 2), "per_host": pytest.approx(2.8 * 4)}
     rail = topology("rail", servers=2, gpus=2, nvlink=3.0)
     assert measure("power", rail)["total"] == pytest.approx(2.8 * (2 * 2 * 3 + 2 * 2))
+
+
+def test_boards_have_no_cables_and_one_place():
+    board = {"kind": "hammingmesh", "a": 4, "b": 4}
+    alone = topology(**board, x=1, y=1)
+    assert measure("cables", alone, hosts=True)["number"] == measure("power", alone)["total"] == 0
+    assert measure("cost", alone)["total"] == measure("cabling", alone)["number"] == 0
+    two = topology(**board, x=2, y=1)  # a switch joins both ends of each of four rows
+    assert two.switches == 32 + 4
+    assert measure("cables", two)["number"] == 0 and measure("cables", two, hosts=True)["number"] == 4 * 4
+    assert measure("power", two, constants="800g")["total"] == 15 * 4 * 4
+    cabinet = make("metric", kind="cables").cabinets(two)
+    boards = two.notes["boards"]["size"]
+    assert boards == [4, 4] and len(set(cabinet[:16].tolist())) == len(set(cabinet[16:32].tolist())) == 1
 
 
 def test_a_link_of_another_rate_counts_as_that_part_of_a_port():

@@ -272,6 +272,30 @@ def test_a_loss_and_the_marks_before_it_reduce_a_window_once():
     assert received == [864, 2012]
 
 
+def test_marks_of_a_recovery_do_not_reduce_the_window_after_it():
+    """A partial acknowledgement begins a round in the recovery; what is acknowledged after it has no mark."""
+    rules, senders = make_rules(transport("dctcp", min_rto_ms=1.0, syn_rto_ms=1.0), 1000, 1e-6), make_senders(1)
+    opened(rules, senders, 0, 100, 0)
+    sequence, window = senders.seq[0], senders.win[0]
+    window["cwnd"] = senders.window[0] = 50_000.0
+    window["ssthresh"], senders.memory[0][0] = 25_000.0, 0.9  # its alpha
+    sequence["una"] = sequence["round_end"] = 100
+    sequence["next"] = sequence["high"] = 150
+    acknowledge(rules, senders, 0, 0, 1, 101, 100, True, 1000)  # ends a round; the next one ends with 150
+    sequence["next"] = sequence["high"] = 151
+    for _ in range(48):  # 101 is lost, and the third duplicate begins the recovery
+        acknowledge(rules, senders, 0, 0, 1, 101, 100, True, 1000)
+    assert sequence["state"] == ConnectionState.RECOVERY
+    sequence["next"] = sequence["high"] = 172
+    for una in (150, 151):
+        acknowledge(rules, senders, 0, 0, 1, una, 100, True, 1000)
+    after = float(window["ssthresh"])
+    for una in range(152, 180):
+        acknowledge(rules, senders, 0, 0, 1, una, 100, False, 1000)
+    assert sequence["state"] == ConnectionState.OPEN
+    assert window["ssthresh"] == after <= window["cwnd"]
+
+
 @pytest.mark.long
 def test_flows_go_on_after_a_link_fails():
     topology = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)

@@ -167,6 +167,15 @@ def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, c
     assert "routing.select = adaptive: adaptive needs whole paths" in capsys.readouterr().err
 
 
+def test_layers_of_a_multistage_network_lead_to_where_hosts_eject(export):
+    code, out = export(
+        topology={"kind": "butterfly", "k": 2, "n": 2}, traffic={"kind": "uniform", "packet_flits": 4},
+        routing={"kind": "minimal", "vc_policy": "layered"}, switching={"mode": "vct", "vcs": 2, "buffer_flits": 16},
+    )  # fmt: skip
+    rows = rows_of(out / "layers.csv")
+    assert code == 0 and [(row["source"], row["target"]) for row in rows] == [(s, t) for s in "01" for t in "23"]
+
+
 @pytest.mark.parametrize(("routing", "vcs"), [("minimal", 2), ("valiant", 5)])
 def test_layers_of_next_hops_have_no_cycle(export, routing, vcs):
     """Oracle: a dependency graph of (channel, VC) from the tables alone, each VC of a pair, or leg, with each."""

@@ -66,7 +66,7 @@ class Rail(TopologySpec):
         above = count + inner + leaf_spine_links(rails, self.spines, self.multiplicity)
         links = np.concatenate([inside, np.column_stack([gpu, rail]), above])
         capacity = np.append(np.full(len(inside), self.nvlink or 1.0), np.ones(len(links) - len(inside)))
-        counts = {"GPU": count, "server": inner, "rail": rails, "spine": self.spines}
+        counts = {"GPU": count, "NVSwitch": inner, "rail": rails, "spine": self.spines}
         tiers, first = [], 0
         for name, size in counts.items():
             tiers += [[name, first, size]] if size else []
