@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator
-from pydantic_core import PydanticCustomError
+from pydantic import Discriminator, Tag
 
 from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.candidates import Candidate, Equipment
@@ -22,11 +21,15 @@ from flitlab.models.topology.validation import connection_errors, validate_topol
 from flitlab.models.validation import raise_errors
 
 
-def _not_a_number(value: object) -> object:
-    if isinstance(value, int):
-        problem = "must be a list or a mapping; the hosts of every switch are hosts_per_switch"
-        raise PydanticCustomError("hosts", problem)
-    return value
+def _shape(value: object) -> str | None:
+    return "<list>" if isinstance(value, list | tuple) else "<map>" if isinstance(value, dict) else None
+
+
+HostCounts = Annotated[
+    Annotated[list[int], Tag("<list>")] | Annotated[dict[str, int], Tag("<map>")],
+    Discriminator(_shape, "hosts", "must be a list or a mapping; the hosts of every switch are hosts_per_switch"),
+]
+"""Hosts of each switch, or of some by number or label."""
 
 
 class TopologySpec(Spec):
@@ -34,7 +37,7 @@ class TopologySpec(Spec):
 
     hosts_per_switch: int = 1
     """Hosts of every switch that has some."""
-    hosts: Annotated[list[int] | dict[str, int] | None, BeforeValidator(_not_a_number)] = None
+    hosts: HostCounts | None = None
     """Hosts of each switch, or of switches by number or label."""
     host_capacity: float = 1.0
     """Rate of the channels of a host. .inf: unlimited, for ceilings."""

@@ -206,19 +206,19 @@ class ConfigDocument:
         choices: what would be right.
         suggestion: the choice that was probably meant.
         """
-        where, path, value = self.written(key)
+        where, path, value = self._written(key)
         self.diagnostics.reject(where, path, problem, value, choices, suggestion)
 
     def warn(self, key: Key, problem: str) -> None:
         """Add a warning at a key whose value is allowed but probably not meant."""
-        self.diagnostics.warnings.append(Diagnostic(*self.written(key), f"warning: {problem}"))
+        self.diagnostics.warnings.append(Diagnostic(*self._written(key), f"warning: {problem}"))
 
     def new_errors(self) -> NewErrors:
         """The errors that will be added from now on."""
         return self.diagnostics.new_errors()
 
-    def written(self, key: Key) -> tuple[str, str, str]:
-        """``file:line``, path and value of a key, or of the scalar in whose place a mapping or list would have it."""
+    def _written(self, key: Key) -> tuple[str, str, str]:
+        """``file:line``, path and value of a key."""
         path = self.path + (parse_path(key) if isinstance(key, str) else key)
         while path and self.root.get(*path) is None and self.root.nearest(path).is_scalar:
             path = path[:-1]  # a scalar has no keys: the error is the scalar itself

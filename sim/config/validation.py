@@ -78,7 +78,7 @@ def validated(model: type[Model], document: ConfigDocument, value: object, keys:
     try:
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:
-        for one in _merged(error.errors(), document):
+        for one in error.errors():
             _reject_schema_error(one, model, document, keys)
     except KeyboardInterrupt:
         raise
@@ -108,18 +108,6 @@ def _reject_schema_error(
         document.reject(path, f"must be the name of a kind, or a mapping with the key {kind_key(name)}", names(name))
     else:
         document.reject(path, _in_our_words(error["msg"]))
-
-
-def _merged(errors: list[ErrorDetails], document: ConfigDocument) -> list[ErrorDetails]:
-    """Errors of pydantic; those of a value that has the type of no member of a union are one."""
-    merged: dict[object, ErrorDetails] = {}
-    for number, error in enumerate(errors):
-        place = document.written(_inner(error["loc"], document)) if error["type"].endswith("_type") else number
-        first = merged.setdefault(place, error)
-        needed = _in_our_words(error["msg"]).removeprefix("must be ")
-        if needed not in _in_our_words(first["msg"]):
-            first["msg"] = f"{_in_our_words(first['msg'])} or {needed}"
-    return list(merged.values())
 
 
 WORDS = {

@@ -73,6 +73,8 @@ def test_all_at_once(mistakes):
         ("topology.capacity: 0.00321", "topology.capacity = 0.00321: "),
         ("topology.hosts: 1", "topology.hosts = 1: must be a list or a mapping; the hosts of every switch "),
         ("topology.hosts: many", "topology.hosts = many: must be a list or a mapping"),
+        ("topology.hosts: [1, a]", "topology.hosts[1] = a: must be a valid integer"),
+        ("topology.hosts: {0: 1.5}", "topology.hosts.0 = 1.5: must be a valid integer"),
         ("topology.hosts: [1]", "topology.hosts = [1]: 1 entries for 16 switches"),
         ("routing: null", "routing = null: is missing"),
         ("routing.vc_policy: hopp", "routing.vc_policy = hopp: is not one of the choices; choices: any, hop, "),
