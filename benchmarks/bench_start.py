@@ -19,7 +19,7 @@ from measured import Row, command
 
 RUNS = 1
 ROOT = Path(__file__).parents[1]
-QUICK = ["-m", "flitlab.sim.cli", str(ROOT / "configs" / "quick.yaml"), "--out"]
+QUICK = ["-m", "flitlab", str(ROOT / "configs" / "quick.yaml"), "--out"]
 VCT = """
 import sys; sys.path.insert(0, "benchmarks")
 from bench_engines import scenario, speed

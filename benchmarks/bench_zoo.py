@@ -65,7 +65,7 @@ def graph(size: int, seed: int) -> nx.Graph:
 def simrun(folder: Path, name: str) -> tuple[float, float]:
     """Wall and CPU seconds of a run in a folder that has its graphs."""
     (folder / f"{name}.yaml").write_text(CONFIG)
-    words = ["-m", "flitlab.sim.cli", f"{name}.yaml", "--jobs", str(JOBS), "--out", name]
+    words = ["-m", "flitlab", f"{name}.yaml", "--jobs", str(JOBS), "--out", name]
     before, began = os.times(), time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run([sys.executable, *words], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)

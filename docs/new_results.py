@@ -97,7 +97,7 @@ def ways(case: dict[str, Any], traffic: dict[str, Any]) -> str:
 
 def simrun(**changes: Any) -> int:
     """Runs the configuration with these changes; the peak of its memory in KiB."""
-    command = [sys.executable, "-m", "flitlab.sim.cli", str(CONFIG), "--out", str(RUN), "--jobs", "1"]
+    command = [sys.executable, "-m", "flitlab", str(CONFIG), "--out", str(RUN), "--jobs", "1"]
     command += [f"--set={key}={json.dumps(value).replace('Infinity', '.inf')}" for key, value in changes.items()]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)

@@ -70,7 +70,7 @@ def settle_discipline(source):
 
 def simrun(house, *words):
     environment = {**os.environ, "PYTHONPATH": str(house / "src")}
-    command = [sys.executable, "-m", "flitlab.sim.cli", *words]
+    command = [sys.executable, "-m", "flitlab", *words]
     done = subprocess.run(command, cwd=house, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -147,7 +147,7 @@ def write(case: Hostile, folder: Path) -> Path:
 def run_alone(case: Hostile, folder: Path) -> str:
     """How a run of it ends, in a process of its own."""
     file = write(case, folder)
-    command = [sys.executable, "-m", "flitlab.sim.cli", str(file), "--out", str(folder / "out"), "--jobs", "1"]
+    command = [sys.executable, "-m", "flitlab", str(file), "--out", str(folder / "out"), "--jobs", "1"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     if run.returncode < 0:
         return f"killed by signal {-run.returncode}"

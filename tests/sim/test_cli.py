@@ -54,7 +54,7 @@ def config(tmp_path, monkeypatch):
 def simrun(*arguments, **more):
     """A process; modules are found whether the package is installed or not."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "flitlab.sim.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "flitlab", *map(str, arguments)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 

@@ -66,7 +66,7 @@ def simrun(folder, line, **environment):
     """What a shell runs, with SIMRUN in the line for the command: (exit code, standard output, standard error)."""
     known = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder), **environment}
     known = {name: value for name, value in known.items() if value is not None}
-    line = line.replace("SIMRUN", f"{sys.executable} -m flitlab.sim.cli")
+    line = line.replace("SIMRUN", f"{sys.executable} -m flitlab")
     done = subprocess.run(["bash", "-c", line], cwd=folder, env=known, capture_output=True, text=True, timeout=300)
     return done.returncode, done.stdout, done.stderr
 

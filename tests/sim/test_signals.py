@@ -144,7 +144,7 @@ def test_an_early_ctrl_c_shows_no_traceback(moment, tmp_path):
         pytest.skip("needs /proc")
     (tmp_path / "ended.yaml").write_text(MODEL)
     process = subprocess.Popen(
-        [sys.executable, "-m", "flitlab.sim.cli", "check", "ended.yaml"], cwd=tmp_path,
+        [sys.executable, "-m", "flitlab", "check", "ended.yaml"], cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     while not caught(process.pid, signal.SIGTERM):

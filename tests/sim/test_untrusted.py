@@ -475,7 +475,7 @@ def test_the_current_folder_is_data(home):
     words = {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
     for arguments in (["report", "."], ["plot", "."], ["merge", "."], ["ceilings", "--verify", "proofs"]):
         done = subprocess.run(
-            [sys.executable, "-m", "flitlab.sim.cli", *arguments], cwd=run, env={**os.environ, **words},
+            [sys.executable, "-m", "flitlab", *arguments], cwd=run, env={**os.environ, **words},
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

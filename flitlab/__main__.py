@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``python -m flitlab.sim.cli`` is ``simrun``."""
+"""``python -m flitlab`` is ``simrun``."""
 
 from flitlab.sim.cli import main
 
