@@ -228,11 +228,11 @@ def test_sndlib_has_links_of_pre_installed_capacity_and_demands_by_name(text):
 
 def test_sndlib_says_which_capacity_it_takes():
     text = NATIVE.replace("10.00 0.00 0.50", "0.00 0.00 0.50").replace("( )", "( 155.00 2.00 )")
-    with pytest.warns(SpecWarning, match="links without pre-installed capacity; those of one module are taken"):
+    with pytest.warns(SpecWarning, match="1 of 2 links without pre-installed capacity; that of one module is taken"):
         topology = read(Text(text))
-    assert sorted(set(topology.capacity.tolist())) == [40, 155]
-    with pytest.warns(SpecWarning, match="nor has every link a module: all capacities are 1"):
-        topology = read(Text(NATIVE.replace("10.00 0.00 0.50", "0.00 0.00 0.50")))
+    assert sorted(set(topology.capacity.tolist())) == [20, 40]
+    with pytest.warns(SpecWarning, match="some have no module: all capacities are 1"):
+        topology = read(Text(text.replace("( 40.00 1.00 160.00 3.00 )", "( )")))
     assert set(topology.capacity.tolist()) == {1}
 
 
@@ -761,3 +761,34 @@ def test_a_topology_is_no_demand(tmp_path):
 def test_json_that_is_too_much_is_rejected_at_once(text, said):
     with pytest.raises(ValueError, match=said):
         make("topology", kind="file", text=text).build()
+
+
+def test_what_a_network_does_not_say_is_not_made_up(tmp_path):
+    """Files for ns-3 and REPETITA need rates, delays and weights: delays are 0, and an unknown rate is said."""
+    ring = make("topology", kind="torus", dims=[4]).build()
+    omitted = write(ring, tmp_path / "ring.txt", "ns3")
+    assert any("rate of links is unknown (100 Gbit/s is written)" in one for one in omitted)
+    assert " 100Gbps 0ns 0" in (tmp_path / "ring.txt").read_text()
+    write(ring, tmp_path / "ring.graph")
+    again = read(tmp_path / "ring.graph")
+    assert not again.columns["delay_us"].any() and (again.columns["weight"] == 1).all()
+    stated = read(Text(REPETITA))
+    write(stated, tmp_path / "same.graph")
+    assert (read(tmp_path / "same.graph").columns["delay_us"] == stated.columns["delay_us"]).all()
+
+
+def test_a_weight_that_is_read_as_the_capacity_is_said():
+    lines = "# directed: false\nsource,target,weight\na,b,10\nb,c,3\n"
+    with pytest.warns(SpecWarning, match="weight is read as the capacity; a cost of routing needs another name"):
+        assert sorted(set(read(Text(lines)).capacity.tolist())) == [3, 10]
+    both = lines.replace("weight", "weight,capacity").replace("10", "10,1").replace(",3", ",3,1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set(read(Text(both)).capacity.tolist()) == {1}
+
+
+def test_queues_of_htsim_tiers_are_named_as_its_files_name_them():
+    tier = "Tier {}\nDownlink_speed_Gbps 100\nRadix_Down 2\nRadix_Up 2\nQueue_Up 100\nQueue_Down 100\n"
+    text = "Nodes 4\nTiers 2\nPodsize 4\n" + tier.format(0) + tier.format(1).replace("Radix_Up 2\n", "")
+    with pytest.warns(SpecWarning, match="queue_up is not read: set switching.queue_bytes"):
+        read(Text(text))

@@ -156,7 +156,7 @@ class _LineParser:
     """Parses the lines of an edge list.
 
     header: the column names in the file. ends: the columns of both ends. delimiter: of the header. data: attributes of
-    edges.
+    edges. weighted: whether the capacity of some edge is a ``weight``.
     """
 
     network: GraphBuilder
@@ -166,6 +166,7 @@ class _LineParser:
     delimiter: str | None = None
     data: list[dict[str, str]] = field(default_factory=list)
     first_line: dict[tuple[str, str], int] = field(default_factory=dict)
+    weighted: bool = False
 
     def is_header(self, values: str) -> bool:
         """Whether a line names columns; stores them."""
@@ -234,8 +235,8 @@ class _LineParser:
         for usual in ("capacity", "delay"):
             if usual in lower:
                 data.setdefault(usual, lower[usual])
-        if self.attributes.capacity == "capacity" and "weight" in lower:
-            data.setdefault("capacity", lower["weight"])
+        if self.attributes.capacity == "capacity" and "weight" in lower and "capacity" not in data:
+            data["capacity"], self.weighted = lower["weight"], True
         self.data.append(data)
         capacity = self.attributes.capacity_of(self.network, number, f"edge {source}-{target}", data)
         return _Edge(source, arrow, target, capacity, self.attributes.delay_of(self.network, number, data), data)
@@ -262,7 +263,9 @@ class _LineParser:
         self.network.link(number, u, v, edge.capacity, edge.delay, attributes=edge.data)
 
     def warn_of_unread(self) -> None:
-        """Warn of attributes that resemble those that are read under another name."""
+        """Warn of weights that are read as capacities, and of attributes that resemble those that are read."""
+        if self.weighted:
+            self.network.warn("weight is read as the capacity; a cost of routing needs another name, such as cost")
         for kind in ("capacity", "delay"):
             if kind not in self.attributes.chosen:
                 names = unread_attributes(self.data, kind, kind)

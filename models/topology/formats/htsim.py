@@ -14,11 +14,11 @@ from flitlab.models.topology.limits import MAX_SIZE
 
 TIER = {
     "downlink_speed_gbps": None, "radix_down": None, "radix_up": 0.0, "downlink_latency_ns": 0.0,
-    "switch_latency_ns": 0.0, "bundle": 1.0, "oversubscribed": 1.0, "queue_up_kb": 0.0, "queue_down_kb": 0.0,
+    "switch_latency_ns": 0.0, "bundle": 1.0, "oversubscribed": 1.0, "queue_up": 0.0, "queue_down": 0.0,
 }  # fmt: skip
 """Keys of a tier and their defaults; None: required."""
 
-UNREAD = {"switch_latency_ns": "switch_ns", "queue_up_kb": "queue_bytes", "queue_down_kb": "queue_bytes"}
+UNREAD = {"switch_latency_ns": "switch_ns", "queue_up": "queue_bytes", "queue_down": "queue_bytes"}
 """Keys of a tier that describe no network -> the key of ``switching`` in their place."""
 
 

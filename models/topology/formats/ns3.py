@@ -25,9 +25,6 @@ from flitlab.models.topology.formats.quantities import gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
-LINK_NS = 1000.0
-"""Delay of a written link without a column ``delay_ns``."""
-
 
 def read_ns3(
     path: Readable,
@@ -153,14 +150,14 @@ def _link(network: GraphBuilder, number: int, words: list[str], nodes: int) -> t
 def write_ns3(topology: Topology, path: FilePath) -> list[str]:
     """Write hosts as nodes 0 .. H - 1, then switches, with the rate of the note ``link_gbps`` (100) for capacity 1.
 
-    A link has the delay that a file states for it; without any, 1000 ns. Where each switch has one host that sends as
+    A link has the delay that a file states for it; without any, 0 ns. Where each switch has one host that sends as
     much as all its links take, without a delay, as in files without switches, nodes are written without switches.
     Returns what the file does not keep. Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if some
     channel is uni-directional.
     """
     need_links(topology, "ns3")
     stated = stated_delays(topology)
-    delay, of_hosts = stated or (np.full(topology.channels, LINK_NS), np.full(topology.hosts, LINK_NS))
+    delay, of_hosts = stated or (np.zeros(topology.channels), np.zeros(topology.hosts))
     unit = float(topology.notes.get(LINK_GBPS, 100.0))
     once = [c for c in range(topology.channels) if c < topology.reverse[c]]
     if stated is not None and _is_of_nodes(topology) and not of_hosts.any():
@@ -187,6 +184,7 @@ def write_ns3(topology: Topology, path: FilePath) -> list[str]:
             if isinf(topology.host_capacity)
             else []
         ),
+        *([] if LINK_GBPS in topology.notes else ["that the rate of links is unknown (100 Gbit/s is written)"]),
     ]
 
 

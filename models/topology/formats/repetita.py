@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import inf
 
+import numpy as np
+
 from flitlab.models.readable import FilePath, Readable
+from flitlab.models.topology.file_delays import stated_delays
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import GraphBuilder, need_channels, omitted_features, text_of, write_lines
 from flitlab.models.topology.formats.format import FileFormat
@@ -73,7 +76,7 @@ def _sections(network: GraphBuilder, text: str) -> Callable[[str, int], Iterator
 
 
 def write_repetita(topology: Topology, path: FilePath) -> list[str]:
-    """Write a ``.graph`` file: ``bw`` is the capacity, ``weight`` and ``delay_us`` are columns of those names, or 1.
+    """Write a ``.graph`` file: ``bw`` is the capacity, ``weight`` a column or 1, the delay what a file states or 0.
 
     Returns what the file does not keep. Raises :class:`~flitlab.models.topology.formats.CannotWriteError` if there are
     no channels.
@@ -83,9 +86,9 @@ def write_repetita(topology: Topology, path: FilePath) -> list[str]:
     lines = [f"NODES {topology.switches}", "label x y"]
     lines += [f"{'_'.join(names.label(v).split())} 0 0" for v in range(topology.switches)]
     lines += ["", f"EDGES {topology.channels}", "label src dest weight bw delay"]
-    ones = [1.0] * topology.channels
-    columns = [topology.columns.get(name, ones) for name in ("weight", "delay_us")]
-    rows = zip(topology.src, topology.dst, columns[0], topology.capacity, columns[1], strict=True)
+    cost, stated = topology.columns.get("weight", [1.0] * topology.channels), stated_delays(topology)
+    delay_us = np.zeros(topology.channels) if stated is None else stated[0] / 1000
+    rows = zip(topology.src, topology.dst, cost, topology.capacity, delay_us, strict=True)
     lines += [f"edge_{c} {u} {v} {weight:.17g} {bw:.17g} {us:.17g}" for c, (u, v, weight, bw, us) in enumerate(rows)]
     write_lines(path, lines)
     return omitted_features(topology, "capacities", "parallel channels", "labels")

@@ -54,9 +54,9 @@ def read_sndlib(
 ) -> Topology:
     """Read a network: its links are bi-directional, or channels if ``directed``.
 
-    The capacity of a link is the pre-installed one; where some link has none, that of its first module, with a warning.
-    Where some link has no module either, all capacities are 1. All numbers of links are columns. Hosts have unlimited
-    channels: the file knows none.
+    The capacity of a link is the pre-installed one, or without one that of its first module, with a warning. Where some
+    link has neither, all capacities are 1. All numbers of links are columns. Hosts have unlimited channels: the file
+    knows none.
 
     Parameters
     ----------
@@ -75,19 +75,23 @@ def read_sndlib(
     graph.nodes = {name: (line, {}) for name, line in instance.nodes.items()}
     graph.edges = instance.links
     network.parallel = True  # every link has a name of its own
-    capacity = next((name for name in (LINK[0], MODULE[0]) if _has_all(graph.edges, name)), None)
-    if capacity != LINK[0] and "capacity" not in attributes.chosen:
-        instead = "those of one module are taken" if capacity else "nor has every link a module: all capacities are 1"
-        network.warn(f"links without pre-installed capacity; {instead}")
-    if capacity is not None:
-        attributes = attributes.by_default(capacity=capacity)
+    if "capacity" not in attributes.chosen:
+        capacities = [
+            next((edge.data[of] for of in (LINK[0], MODULE[0]) if _has(edge, of)), "") for edge in graph.edges
+        ]
+        if without := sum(not _has(edge, LINK[0]) for edge in graph.edges):
+            instead = "that of one module is taken" if all(capacities) else "some have no module: all capacities are 1"
+            network.warn(f"{without} of {len(graph.edges)} links without pre-installed capacity; {instead}")
+        if all(capacities):
+            for edge, capacity in zip(graph.edges, capacities, strict=True):
+                edge.data["capacity"] = capacity
     return replace(graph.topology("sndlib", attributes, directed), host_capacity=inf)
 
 
-def _has_all(edges: list[Edge], name: str) -> bool:
-    """Whether every edge has a positive number of this name."""
+def _has(edge: Edge, name: str) -> bool:
+    """Whether an edge has a positive number of this name."""
     try:
-        return bool(edges) and all(float(edge.data.get(name, 0)) > 0 for edge in edges)
+        return float(edge.data.get(name, 0)) > 0
     except ValueError:
         return True  # whose reading fails with the line
 
