@@ -82,14 +82,16 @@ def racks_of(topology: Topology, arrangement: Arrangement, switches: int, hosts:
     inwards = np.argsort(np.abs(place - centre).sum(axis=1).round(9), kind="stable")
     order = np.concatenate([inwards[:switch_racks], np.sort(inwards[switch_racks:])])
     of_host = switch_racks + host_rack
-    of_switch[~is_switch] = of_host[_first_hosts(topology)[~is_switch]]
+    first = _first_hosts(topology)
+    of_switch[first >= 0] = of_host[first[first >= 0]]
     return Racks(place[order], of_switch, of_host, switch_racks)
 
 
 def _first_hosts(topology: Topology) -> Ints:
-    """The first host of each node, int64 [switches]; undefined without hosts."""
-    first = np.zeros(topology.switches, np.int64)
+    """The first host of each card or server, int64 [switches]; -1 of those without hosts, and of switches."""
+    first = np.full(topology.switches, -1)
     first[topology.host_switch[::-1]] = np.arange(topology.hosts)[::-1]
+    first[are_switches(topology)] = -1
     return first
 
 
@@ -102,14 +104,13 @@ def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
     racks: where its switches and hosts stand.
     floor: lengths within a rack, and what is added between racks.
     """
-    is_switch, every = are_switches(topology), cables_of(topology)
-    cables, of_nodes = every.only(~every.to_host), every.ends[every.to_host]
-    swapped = is_switch[of_nodes[:, 1]]
-    of_nodes[swapped] = of_nodes[swapped, ::-1]
-    hosts = np.flatnonzero(is_switch[topology.host_switch])
+    first, every = _first_hosts(topology), cables_of(topology)
+    at_servers = every.to_host & (first[every.ends] >= 0).any(axis=1)
+    cables, of_servers = every.only(~at_servers), np.sort(first[every.ends[at_servers]], axis=1)[:, 1]
+    switch = np.where(first[every.ends[at_servers]] < 0, every.ends[at_servers], -1).max(axis=1, initial=-1)
+    hosts = np.flatnonzero(first[topology.host_switch] < 0)
     to_hosts = np.concatenate([
-        np.column_stack([topology.host_switch[hosts], hosts]),
-        np.column_stack([of_nodes[:, 0], _first_hosts(topology)[of_nodes[:, 1]]]),
+        np.column_stack([topology.host_switch[hosts], hosts]), np.column_stack([switch, of_servers]),
     ])  # fmt: skip
     ends = np.concatenate([to_hosts, cables.ends])
     one_way = np.concatenate([np.zeros(len(to_hosts), bool), cables.unidirectional])
@@ -155,10 +156,9 @@ def rows(topology: Topology, plan: Blueprint) -> Iterator[tuple[object, ...]]:
     plan: its cables.
     """
     switch, host, first = switch_names(topology), host_names(topology), _first_hosts(topology)
-    is_switch = are_switches(topology)
 
     def name(node: int) -> str:
-        return f"s{switch.label(node)}" if is_switch[node] else f"h{host.label(int(first[node]))}"
+        return f"s{switch.label(node)}" if first[node] < 0 else f"h{host.label(int(first[node]))}"
 
     for k, ((a, b), (p, q), (m, n)) in enumerate(
         zip(plan.ends.tolist(), plan.ports.tolist(), plan.racks.tolist(), strict=True)

@@ -116,13 +116,12 @@ class CostMetric(LayoutSpec):
     """Price of the network in dollars: switches by their ports, cables by length and capacity.
 
     A switch of k ports costs 350.4 k - 892.3 (0 at least), k counting hosts and network ports in use; one
-    uni-directional channel in and one out share a port. The price is in proportion to the mean capacity of the ports,
-    that of 40 Gbit/s being 1. A cable of x metres costs
-    0.4079 x + 0.5771 dollars per Gbit/s if electric and 0.0919 x + 2.7452 if optical, at 40 Gbit/s times its capacity;
-    a uni-directional one half of that. Layout and choice of cables as in ``cables``, with the same parameters. Cables
-    to hosts are left out unless ``hosts: true``: they are the same in every topology. Cards and servers that are nodes
-    (``planes``, ``rail``, ``bcube``, ``dcell``, ``hammingmesh``) are hosts: they have no price, and their cables are
-    those of hosts.
+    uni-directional channel in and one out share a port. That is for ports of capacity 1; the price is in proportion to
+    their mean capacity. A cable of x metres costs 0.4079 x + 0.5771 dollars per Gbit/s if electric and
+    0.0919 x + 2.7452 if optical, at 40 Gbit/s times its capacity; a uni-directional one half of that. Layout and choice
+    of cables as in ``cables``, with the same parameters. Cables to hosts are left out unless ``hosts: true``: they are
+    the same in every topology. Cards and servers that are nodes (``planes``, ``rail``, ``bcube``, ``dcell``,
+    ``hammingmesh``) are hosts: they have no price, and their cables are those of hosts.
 
     Gives total, switches, cables, per_host.
 

@@ -52,6 +52,15 @@ def test_cables_of_cards_are_those_of_hosts():
     assert set(used.values()) == {1}
 
 
+def test_servers_without_hosts_are_named_as_switches():
+    one = topology("bcube", n=2, k=1, hosts=[1, 0, 0, 0, 0, 0, 0, 0])
+    metric = make("metric", kind="cabling", switches_per_rack=8, hosts_per_rack=8)
+    assert metric.measure(one)["to_hosts"] == 2 and metric.measure(one)["number"] == 8
+    ends = Counter(row[5][0] for row in rows(one, metric.blueprint(one)[1]))
+    assert ends == {"h": 2, "s": 6}
+    assert metric.measure(topology("bcube", n=2, k=1, hosts_per_switch=0))["to_hosts"] == 0
+
+
 def test_containers_of_a_complete_graph():
     """Six containers of four switches: each pair of containers has a bundle of 4 x 4 cables."""
     found = measure(topology("hyperx", dims=[24], hosts_per_switch=3), racks="mixed", switches_per_rack=4)

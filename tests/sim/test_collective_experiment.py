@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from flitlab.models.collective.schedule_file import read_schedule
-from flitlab.sim.cli.__main__ import main
+from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.collective import collectives

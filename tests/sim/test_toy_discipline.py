@@ -13,7 +13,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.source import Source
-from flitlab.sim.cli.__main__ import main
+from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.base import EngineMismatch

@@ -7,7 +7,7 @@ from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.source import Source
-from flitlab.sim.cli.__main__ import main
+from flitlab.sim.cli import main
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
