@@ -30,7 +30,7 @@ TopologyAndMetrics = tuple[Topology, list[MetricSpec]]
 Writer = Callable[[Topology, list[MetricSpec], Path], Iterable[str]]
 """Writes a topology, measured by metrics, into a file, and returns what the file does not hold."""
 
-GRAPHS = {*suffixes(), ".txt", ".csv"} - {"", ".json"}
+GRAPHS = {*suffixes(), ".txt", ".csv", ".tsv", ".net", ".dot"} - {"", ".json"}
 """Suffixes of graph files."""
 
 

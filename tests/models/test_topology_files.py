@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.formats import CannotWriteError, FormatError, format_of, read, write
@@ -529,3 +530,9 @@ def test_dot_holds_every_switch_channel_and_host(tmp_path_factory, topology):
     assert sorted(found) == sorted(zip(*(column.tolist() for column in columns), strict=True))
     assert sum(bool(re.match(r"  h\d+ -> \d+ ", line)) for line in lines) == topology.hosts
     assert sum(bool(re.fullmatch(r"  \d+;", line)) for line in lines) == topology.switches
+
+
+def test_delays_may_be_written_as_decimals():
+    """networkx writes the delay of an edge as 3.0 if it was a float."""
+    lines = "# directed: false\n0 1 1 3.0\n1 2 1 1e1\n"
+    assert sorted(read(Text(lines)).delay.tolist()) == [3, 3, 10, 10]

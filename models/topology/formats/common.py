@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from flitlab.models.delimited import is_number
 from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, JsonError, Readable, Text, parse_json
 from flitlab.models.registry import warn
@@ -224,7 +225,7 @@ class GraphBuilder:
         return capacity
 
     def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
-        """Parse an integer of at least ``least``. Fails for other texts.
+        """Parse an integer of at least ``least``. Fails for other texts, but not for a decimal such as 3.0.
 
         Parameters
         ----------
@@ -236,7 +237,9 @@ class GraphBuilder:
         try:
             value = int(text)
         except ValueError:
-            self.fail(line, f"{what} {text!r} is not an integer")
+            if not (is_number(text) and float(text).is_integer()):
+                self.fail(line, f"{what} {text!r} is not an integer")
+            value = int(float(text))
         if value < least:
             self.fail(line, f"{what} {value} must be {least} or more")
         return value
