@@ -436,7 +436,7 @@ def test_a_law_that_cannot_be_compiled_is_named():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"control": transport("mptcp", subflows=8)}, "8 subflows of a pair .* no pair has more than 1 distinct paths"),
+        ({"control": transport("mptcp", subflows=8)}, "8 subflows of a pair .* no pair has more than 1 path"),
         ({"queue_bytes": 0}, "a queue must hold a packet"),
         ({"queue_bytes": 500}, "a packet does not fit into a queue of 500 bytes"),
         ({"control": transport(min_rto_ms=1e-5)}, "below the tick"),
