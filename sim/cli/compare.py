@@ -131,7 +131,7 @@ def _print(comparison: compare.Comparison) -> None:
     for name in dict.fromkeys(row["reference"] for row in rows if row["reference"]):
         against = [row["scenario"] for row in rows if row["reference"] == name]
         say(f"differences are from {name}: {', '.join(dict.fromkeys(against))}")
-    say(f"{MEANING}; * differs at the 5 % level (Welch's t), = does not, ? too few seeds to say")
+    say(f"{MEANING}; * differs at the 5 % level (Welch's t), = does not, ? not tested: too few seeds, or not saturated")
 
 
 MARKS = {True: " *", False: " =", None: " ?"}

@@ -6,7 +6,7 @@ Source: B. L. Welch, Biometrika 34, 1947, doi:10.1093/biomet/34.1-2.28.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, variance
@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 from flitlab.sim.experiment.saturation import ceiling_of, compared
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
-from flitlab.sim.measure.saturation import BACKGROUND, saturation
+from flitlab.sim.measure.saturation import BACKGROUND, is_probe, saturation
 from flitlab.sim.report.figures.draw import figure_of
 from flitlab.sim.report.figures.style import save
 from flitlab.sim.report.folder.frames import Row, load
@@ -29,6 +29,7 @@ KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 Ends = tuple[float | None, float]
 """Lower and upper end of a certified interval; the lower one None where unknown."""
 
+MORE = "not saturated at any load, so that more may be accepted"
 TOO_FEW = "too few replicates: a test needs two seeds on either side"
 
 
@@ -37,13 +38,14 @@ class Estimate:
     """The replicates of a quantity of a scenario.
 
     values: of each seed. resolution: error of each value, whatever the number of seeds (distance to the farther end of
-    the bracket). note: why it is unknown. single_half: half-width of a single value.
+    the bracket). note: why it is unknown. single_half: half-width of a single value. untested: why it is not compared.
     """
 
     values: tuple[float, ...]
     resolution: float = 0.0
     note: str = ""
     single_half: float = math.nan
+    untested: str = ""
 
     @property
     def mean(self) -> float:
@@ -134,11 +136,13 @@ class Comparison:
         }  # fmt: skip
         if other is None or math.isnan(one.mean - other.mean):
             return entry | {"difference": None, "relative": None, "significant": None}
-        significant = differ(one, other)
+        untested = one.untested or other.untested
+        significant = None if untested else differ(one, other)
         difference = one.mean - other.mean
         return entry | {
             "difference": difference, "relative": difference / other.mean if other.mean else None,
-            "significant": significant, "note": one.note or ("" if significant is not None else TOO_FEW),
+            "significant": significant,
+            "note": one.note or untested or ("" if significant is not None else TOO_FEW),
         }  # fmt: skip
 
 
@@ -248,7 +252,7 @@ def _estimates(run: Run) -> tuple[dict[str, float], dict[str, str], dict[str, di
     estimates = {
         scenario: {
             "saturation": _saturation(some, run.limit(scenario)),
-            "accepted_max": _most(some, lambda row: number(row, "accepted") * units.rate),
+            "accepted_max": _most_accepted(some, run.limit(scenario), units.rate),
             "latency": _at_load(some, low, "latency_mean", units.time),
         }
         for scenario, some in rows.items()
@@ -266,13 +270,21 @@ def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
     return Estimate(tuple(one.value for one in brackets), point.resolution)
 
 
-def _most(rows: Sequence[Row], value: Callable[[Row], float]) -> Estimate:
-    """The largest value over all loads, by seed."""
-    best: dict[str, float] = {}
+def _most_accepted(rows: Sequence[Row], limit: float, factor: float) -> Estimate:
+    """The accepted traffic at the load at which its mean is highest, compared only where no load has more.
+
+    The searches of seeds have no loads in common: of these the most of each seed.
+    """
+    by_load: dict[float, list[float]] = {}
+    by_seed: dict[str, list[float]] = {}
     for row in rows:
-        if not math.isnan(one := value(row)):
-            best[row.get("seed") or ""] = max(one, best.get(row.get("seed") or "", -math.inf))
-    return Estimate(tuple(best.values()), note="" if best else "not measured")
+        if math.isfinite(accepted := number(row, "accepted")):
+            by_load.setdefault(load(row), []).append(accepted * factor)
+            by_seed.setdefault(row.get("seed") or "", []).append(accepted * factor)
+    if not by_load:
+        return Estimate((), note="not measured")
+    values = map(max, by_seed.values()) if any(map(is_probe, rows)) else max(by_load.values(), key=fmean)
+    return Estimate(tuple(values), untested="" if math.isfinite(_saturation(rows, limit).mean) else MORE)
 
 
 def _at_load(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:

@@ -219,6 +219,29 @@ def test_flits_of_different_length_are_compared_in_ns(tmp_path):
     assert second["quantities"]["accepted_max"]["unit"] == "flit/ns/host"
 
 
+def test_the_most_accepted_is_compared_only_where_both_saturate(tmp_path):
+    """The same network, measured up to load 0.5 (it accepts 0.45), and up to 0.3."""
+    folders = {name: folder_of(tmp_path / name) for name in "ab"}
+    table = (folders["b"] / "results.csv").read_text().splitlines()
+    (folders["b"] / "results.csv").write_text("\n".join(row for row in table if ",0.5," not in row) + "\n")
+    quantity = compare({name: Run.read(folder) for name, folder in folders.items()}).document()[1]["quantities"]
+    assert quantity["accepted_max"]["value"] == pytest.approx(0.3, rel=0.01)
+    assert quantity["accepted_max"]["significant"] is None and "not saturated" in quantity["accepted_max"]["note"]
+    assert quantity["latency"]["significant"] is False
+
+
+def test_the_most_accepted_is_of_one_load(tmp_path):
+    """The largest of several noisy values of each seed would grow with the number of loads past saturation."""
+    folder = folder_of(tmp_path / "a", noise=0)
+    table = (folder / "results.csv").read_text().splitlines()
+    rows = [f"x,{load},{seed},{load},{accepted},20,True,False,ok" for load, seed, accepted in (
+        (0.6, 1, 0.46), (0.6, 2, 0.44), (0.6, 3, 0.44), (0.7, 1, 0.43), (0.7, 2, 0.46), (0.7, 3, 0.44),
+    )]  # fmt: skip
+    (folder / "results.csv").write_text("\n".join([*table, *rows]) + "\n")
+    estimate = compare({"a": Run.read(folder)}).scenarios[0].estimates["accepted_max"]
+    assert estimate.values == pytest.approx((0.45, 0.45, 0.45))
+
+
 def test_never_saturated(tmp_path):
     runs = {name: Run.read(folder_of(tmp_path / name, limit=0.6)) for name in "ab"}
     quantity = compare(runs).document()[1]["quantities"]["saturation"]
