@@ -292,9 +292,13 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         middle, half = mean_and_half([row["latency_mean"] for row in known], known[0].get("latency_ci95", math.nan))
         return number(middle) + (f" ± {number(half, 2)}" if math.isfinite(half) else "")
 
+    def in_runs(name: str, group: Sequence[Row]) -> str:
+        count = sum(bool(row.get(name)) for row in group)
+        return name if count == len(group) else f"{name} in {count} of {len(group)} runs"
+
     def state(group: Sequence[Row]) -> str:
         bad = [row["status"] for row in group if row["status"] != Status.OK]
-        notes = [name for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
+        notes = [in_runs(name, group) for name in ("saturated", "deadlocked") if any(row.get(name) for row in group)]
         notes += ["window too short to tell"] * any(row.get("saturated_by") == SaturatedBy.SHORT for row in group)
         notes += [name.replace("_", " ") for name in NO_DATA_COLUMNS if any(row.get(name) for row in group)]
         return ", ".join(dict.fromkeys([*notes, *bad]))
