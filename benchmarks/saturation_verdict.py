@@ -97,7 +97,7 @@ def verdicts(job: Job) -> tuple[bool | None, bool | None]:
     name, part, seed, ticks = job
     case, load = built(name), part * SCENARIOS[name][1]
     run, measure = start("compiled", case, load, seed), Measure(None, ticks, None)
-    first, _ = warm_up(run, case, measure)
+    first, _ = warm_up(run, case, load, measure)
     before = run.snapshot().created
     batches, backlog = measure_batches(run, case, load, first, measure)
     shown, _ = verdict(case, load, batches, run.snapshot().created - before, backlog)

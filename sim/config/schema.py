@@ -150,7 +150,7 @@ class MeasureConfig(Section):
         | Annotated[int, Tag("<map>")],
         BY_SHAPE,
     ] = "auto"
-    """Ticks before the window. auto: until the means are steady (MSER-5). [tick]"""
+    """Ticks before the window. auto: until the means of the network are steady (MSER-5). [tick]"""
     ticks: Count = 30_000
     """Window."""
     ci: Annotated[float, Field(gt=0, lt=1)] | None = 0.05

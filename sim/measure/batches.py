@@ -45,7 +45,7 @@ def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float =
 
 def mean_half_width(batches: Ints) -> float:
     """Return the half-width of the 95 % interval of the ratio of two columns of neighbouring batches, int64 [batches,
-    2].
+    2]; NaN where fewer than MIN_GROUPS of MAX_GROUPS groups have packets.
 
     Batches are merged in pairs until the correlation of neighbours is within its standard error or few are left; the
     remaining correlation widens the interval as in a first-order autoregression (Tafazzoli, Wilson 2011,
@@ -55,10 +55,10 @@ def mean_half_width(batches: Ints) -> float:
     ``benchmarks/interval_coverage.py`` measures the coverage.
     """
     groups = MAX_GROUPS
+    if np.count_nonzero(regroup(batches, groups)[:, 1]) < MIN_GROUPS:
+        return float("nan")
     while True:
         numerator, denominator = regroup(batches, groups).astype(float).T
-        if len(numerator) < 2 or denominator.sum() == 0:
-            return float("nan")
         mean = numerator.sum() / denominator.sum()
         correlation = neighbours(numerator - mean * denominator)
         if groups <= MIN_GROUPS or correlation <= 1 / np.sqrt(len(numerator)):

@@ -14,11 +14,8 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Scalar, Snapshot
-from flitlab.sim.measure.verdict import dispersion_of, noise_of, variance_of
+from flitlab.sim.measure.verdict import dispersion_of, noise_of, overload_score, variance_of
 from flitlab.sim.measure.window import ChannelTraffic, Window
-
-FALSE_ALARMS = 0.01
-"""Probability, over all tests together, that some backlog exceeds its bound though the load is carried."""
 
 MEAN, DEVIATION = math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi)
 """Mean and standard deviation of |N(0, 1)|."""
@@ -29,16 +26,14 @@ MISS_RATE_INVERSE = 100
 DETECTABLE_DEVIATIONS = 4.0
 """Detectable overload of a channel with unknown backlog, in standard deviations of its arrivals."""
 
+SETTLING = 2.0
+"""Ticks until the source queue of a host settles, in variances of its arrivals per tick over the square of its spare
+rate. The mean of a reflected Brownian motion that starts at 0 is then within a tenth of its limit (Abate and Whitt,
+Advances in Applied Probability 19, 1987).
+"""
+
 BUSY_SHARE = 0.5
 """Channels with this share of the greatest utilisation may saturate first."""
-
-
-def overload_score(count: int, tests: int = 1) -> float:
-    """Return the score above which one of ``count`` backlogs shows an overload, by Bonferroni's bound on FALSE_ALARMS.
-
-    tests: how often the backlogs are tested.
-    """
-    return float(ndtri(1 - FALSE_ALARMS / (2 * max(count, 1) * tests)))
 
 
 def channel_scores(scenario: Scenario, load: float, traffic: ChannelTraffic) -> Floats:
@@ -92,25 +87,50 @@ def _held_back(scenario: Scenario, load: float, window: Window) -> tuple[float, 
     return deviation, max(passed * created / busiest, 1.0)
 
 
+def source_settling(scenario: Scenario, load: float) -> float:
+    """Return the ticks in which the source queue of the busiest host settles; 0 if it is full."""
+    flit_ticks = scenario.host_flit_ticks
+    utilisation = load * float(scenario.traffic.rate.max()) * flit_ticks
+    if utilisation >= 1:
+        return 0.0
+    variance = float(variance_of(scenario, dispersion_of(scenario, load))) * utilisation
+    return SETTLING * variance * flit_ticks / (1 - utilisation) ** 2
+
+
 def resolution(scenario: Scenario, load: float, now: Snapshot) -> float:
     """Return the relative overload, at most 1, that the state of a run excludes if the run was empty at tick 0.
 
     With an overload d, the backlog of a channel grows like a random walk with drift, reflected at 0; the run would show
     as little as it does in one of :data:`MISS_RATE_INVERSE` cases. The greatest such d over the busy channels is
-    returned. Where backlogs of channels are unknown it is :data:`DETECTABLE_DEVIATIONS` deviations of the arrivals of
-    the busiest.
+    returned. Where backlogs are unknown, those of channels or those of traffic that stays at its switch, it is
+    :data:`DETECTABLE_DEVIATIONS` deviations of the arrivals.
     """
     if now.outstanding is None:
-        flits = max(now.channel_flits.max(initial=0), now.created.max(initial=0))
-        return min(DETECTABLE_DEVIATIONS * math.sqrt(_variance(scenario, load) / flits), 1.0) if flits else 1.0
+        return _detectable(scenario, load, max(now.channel_flits.max(initial=0), now.created.max(initial=0)))
     created = (now.channel_flits + now.outstanding.ungranted).astype(float)
-    filled = created / scenario.topology.capacity
-    busy = (filled >= BUSY_SHARE * filled.max(initial=0.0)) & (created > 0)
-    if not busy.any():
-        return 0.0  # all traffic stays at its switch
-    deviation = np.sqrt(_variance(scenario, load) * created[busy])
-    drift = _least_drift(now.outstanding.on_route[busy] / deviation)
-    return float(min((drift * deviation / created[busy]).max(), 1.0))
+    local = _local_flits_of_a_host(scenario, now)
+    filled, filled_locally = created / scenario.topology.capacity, local / scenario.topology.host_capacity
+    least = BUSY_SHARE * max(filled.max(initial=0.0), filled_locally)
+    excluded = _detectable(scenario, load, local) if filled_locally >= least else 0.0
+    busy = (filled >= least) & (created > 0)
+    if busy.any():
+        deviation = np.sqrt(_variance(scenario, load) * created[busy])
+        drift = _least_drift(now.outstanding.on_route[busy] / deviation)
+        excluded = max(excluded, float((drift * deviation / created[busy]).max()))
+    return min(excluded, 1.0)
+
+
+def _detectable(scenario: Scenario, load: float, flits: float) -> float:
+    """Return the relative overload, at most 1, that arrivals of so many flits show if no backlog is known."""
+    return min(DETECTABLE_DEVIATIONS * math.sqrt(_variance(scenario, load) / flits), 1.0) if flits else 1.0
+
+
+def _local_flits_of_a_host(scenario: Scenario, now: Snapshot) -> float:
+    """Return the flits that a host of the switch with the most local traffic has sent to hosts of the same switch."""
+    pairs, hosts = now.delivered.pairs, scenario.topology.host_count
+    src_switch, dst_switch = np.divmod(pairs.place, pairs.switches)
+    local = src_switch == dst_switch
+    return float((pairs.amount[local] / hosts[src_switch[local]]).max(initial=0.0))
 
 
 def _least_drift(height: Floats) -> Floats:

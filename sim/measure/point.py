@@ -13,7 +13,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
 from flitlab.sim.measure.classes import class_tables
 from flitlab.sim.measure.columns.registry import measured
-from flitlab.sim.measure.growth import overloaded_channels
+from flitlab.sim.measure.growth import overloaded_channels, source_settling
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.stall import is_deadlocked
 from flitlab.sim.measure.verdict import is_losing, verdict
@@ -68,7 +68,7 @@ def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> 
 
     Raises :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
     """
-    warmup, settled = warm_up(run, scenario, how)
+    warmup, settled = warm_up(run, scenario, load, how)
     seen = observe(run, scenario, load, warmup, how)
     saturated, why = verdict(scenario, load, seen.window.batches, seen.created, seen.backlog)
     row = {"saturated": saturated, "saturated_by": why, "warmup_ticks": warmup, "steady": settled}
@@ -98,19 +98,20 @@ def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict
     return Result(row, more_tables, delivered, before.present, ticks)
 
 
-def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
+def warm_up(run: Run, scenario: Scenario, load: float, measure: Measure) -> tuple[int, bool]:
     """Advance past the transient and return its length in ticks, and whether the rule was satisfied.
 
     The run is checked at 1, 2, 4, ... times a first guess of thirty zero-load latencies. The warm-up ends at the first
     check at which MSER-5 finds both accepted traffic and network latency steady for half of it, and at the latest after
-    ``measure.ticks`` or that guess.
+    ``measure.ticks`` or that guess. As a series cannot show a transient that is longer than itself, it lasts for
+    :func:`~flitlab.sim.measure.growth.source_settling`, too, unless traffic is lost.
     """
     if measure.warmup is not None:
         run.advance(measure.warmup)
         return measure.warmup, True
     guess = max(30 * scenario.zero_load_latency, measure.ticks // 10)
     step = -(-guess // 100)
-    latest = max(measure.ticks, 100 * step)
+    latest, settling = max(measure.ticks, 100 * step), source_settling(scenario, load)
     rows = [run.scalars()]
     now, check_at = 0, 100 * step
     while True:
@@ -120,7 +121,8 @@ def warm_up(run: Run, scenario: Scenario, measure: Measure) -> tuple[int, bool]:
             rows.append(run.scalars())
         change = _steps(rows)
         packets = np.maximum(change[:, Scalar.DELIVERED_PACKETS], 1)
-        if is_steady(change[:, Scalar.DELIVERED_FLITS]) and is_steady(change[:, Scalar.NETWORK_LATENCY] / packets):
+        steady = is_steady(change[:, Scalar.DELIVERED_FLITS]) and is_steady(change[:, Scalar.NETWORK_LATENCY] / packets)
+        if steady and (now >= settling or is_losing(scenario, load, change)):
             return now, True
         if 2 * check_at > latest:
             return now, False

@@ -26,11 +26,12 @@ from flitlab.models.hashing import content_hash
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Run
-from flitlab.sim.measure.growth import channel_scores, hosts_grow, overload_score, resolution, total_grows
+from flitlab.sim.measure.growth import channel_scores, hosts_grow, resolution, total_grows
 from flitlab.sim.measure.point import Measure, observe, result, warm_up
 from flitlab.sim.measure.probe_windows import longer
 from flitlab.sim.measure.result import Result
 from flitlab.sim.measure.saturation import SaturatedBy
+from flitlab.sim.measure.verdict import overload_score
 from flitlab.sim.measure.window import Window
 
 TESTS = 256
@@ -47,7 +48,7 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
     :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
     """
     assert how.resolution is not None
-    start, settled = warm_up(run, scenario, how)
+    start, settled = warm_up(run, scenario, load, how)
     ticks, previous_alarm, suspects = how.ticks, False, np.zeros(0, np.int64)
     while True:
         observed = observe(run, scenario, load, start, replace(how, ticks=ticks, ci=None))

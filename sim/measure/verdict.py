@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
@@ -33,9 +34,21 @@ LARGE, LARGE_NOISE, LARGE_TOTAL = 0.05, 1.0, 3.0
 """Large loss, even if unsteady: the same shares."""
 
 STARVED, STARVED_NOISE, STARVED_PACKETS, STARVED_HALF = 0.05, 1.5, 12, 0.25
-"""A host starves if its backlog grows by this share of its created traffic, of its noise, by this many packets, and
-steadily: by this share of the whole growth in either half of the window.
+"""A host may starve if its backlog grows by this share of its created traffic, of its noise, by this many packets, and
+steadily: by this share of the whole growth in either half of the window. It does if the growth is beyond the noise of
+all hosts, too (:func:`overload_score`).
 """
+
+FALSE_ALARMS = 0.01
+"""Probability, over all tests together, that some backlog exceeds its bound though the load is carried."""
+
+
+def overload_score(count: int, tests: int = 1) -> float:
+    """Return the score above which one of ``count`` backlogs shows an overload, by Bonferroni's bound on FALSE_ALARMS.
+
+    tests: how often the backlogs are tested.
+    """
+    return float(ndtri(1 - FALSE_ALARMS / (2 * max(count, 1) * tests)))
 
 
 def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backlog: Ints) -> tuple[bool | None, str]:
@@ -60,9 +73,10 @@ def verdict(scenario: Scenario, load: float, batches: Ints, created: Ints, backl
     lost = is_losing(scenario, load, batches)
     if lost:
         return True, SaturatedBy.LOSS
-    if has_starving_host(scenario, load, created, backlog):
+    starving = has_starving_host(scenario, load, created, backlog)
+    if starving:
         return True, SaturatedBy.STARVING
-    return (False, "") if lost is False else (None, SaturatedBy.SHORT)
+    return (None, SaturatedBy.SHORT) if lost is None or starving is None else (False, "")
 
 
 def is_losing(scenario: Scenario, load: float, batches: Ints) -> bool | None:
@@ -85,17 +99,22 @@ def is_losing(scenario: Scenario, load: float, batches: Ints) -> bool | None:
     return True if share > noise * max(of_host, of_all / math.sqrt(hosts)) else None
 
 
-def has_starving_host(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bool:
+def has_starving_host(scenario: Scenario, load: float, created: Ints, backlog: Ints) -> bool | None:
     """Whether some host's queue grows, which the total over all hosts need not show.
 
-    Under a permutation a few flows exceed the rate of their bottleneck long before the others do. created: int64
-    [hosts], flits. backlog: int64 [bounds, hosts], flits at bounds of batches.
+    Under a permutation a few flows exceed the rate of their bottleneck long before the others do. None where a queue
+    grows by no more than one of so many may while all is carried. created: int64 [hosts], flits. backlog: int64
+    [bounds, hosts], flits at bounds of batches.
     """
     growth = backlog[-1] - backlog[0]
     halfway = backlog[len(backlog) // 2]
     steady = np.minimum(halfway - backlog[0], backlog[-1] - halfway) >= STARVED_HALF * growth
-    least = np.maximum(STARVED_NOISE * noise_of(scenario, load, created), STARVED * created)
-    return bool((steady & (growth > np.maximum(least, STARVED_PACKETS * scenario.source.mean_flits))).any())
+    noise = noise_of(scenario, load, created)
+    least = np.maximum(STARVED_NOISE * noise, STARVED * created)
+    grows = steady & (growth > np.maximum(least, STARVED_PACKETS * scenario.source.mean_flits))
+    if not grows.any():
+        return False
+    return True if (growth > overload_score(int((created > 0).sum())) * noise)[grows].any() else None
 
 
 def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:

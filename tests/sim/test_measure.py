@@ -10,6 +10,7 @@ from flitlab.models.fairness import jain
 from flitlab.models.histogram import BUCKETS, bucket, edges, percentile
 from flitlab.models.traffic.source import Source
 from flitlab.sim.measure.batches import exceeds_noise, mean_half_width, ratio_half_width, regroup
+from flitlab.sim.measure.growth import source_settling
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure, is_steady, mser5
@@ -77,6 +78,11 @@ def test_interval_needs_batches():
     assert np.isnan(mean_half_width(np.array([[1.0, 1.0]])))
     assert np.isnan(mean_half_width(np.zeros((40, 2))))
     assert mean_half_width(np.column_stack([np.full(40, 6.0), np.full(40, 2.0)])) == 0
+    few = np.zeros((40, 2))
+    few[:9] = 12.0, 1.0  # nine packets of the same latency say nothing of the next
+    assert np.isnan(mean_half_width(few))
+    few[9] = 12.0, 1.0
+    assert mean_half_width(few) == 0
     assert np.isnan(ratio_half_width(np.array([1.0]), np.array([1.0])))
     assert np.isnan(ratio_half_width(np.zeros(5), np.zeros(5)))
 
@@ -87,6 +93,20 @@ def test_regroup_adds_up_neighbours():
     assert grouped.shape == (15, 1)
     assert grouped[0, 0] == 0 + 1 + 2
     assert grouped[-1, 0] == 42 + 43 + 44
+
+
+@pytest.mark.parametrize(("load", "ticks"), [(0.95, 47_900), (0.7, 984.7), (1.0, 0)])
+def test_a_warm_up_lasts_until_source_queues_settle(load, ticks):
+    """2 I L u / (1 - u)^2 of 64-flit packets, of which I = 1 - u / 64 (Bernoulli)."""
+    case = scenario(line(2, hosts=1), source=Source(flits=(64,)), buffer_flits=128)
+    assert source_settling(case, load) == pytest.approx(ticks, rel=1e-3)
+
+
+def test_a_warm_up_that_is_too_short_for_source_queues_says_so():
+    case = scenario(line(2, hosts=1), source=Source(flits=(32,)), buffer_flits=64)
+    rows = {load: measure("compiled", case, load, 1, Measure(None, 8000, None)).row for load in (0.5, 0.95)}
+    assert rows[0.5]["steady"] and rows[0.5]["warmup_ticks"] < 4000
+    assert not rows[0.95]["steady"] and rows[0.95]["warmup_ticks"] > 4000  # 2 * 0.97 * 32 * 0.95 / 0.05^2 = 23,600
 
 
 def test_exceeds_noise():

@@ -191,3 +191,35 @@ def test_a_ceiling_that_is_a_hot_hosts_own_channel_is_said_to_be_so(tmp_path, ca
     assert "not the network" in hot_hosts(Run.read(tmp_path / "hot"))[0]
     (even,) = found("{kind: uniform,", "even")
     assert even["note"] == ""
+
+
+def test_one_of_many_queues_has_to_grow_by_more_than_the_largest_of_so_many_may():
+    """Of 100 queues that are just full, the largest grows by 2 deviations in most windows, by 4.1 in one of a hundred.
+
+    A host creates 10,000 single flits at a load of 0.5, so a deviation is sqrt(10,000 / 2) = 70.7 flits; 5 % are 500.
+    """
+    case = scenario(line(2, hosts=50), traffic={"kind": "shift", "by": 50}, source=Source(flits=(1,)))
+    bursty = scenario(
+        line(2, hosts=50), traffic={"kind": "shift", "by": 50}, source=Source("onoff", (1,), burst=20.0)
+    )  # (2 * 20 - 1) * 0.5**2 = 9.75 times the variance: a deviation is 312 flits
+    created, backlog = np.full(100, 10_000), np.zeros((41, 100), np.int64)
+    verdicts = {}
+    for deviations in (1, 2, 3.5, 4.5):
+        backlog[:, 7] = np.linspace(0, deviations * 312.2, 41)
+        verdicts[deviations] = has_starving_host(bursty, 0.5, created, backlog)
+    assert verdicts == {1: False, 2: None, 3.5: None, 4.5: True}
+    backlog[:, 7] = np.linspace(0, 600, 41)
+    assert has_starving_host(case, 0.5, created, backlog) is True  # 8 deviations
+
+
+@pytest.mark.parametrize(("load", "saturated"), [(0.72, False), (0.78, True)])
+def test_a_search_sees_a_limit_within_a_switch(load, saturated):
+    """Two inputs and outputs with queues in which the first packet blocks the others pass 3/4 (Karol et al. 1987)."""
+    case = scenario(
+        build("hyperx", 2, dims=[1]), traffic={"kind": "uniform", "include_self": True}, source=Source(flits=(1,)),
+        mode="wormhole", vcs=1, buffer_flits=8, header=0, switch=1, link=1, credit=1,
+    )  # fmt: skip
+    row = measure("compiled", case, load, 1, Measure(None, 3000, None, resolution=0.01, longest=16)).row
+    assert row["saturated"] is saturated
+    if not saturated:  # 4 / sqrt(N) of the N flits that a host has sent
+        assert row["resolution"] == pytest.approx(4 / math.sqrt(0.72 * (48_000 + row["warmup_ticks"])), rel=0.02)

@@ -63,7 +63,7 @@ def latency_mean(window: Window) -> float:
 
 @column("packets", "latency_ci95", TICKS, lead=True, report="")
 def latency_ci95(window: Window) -> float:
-    """Half-width of the 95 % interval of the mean latency, over batches."""
+    """Half-width of the 95 % interval of the mean latency, over batches; empty where few of them have a packet."""
     return latency_half_width(window.batches)
 
 
@@ -199,7 +199,7 @@ CPU = (
     "CPU time of the point, without that of compiling kernels and loading them; `manifest.json` has the sums of both, "
     "`cpu_s` and `compile_s`."
 )
-STEADY = "Whether the end of the warm-up was found; if not, the window began at the last look."
+STEADY = "Whether the end of the warm-up was found; if not, it lasted for `measure.ticks`."
 BACKGROUND = (
     "What of the offered traffic does not grow with the load; only where there is [such traffic](traffic.md#hotspot)."
 )
