@@ -27,14 +27,19 @@ class Latency:
     """Delays of an empty network.
 
     hop_ticks: [switches, switches] sparse, ticks of the fastest channel between two switches. ends: least ticks of
-    both host channels. flit: ticks of one flit on the fastest channel. last: ticks for which a host's channel is busy
-    with one flit beyond that delay, at least -1. flits_per_tick: the capacity of a channel that moves one flit per
-    tick (one byte where ticks are those of bytes).
+    both host channels. flit: 1, or the bytes of a flit where ticks are those of bytes. channel_flit, host_flit: ticks
+    of a flit itself that are included for a channel between switches, and for a host's. header: ticks that are included
+    for a switch, for which only the head of a packet waits. last: ticks for which a host's channel is busy with one
+    flit beyond that delay, at least -1. flits_per_tick: the capacity of a channel that moves one flit per tick (one
+    byte where ticks are those of bytes).
     """
 
     hop_ticks: sparse.csr_array
     ends: Fraction
     flit: Fraction
+    channel_flit: Fraction
+    host_flit: Fraction
+    header: Fraction
     last: Fraction
     flits_per_tick: Fraction
 
@@ -49,16 +54,20 @@ class Latency:
         switching_mode : SwitchingMode
             The switching mode.
         flit : int
-            Ticks of a flit on the fastest channel; of datagrams, bytes of a packet.
+            1; of datagrams, bytes of a packet.
         """
         between, ends = switching_mode.crossing(topology)
         hop_ticks = quickest_channels(topology, between + topology.delay)
         ends += 2 * int(topology.access_delay.min()) if topology.hosts else 0  # at least
         last = switching_mode.serialization_ticks(topology, np.array([float(flit)]))[0]
+        on_channel, on_host = switching_mode.flit_in_crossing(topology)
         return cls(
             hop_ticks,
             Fraction(ends),
             Fraction(flit),
+            Fraction(on_channel) * flit,
+            Fraction(on_host) * flit,
+            Fraction(switching_mode.head_delay),
             Fraction(float(last)),
             Fraction(switching_mode.flits_per_tick(topology)),
         )
@@ -87,12 +96,31 @@ class Latency:
         return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
 
     def cut_latency(self, network: CollectiveNetwork, cut: CollectiveCut) -> Fraction:
-        """The least time before the first flit crosses a cut and after the last one has, minus the time of one flit.
+        """The least time before the first flit crosses a cut and after the last one has.
 
-        The volume over the capacity of the cut may be added, because it crosses in between.
+        The volume over the capacity of the cut may be added, because it crosses in between. It includes the time of
+        every flit itself on the channels of the cut. Where a host is faster than the cut, later flits may catch up with
+        their head, which waits at the switches beyond the cut. Elsewhere one host receives, or sends, all that crosses
+        over its channel and after, or before, all delays of a head, which takes no less.
+
+        Parameters
+        ----------
+        network : CollectiveNetwork
+            The network.
+        cut : CollectiveCut
+            The cut.
+
+        Returns
+        -------
+        Fraction
+            Ticks.
         """
+        hosts_bind = network.host is not None and network.host <= cut.capacity
+        header = 0.0 if hosts_bind else float(self.header)
+        beyond = self.hop_ticks.T.tocsr()
+        beyond.data = beyond.data - header
         before = _from(self.hop_ticks, network.rank_vertex[cut.inside])
-        after = _from(self.hop_ticks.T.tocsr(), network.rank_vertex[~cut.inside])
+        after = _from(beyond, network.rank_vertex[~cut.inside]) - header
         crossing = self.hop_ticks.tocoo()
         tail, head = crossing.coords
         leaves = cut.side[tail] & ~cut.side[head]
@@ -100,11 +128,16 @@ class Latency:
             network.rank_vertex[cut.side[network.rank_vertex] & ~cut.inside],
             network.rank_vertex[~cut.side[network.rank_vertex] & cut.inside],
         )
+        on_channel, on_host = float(self.channel_flit), float(self.host_flit)
         to_cut = np.concatenate(
-            [(before[tail] + crossing.data)[leaves], before[separated[0]], np.zeros(len(separated[1]))]
+            [
+                (before[tail] + crossing.data)[leaves] - on_channel,
+                before[separated[0]] - on_host,
+                np.full(len(separated[1]), -on_host),
+            ]
         )
         from_cut = np.concatenate([after[head[leaves]], np.zeros(len(separated[0])), after[separated[1]]])
-        return self.ends + Fraction(float(to_cut.min())) + Fraction(float(from_cut.min())) - self.flit
+        return self.ends + Fraction(float(to_cut.min())) + Fraction(float(from_cut.min()))
 
 
 def quickest_channels(topology: Topology, ticks: npt.NDArray[np.floating]) -> sparse.csr_array:

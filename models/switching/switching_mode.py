@@ -137,6 +137,24 @@ class SwitchingMode(ABC):
         ends = self.zero_load_latency(topology, 0, 1)
         return float(self.zero_load_latency(topology, 1, 1) - ends), float(ends)
 
+    def flit_in_crossing(self, topology: Topology) -> tuple[float, float]:
+        """Ticks of a flit itself that :meth:`crossing` includes; times ``weight`` where a flit is several bytes.
+
+        Parameters
+        ----------
+        topology: the network.
+
+        Returns
+        -------
+        Those on a channel between switches, and on each channel of a host.
+        """
+        return 1.0, 1.0
+
+    @property
+    def head_delay(self) -> int:
+        """Ticks of :meth:`crossing` for which only the head of a packet waits at a switch."""
+        return 0
+
     def serialization_ticks(self, topology: Topology, length: Floats) -> Floats:
         """Ticks that a host's channel is busy before the last flit of a message is in flight.
 

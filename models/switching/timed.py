@@ -126,6 +126,20 @@ class FlitTimed(Timed):
         host = flit_times(topology).host
         return self.route_latency([host, *[_fastest_flit(topology)] * hops, host], flits)
 
+    def flit_in_crossing(self, topology: Topology) -> tuple[float, float]:
+        """Ticks of a flit itself that ``crossing`` includes.
+
+        Returns
+        -------
+        Those on the fastest channel between switches, and on each channel of a host.
+        """
+        return float(_fastest_flit(topology)), float(flit_times(topology).host)
+
+    @property
+    def head_delay(self) -> int:
+        """Ticks for which only the head of a packet waits at a switch: its header delay."""
+        return self.header
+
     def slowness(self, topology: Topology, flits: int) -> tuple[Ints, int]:
         """Latency of slow channels that ``zero_load_latency`` of one flit does not include, at most.
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from flitlab.fluid.collective.bounds import Collective, CollectiveBounds, bounds
+from flitlab.fluid.collective.cuts import CollectiveCut
 from flitlab.fluid.collective.latency import Latency
+from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.collectives.choose import COLLECTIVES
 from flitlab.models.collective.schedule import KINDS
@@ -184,6 +186,83 @@ def test_two_ranks_exchange_in_just_the_time_that_is_proved():
         assert bound.by == "cut with latency"
         took = ticks(case.scenario, made("all_gather", "ring", 2, 100 * FLIT), rendezvous=1 << 40)
         assert took == pytest.approx(float(bound.time), abs=0.01)
+
+
+FLITS = "flit_ns: 1, header_ticks: 2, switch_ticks: 3, link_ticks: 5"
+FLIT_MODES = [f"vct, {FLITS}, buffer_flits: 256", f"wormhole, {FLITS}, buffer_flits: 256", f"ideal, {FLITS}"]
+PAIR = "{{kind: mesh, dims: [2], host_capacity: {}, capacity: {}}}"
+
+
+@pytest.mark.parametrize("mode", FLIT_MODES)
+@pytest.mark.parametrize(("capacity", "ticks_of_flit"), [(1 / 2, 2), (1 / 4, 4), (1 / 64, 64), (1 / 256, 256)])
+def test_a_slow_channel_between_fast_hosts_delays_only_the_head_beyond_it(mode, capacity, ticks_of_flit):
+    """The head is on the channel from 1 + 2 to the end of its flits, and each then takes switch and link.
+
+    At the far switch 20 flits are slower than 2 ticks of header, so that the last one only takes switch and ejection.
+    """
+    (case,) = read("c.yaml", text=CONFIG.format(topology=PAIR.format(1, capacity), mode=mode)).cases
+    on_channel = 20 * ticks_of_flit
+    expected = (1 + 2) + on_channel - 1 + (3 + 5) + (3 + 1)
+    scenario = case.scenario
+    latency = Latency.of(scenario.topology, scenario.switching)
+    bound = bounds(scenario.topology, Collective("gather", "hosts")).at(20, latency)
+    assert (bound.by, bound.time) == ("cut with latency", expected)
+    assert ticks(scenario, made("gather", "binomial", 2, 20 * FLIT)) == expected
+
+
+@pytest.mark.parametrize(("mode", "wait"), [(FLIT_MODES[0], 7), (FLIT_MODES[1], 2), (FLIT_MODES[2], 7)])
+def test_the_time_of_a_flit_on_a_slow_host_channel_is_counted_once(mode, wait):
+    """Two flits of 8 ticks on the channels of hosts, of 1 between: the head is on the last channel after two headers.
+
+    Packets of vct and ideal wait until no flit starves the faster channel: 8 - 1 ticks in place of a header of 2.
+    """
+    (case,) = read("c.yaml", text=CONFIG.format(topology=PAIR.format(0.125, 1), mode=mode)).cases
+    scenario = case.scenario
+    injection, between, ejection = 1 + 8 - 1, 3 + 5, 2 * 8 - 1 + 3 + 1
+    found = bounds(scenario.topology, Collective("broadcast", "hosts"))
+    bound = found.at(2, Latency.of(scenario.topology, scenario.switching))
+    assert (bound.by, bound.time) == ("cut with latency", injection + 2 + between + 2 + ejection)
+    took = ticks(scenario, made("broadcast", "binomial", 2, 2 * FLIT))
+    assert took == injection + wait + between + 2 + ejection
+
+
+@pytest.mark.parametrize("mode", FLIT_MODES)
+@pytest.mark.parametrize(("host", "capacity", "header"), [(1, 1, 2), (1, 1 / 2, 0), (1 / 2, 1, 2)])
+def test_the_header_beyond_a_cut_counts_where_hosts_are_not_faster_than_it(mode, host, capacity, header):
+    """The cut between two switches, in ticks of a flit on the faster of the channels."""
+    (case,) = read("c.yaml", text=CONFIG.format(topology=PAIR.format(host, capacity), mode=mode)).cases
+    topology = case.scenario.topology
+    network = CollectiveNetwork.of(topology, "hosts")
+    cut = CollectiveCut.between_vertices(network, np.array([True, False]), "inside")
+    on_host = 1 if host == 1 else 2
+    before, border, beyond = 1 + (on_host - 1) + 2, 3 + 5, 3 + 1 + (on_host - 1)
+    latency = Latency.of(topology, case.scenario.switching)
+    assert latency.cut_latency(network, cut) == before - 1 + border + header + beyond
+
+
+SPEEDS = [
+    "{kind: mesh, dims: [2], host_capacity: 1, capacity: 0.25}", "{kind: mesh, dims: [3], host_capacity: 0.125}",
+    "{kind: mesh, dims: [2], hosts_per_switch: 2, host_capacity: 4}",
+    "{kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 2, host_capacity: 2}",
+    "{kind: leaf_spine, leaves: 2, spines: 1, hosts_per_leaf: 2, host_capacity: 0.5}",
+    "{kind: mesh, dims: [3]}\ncapacity_of: {links: [[0, 1]], factor: 0.125}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", long_after(1, FLIT_MODES))
+@pytest.mark.parametrize("network", SPEEDS)
+def test_no_program_takes_less_over_channels_of_several_speeds(network, mode):
+    (case,) = read("c.yaml", text=CONFIG.format(topology=network, mode=mode)).cases
+    scenario, p = case.scenario, case.topology.hosts
+    latency = Latency.of(scenario.topology, scenario.switching)
+    for kind in KINDS:
+        found = bounds(scenario.topology, Collective(kind, "hosts"))
+        for unit in (1, 2, 70):
+            size = unit * p if kind in ("reduce_scatter", "scatter") else unit
+            least = found.at(unit, latency).time
+            for algorithm in COLLECTIVES[kind].algorithms:
+                took = ticks(scenario, made(kind, algorithm, p, size * FLIT), rendezvous=1 << 40)
+                assert took >= least - Fraction(1, 512), (kind, algorithm, unit)
 
 
 def test_latency_binds_what_is_small_and_parts_what_is_large():
