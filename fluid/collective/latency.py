@@ -91,8 +91,11 @@ class Latency:
         """
         if not sources.any() or not targets.any() or int((sources | targets).sum()) < 2:
             return Fraction(0)
+        hop_ticks = self.hop_ticks
+        if targets.sum() < sources.sum():  # all distances to a root, in the reversed network
+            hop_ticks, sources, targets = hop_ticks.T.tocsr(), targets, sources
         beginning = _sample_sources(np.unique(network.rank_vertex[sources]), network.vertex_transitive)
-        distance = dijkstra(self.hop_ticks, indices=beginning)[:, np.unique(network.rank_vertex[targets])]
+        distance = dijkstra(hop_ticks, indices=beginning)[:, np.unique(network.rank_vertex[targets])]
         return self.ends + Fraction(float(distance[np.isfinite(distance)].max(initial=0.0))) + self.last
 
     def cut_latency(self, network: CollectiveNetwork, cut: CollectiveCut) -> Fraction:

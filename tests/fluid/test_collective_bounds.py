@@ -277,6 +277,17 @@ def test_latency_binds_what_is_small_and_parts_what_is_large():
     assert large.time == Fraction(15, 8) * 10**6
 
 
+@pytest.mark.parametrize("kind", ["broadcast", "scatter", "reduce", "gather"])
+def test_latency_is_that_of_the_rank_farthest_from_a_root(kind):
+    """On a ring of eight: four channels away, where injection, ejection and a switch or a link take 1, 1, 3 and 5."""
+    timed = "flow, flit_ns: 1, header_ticks: 2, switch_ticks: 3, link_ticks: 5"
+    (case,) = read("c.yaml", text=CONFIG.format(topology="{kind: torus, dims: [8]}", mode=timed)).cases
+    topology = case.topology
+    latency = Latency.of(topology, case.scenario.switching)
+    bound = bounds(topology, Collective(kind, "hosts")).at(Fraction(1, 1000), latency)
+    assert (bound.by, bound.time) == ("latency", 1 + 5 * (2 + 3) + 4 * 5 + 1)
+
+
 def test_a_cut_counts_the_way_to_it_and_the_way_on():
     """Ranks at the ends of a path of four switches, whose channel in the middle is slow."""
     path = Topology.from_links("path", 4, [(0, 1), (1, 2), (2, 3)], capacity=[4, 1, 4], delay=[10, 100, 20])
