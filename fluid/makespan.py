@@ -141,7 +141,7 @@ class _Work:
             ):
                 into[send] = np.where(crosses, first + switching_mode.serialization_ticks(topology, size * unit), 1.0)
             if messages.confirmed:
-                leaving[send] = latency[send]
+                leaving[send] = np.where(crosses, latency[send], 0.0)
             elif not messages.buffered and switching_mode.send_ends_at_injection:
                 leaving[send] = np.where(crosses, switching_mode.serialization_ticks(topology, length) + 1, 0.0)
             block = slice(count, count + int(crosses.sum()))

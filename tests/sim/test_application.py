@@ -15,6 +15,7 @@ from flitlab.fluid.makespan import makespan_bounds
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.messages import Messages, flits_of, packets_of, total_flits
 from flitlab.models.application.phases import phases, separators
+from flitlab.models.application.program import Op
 from flitlab.models.application.workload import Workload
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
@@ -28,6 +29,7 @@ from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.spans import Spans, union_lengths, union_until
 from flitlab.sim.measure.unfinished import UnfinishedError
 from tests import long_after
+from tests.programs import program
 
 BASE = """\
 experiment: application
@@ -193,6 +195,18 @@ def test_a_ping_pong_takes_the_delays_of_hosts(mode):
     assert makespan_bounds(case.scenario).path == 2 * (one_way + 5 + 2 + 1)
     found = measure("compiled", case.scenario, 1.0, 1, ProgramMeasure()).row["makespan_ns"]
     assert found == pytest.approx(2 * (one_way + 8) * 6.4)
+
+
+@pytest.mark.parametrize(("rendezvous", "handshake"), [(1 << 40, 0), (999, 3)])
+@pytest.mark.parametrize("how", [{}, {"buffered": True}, {"confirmed": True}])
+def test_a_bound_knows_when_a_message_to_oneself_is_done(engine_name, rendezvous, handshake, how):
+    """A calculation of 100 ns follows: at once, or after a tick each of RTS, CTS and the message."""
+    calculation, to_oneself = (Op.CALC, 100, 0, 0, 0, [(0, 0)]), (Op.SEND, 1000, 0, 0, 0, [])
+    own = program([[to_oneself, (Op.RECV, 1000, 0, 0, 1, []), calculation], []])
+    scenario = on_network(own, BASE.replace("flit_ns: 6.4", "flit_ns: 1"), rendezvous=rendezvous)
+    scenario = replace(scenario, work=Workload(own, np.arange(2), replace(scenario.work.messages, **how)))
+    assert makespan_bounds(scenario).ticks == handshake + 100
+    assert measure(engine_name, scenario, 1.0, 1, ProgramMeasure()).row["makespan_ns"] == handshake + 100
 
 
 def test_bounds_of_phases():
