@@ -142,9 +142,8 @@ class Datagram(ByteSwitching):
         session = make_session(
             topology, instance.routes, transports, self.queues, flows, path_draw=self.path_draw, seed=seed,
             start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.long_lived else 0.0,
-            kind=transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None),
+            kind=transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None), program=program,
         )  # fmt: skip
-        session = replace(session, program=program)
         if self.failures is not None:
             return with_failures(session, self.failures, self.routing)
         return session if timeline is None else with_timeline(session, timeline)

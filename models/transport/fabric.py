@@ -280,7 +280,7 @@ def make_spray_session(
     SpecError: routes without next hops or whole paths, packets that do not fit a queue, and too large runs.
     """
     sprayings = (spraying,) if isinstance(spraying, Spraying) else tuple(spraying)
-    _check(topology, routes, fabric, flows, "traffic" if program is None else "application")
+    _check(topology, routes, fabric, flows, program is not None)
     _check_credit(sprayings)
     tick = tick_of(topology, fabric)
     capacity = np.concatenate([topology.capacity, np.full(2 * topology.hosts, topology.host_capacity)])
@@ -441,9 +441,9 @@ def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:
     return settings if session.marks is None else _with_marks(settings, session.marks, session.tick_s)
 
 
-def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key: str) -> None:
-    """Raise ``SpecError`` for what cannot run. key: of the source of the flows."""
-    check_flows(topology, flows)
+def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, of_program: bool) -> None:
+    """Raise ``SpecError`` for what cannot run. of_program: whether the flows are messages of a program."""
+    check_flows(topology, flows, of_program)
     if routes.form not in (RouteForm.TABLE, RouteForm.DIGITS, RouteForm.PATHS):
         raise SpecError(
             "spraying needs next hops or whole paths, and this routing has neither", key="routing",
@@ -461,6 +461,7 @@ def _check(topology: Topology, routes: Routes, fabric: Fabric, flows: Flows, key
     if fabric.header_bytes >= fabric.mtu_bytes:
         raise SpecError(f"a packet of {fabric.mtu_bytes} bytes has no payload", key="header_bytes")
     if (packets := int((-(-flows.packets // fabric.payload)).sum())) > MOST_PACKETS:
+        key = "application" if of_program else "traffic"
         raise SpecError(f"{packets:.2g} packets are more than {MOST_PACKETS:.2g}", key=key)
 
 

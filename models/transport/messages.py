@@ -47,13 +47,11 @@ def _messages(workload: Workload) -> tuple[Ints, Ints, Ints]:
     sends = np.flatnonzero(program.kind == Op.SEND)
     source, destination = host[program.rank[sends]], host[program.peer[sends]]
     apart = source != destination
-    if not apart.any():
-        raise SpecError("has no messages between hosts", key="application")
     return sends[apart], source[apart], destination[apart]
 
 
 def connections(workload: Workload, hosts: int) -> Connections:
-    """The connections of a program on a network of ``hosts`` hosts. Raises ``SpecError`` if it needs none."""
+    """The connections of a program on a network of ``hosts`` hosts; none where no message leaves its host."""
     program, (sends, source, destination) = workload.program, _messages(workload)
     is_rendezvous = program.amount[sends] > workload.messages.rendezvous
     keys = np.concatenate([source * hosts + destination, (destination * hosts + source)[is_rendezvous]])
@@ -65,7 +63,7 @@ def connections(workload: Workload, hosts: int) -> Connections:
 
 
 def message_flows(workload: Workload) -> MessageFlows:
-    """The messages of a program as flows. Raises ``SpecError`` if there are none, or too many."""
+    """The messages of a program as flows. Raises ``SpecError`` if there are too many."""
     program, host = workload.program, workload.host
     sends = _messages(workload)[0]
     asking = sends[program.amount[sends] > workload.messages.rendezvous]

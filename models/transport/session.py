@@ -286,6 +286,7 @@ def make_session(
     seed: int = 1,
     start_ms: float = LONGEST["start_ms"],
     kind: Ints | None = None,
+    program: Connections | None = None,
 ) -> Session:
     """Draw paths and starts, and check that everything fits together.
 
@@ -301,6 +302,7 @@ def make_session(
     seed: of all draws.
     start_ms: time within which subflows start, unless the transport sets it.
     kind: int64 [flows], the transport of each; None: the first.
+    program: whose connections the flows are.
 
     Returns
     -------
@@ -316,7 +318,7 @@ def make_session(
     named = {"": transport} if isinstance(transport, Transport) else transport
     transports = tuple(with_times(one, topology, routes, queues, start_ms) for one in named.values())
     kind = np.zeros(len(flows.source), np.int64) if kind is None else kind
-    check_flows(topology, flows)
+    check_flows(topology, flows, program is not None)
     _check_together(transports)
     per_flow = np.array([one.subflows for one in transports])[kind]
     _check(topology, routes, transports, int(per_flow.sum()), path_draw, tick)
@@ -345,12 +347,13 @@ def make_session(
         seed=seed, tick_s=float(tick),
         delay=delay, ratio=ratio, flows=flows, first=first, start=start, paths=paths, back=back,
         ack_delay=np.add.reduceat(delay[paths.link], paths.start[:-1]), gap=np.repeat(gap, per_flow), rules=rules,
+        program=program,
     )  # fmt: skip
 
 
-def check_flows(topology: Topology, flows: Flows) -> None:
-    """Raise ``SpecError`` if there are no flows, or one of a host to itself."""
-    if not len(flows.source):
+def check_flows(topology: Topology, flows: Flows, of_program: bool) -> None:
+    """Raise ``SpecError`` if there are no flows, which a program may lack, or one of a host to itself."""
+    if not of_program and not len(flows.source):
         raise SpecError("no host sends anything", key="traffic")
     if (own := np.flatnonzero(flows.source == flows.destination)).size:
         name = host_names(topology).label(flows.source[own[0]])

@@ -3,6 +3,7 @@
 
 import csv
 import json
+from math import ceil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.experiment.runner import run
-from tests import long_after
+from tests import long_after, long_rows_after
 
 NS = 6.4
 """Nanoseconds of a flit of 32 bytes."""
@@ -158,6 +159,39 @@ def test_units():
     jobs = f"application: [{{kind: barrier, ranks: 2, start_us: 1.5 ms}}, {sized}]\n"
     (case,) = read("c.yaml", text=BASE + jobs).cases
     assert [one.job.start_ns for one in case.jobs] == [1_500_000, 0] and case.jobs[1].job.spec.size_bytes == 1024
+
+
+TO_ITSELF = """\
+num_ranks 2
+rank 0 {
+a: send 1000b to 0 tag 0 cpu 0
+b: recv 1000b from 0 tag 0 cpu 1
+c: calc 300 cpu 0
+c requires a
+}
+rank 1 {
+}
+"""
+
+
+@pytest.mark.parametrize("engine", long_after(1, ["compiled", "reference"]))
+@pytest.mark.parametrize(("mode", "tick"), long_rows_after(1, [("spray", 0.08), ("datagram", 125), ("flow", 1)]))
+def test_a_job_that_sends_nothing_takes_its_own_time(mode, tick, engine, tmp_path):
+    """A product of 64 x 64 at 100 Gflop/s takes 2 * 64**3 / 100 ns, and what follows a message to oneself 300 ns.
+
+    These are whole nanoseconds, 5243 and 300, and then whole ticks, except in mode flow.
+    """
+    spray = PACKETS + "routing: {kind: ecmp}\nswitching: {mode: spray}\ntransport: {kind: nscc}\n"
+    base = {**MODES, "spray": spray}[mode]
+    (tmp_path / "own.goal").write_text(TO_ITSELF)
+    one, own = "{name: one, kind: summa, ranks: 1, order: 64}", "{name: own, kind: goal, path: own.goal}"
+    others = "{name: others, kind: all_reduce, ranks: 4, size_bytes: 1000}"
+    found = jobs_of(tmp_path, one, own, others, base=base, sets=(f"engine={engine}",))
+    for name, ns in (("one", 5243), ("own", 300)):
+        row = found[name]
+        assert row["status"] == "ok" and number(row, "slowdown") == 1
+        assert number(row, "time_ns") == number(row, "alone_ns") == pytest.approx(ceil(ns / tick) * tick, abs=0.01)
+    assert found["others"]["status"] == "ok" and number(found["others"], "slowdown") == 1
 
 
 def test_the_best_algorithm_is_that_of_the_job_alone():

@@ -450,7 +450,7 @@ class ReferenceDatagrams(ReferenceTransport):
         self.senders = make_senders(session.subflows)
         self.never_retransmits = session.transport.law is None and session.program is None
         if session.transport.law:
-            self.acknowledge = machine_code(acknowledge, self.rules[0], self.senders, 0, 0, 0, 0, 0, False, 0)
+            self.acknowledge = machine_code(acknowledge, session.rules[0], self.senders, 0, 0, 0, 0, 0, False, 0)
         self.feeders = session.topology.channels + 2 * session.topology.hosts
         self.links = [DatagramLink(self, number) for number in range(len(session.delay))]
         self.ranks = None if session.program is None else self._program(session.program)
