@@ -127,9 +127,14 @@ def component(category: str, value: Any, topology: Any = None) -> Any:
     if category == "traffic" and (matrix := _matrix(value)) is not None:
         level = "host" if isinstance(value, Traffic) else _level(matrix, topology)
         return {"kind": "matrix", "text": _pairs(matrix), "names": "numbers", "level": level, "normalise": "none"}
+    if category == "application" and isinstance(value, list | tuple):  # of jobs
+        return [component(category, job) if isinstance(job, Parameters) else job for job in value]
     if value is None or isinstance(value, Mapping):
         return value
-    taken = {"topology": ", a Topology, a networkx graph", "traffic": ", a Traffic, a square matrix, a data frame"}
+    taken = {
+        "topology": ", a Topology, a networkx graph", "application": ", a list of jobs",
+        "traffic": ", a Traffic, a square matrix, a data frame",
+    }  # fmt: skip
     problem = f"is a {type(value).__name__}; must be a name, a mapping{taken.get(category, '')} or a specification"
     raise ConfigError([Diagnostic("configuration", category, "", problem)])
 

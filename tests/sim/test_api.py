@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from flitlab import Experiment, RunError
+from flitlab.models.registry import make
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.exit import ExitCode
@@ -180,6 +181,20 @@ def test_overrides_replace_keys_as_set_does():
     resolved = Experiment.load(SCENARIO, topology={"kind": "torus", "dims": (3, 3), "host_capacity": float("inf")},
                                experiment="ceilings", name="no").study.cases[0].resolved  # fmt: skip
     assert resolved["topology"]["host_capacity"] == float("inf") and resolved["topology"]["dims"] == [3, 3]
+
+
+@pytest.mark.parametrize("pack", [list, tuple])
+@pytest.mark.parametrize("override", [False, True])
+def test_jobs_are_a_list_as_in_a_file(pack, override):
+    jobs = pack([{"name": "a", "kind": "barrier", "ranks": 2}, make("application", kind="ping_pong", size_bytes=64)])
+    config = {
+        "experiment": "application", "topology": {"kind": "mesh", "dims": [2, 2]},
+        "routing": "minimal", "switching": {"mode": "flow", "flit_ns": 1},
+    }  # fmt: skip
+    jobs_given = {"application": jobs} if override else {}
+    experiment = Experiment.load(config if override else {**config, "application": jobs}, **jobs_given)
+    (case,) = experiment.study.cases
+    assert [(one.job.name, one.job.program.ranks) for one in case.jobs] == [("a", 2), ("ping_pong", 2)]
 
 
 def test_a_file_and_its_quick_variant():
