@@ -14,7 +14,7 @@ from flitlab.sim.cli.options import add_configuration, add_json, add_point, natu
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.engines.base import EngineMismatch, Run
 from flitlab.sim.engines.start import start
-from flitlab.sim.engines.trace import trace
+from flitlab.sim.engines.trace import reject_unlisted, trace
 from flitlab.sim.engines.trace.base import Event, PacketHistory, waiting, zero_load
 from flitlab.sim.exit import ExitCode
 
@@ -84,6 +84,7 @@ def _scenario(case: Case) -> Scenario[Buffered]:
 def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     """The packets delivered in a range of ticks."""
     scenario = _scenario(case)
+    reject_unlisted(scenario)
     scenario_and_load = scenario.at(head["load"])
     run: Run = start(head["engine"], *scenario_and_load, head["seed"], log=True)
     run.advance(options.last)

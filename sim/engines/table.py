@@ -138,6 +138,11 @@ def timeline_modes() -> list[str]:
     return sorted(mode for mode, entry in _entries.items() if entry.switching_mode.supports_timeline)
 
 
+def packet_modes() -> list[str]:
+    """Return the modes whose runs count packets, and so can log them, in the order of their registration."""
+    return [mode for mode, entry in _entries.items() if entry.switching_mode.counts == "packets"]
+
+
 def engines_of(switching_mode: SwitchingMode) -> Engines:
     """Return the engines of a switching mode. Raises ``ValueError`` if there are none."""
     return _entry(switching_mode).load()

@@ -4,8 +4,34 @@
 from typing import Any
 
 from flitlab.models.scenario import Scenario
+from flitlab.sim.engines.classes import reject_classes
 from flitlab.sim.engines.start import packet_watch
+from flitlab.sim.engines.table import packet_modes
 from flitlab.sim.engines.trace.base import PacketHistory, PacketWatch, follow, reject_speeds
+
+
+def reject_unlisted(scenario: Scenario[Any]) -> None:
+    """Raise ``ValueError`` for a scenario whose runs do not log packets."""
+    if scenario.counted != "packets":
+        mode, modes = scenario.switching.mode, ", ".join(packet_modes())
+        raise ValueError(f"switching.mode = {mode!r}: delivered packets are listed in {modes} only")
+
+
+def reject_unfollowed(scenario: Scenario[Any]) -> None:
+    """Raise ``ValueError`` for a scenario of which no packet can be followed.
+
+    Its mode, timeline, trace, speeds or classes exclude it.
+    """
+    packet_watch("reference", scenario.switching)
+    if scenario.timeline is not None:
+        raise ValueError("timeline: single packets are followed only in networks that stay as they are")
+    if scenario.follows_trace:
+        raise ValueError(
+            "traffic: single packets are followed only where hosts draw them, at a load; a run writes those of a trace "
+            "or batch to packets.csv"
+        )
+    reject_speeds(scenario)
+    reject_classes(scenario, "following a packet")
 
 
 def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> PacketWatch:
@@ -30,14 +56,12 @@ def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity
     Raises
     ------
     ValueError
-        For a switching mode whose packets cannot be followed, for a timeline, which may drop packets, and for
-        channels of different speed.
+        For a switching mode whose packets cannot be followed, for a timeline, which may drop packets, for a
+        trace, whose packets are not drawn, for channels of different speed, and for classes of traffic.
     KeyError
         For another engine.
     """
-    if scenario.timeline is not None:
-        raise ValueError("timeline: single packets are followed only in networks that stay as they are")
-    reject_speeds(scenario)
+    reject_unfollowed(scenario)
     seen: PacketWatch = packet_watch(engine, scenario.switching)(scenario, load, seed, identity)
     return seen
 
@@ -48,6 +72,7 @@ def trace(
     """Return the history of a packet before tick ``until``, at most to its delivery.
 
     until: by default 100,000 ticks after its creation. Other parameters: see :func:`watch`. Raises ``ValueError`` if
-    the packet is not created by then.
+    no packet can be followed, before anything starts, and if the packet is not created by then.
     """
+    reject_unfollowed(scenario)
     return follow(lambda: watch(engine, scenario, load, seed, identity), scenario, load, seed, identity, until)

@@ -13,7 +13,6 @@ from flitlab.models.switching.buffered import Buffered
 from flitlab.models.switching.deflection import Deflection
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.models.topology.names import host_names
-from flitlab.sim.engines.classes import reject_classes
 
 FOLLOWED_TICKS = 100_000
 """Ticks for which a packet is followed after its creation."""
@@ -277,7 +276,6 @@ def packet_at_creation(
 
     Raises ``ValueError`` if there is no such packet, or none before tick ``latest``.
     """
-    reject_classes(scenario, "following a packet")
     source, hosts = scenario.source, scenario.topology.hosts
     if identity < 0:
         raise ValueError("a packet's id is sequence number x hosts + source host, 0 or more")
