@@ -92,7 +92,7 @@ class WindowedSpec(TransportSpec):
     min_rto_ms: float | None = Field(default=None, gt=0, le=1e6)
     """Least retransmission timeout. null: 320 base round trips, 250 at most."""
     syn_rto_ms: float | None = Field(default=None, gt=0, le=1e7)
-    """Timeout of the packet that opens a connection. null: 12 times min_rto_ms, 3000 at most."""
+    """Timeout of the packet that opens a connection. null: 3840 base round trips, 3000 at most."""
     init_window: int = Field(default=10, ge=1, le=10**5)
     """Packets of the first congestion window. [packet]"""
     ssthresh: int = Field(default=100, ge=1, le=10**6)
