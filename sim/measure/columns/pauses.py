@@ -11,11 +11,13 @@ TABLES: tuple[Table, ...] = ("flows", "programs")
 
 for table in TABLES:
     declare(
-        Column(table, "pause_frames", f"PAUSE frames that input ports sent, in the window {LOSSLESS}.",
+        Column(table, "pause_frames", "PAUSE frames that input ports, and the host of a storm, sent in the window "
+               f"{LOSSLESS}.",
                report="pause_frames", summary="pauses" * (table == "flows")),
-        Column(table, "paused_share", "Part of the window for which a channel or host is paused, on average "
-               f"{LOSSLESS}.", label="paused share"),
-        Column(table, "longest_pause_us", f"The longest pause of a channel or host {LOSSLESS}.", "us", "longest pause"),
+        Column(table, "paused_share", "Part of the window for which a channel between switches or a host is paused, on "
+               f"average, without outputs towards hosts {LOSSLESS}.", label="paused share"),
+        Column(table, "longest_pause_us", "The longest pause of a channel or host, outputs towards hosts included "
+               f"{LOSSLESS}.", "us", "longest pause"),
         Column(table, "most_paused", f"The most channels that were paused at the same time, since tick 0 {LOSSLESS}.",
                label="channels paused at once"),
         Column(table, "pause_root", "The queue that [caused](lossless.md#who-caused-a-pause) the longest pauses.",
