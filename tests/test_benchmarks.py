@@ -61,3 +61,13 @@ def test_a_benchmark_has_what_the_command_asks_for(path):
     functions = {node.name: node.args.args for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert [argument.arg for argument in functions["rows"]] == ["runs"]
     assert any(isinstance(node, ast.Assign) and node.targets[0].id == "RUNS" for node in tree.body)
+
+
+def test_the_coverage_of_intervals_is_measured():
+    # p = 0.1 / 8 for L = 8: W = 0.1 x 7 / (2 x 0.9) = 0.3889 ticks beyond the latency of a packet alone
+    coverage = runpy.run_path(str(FOLDER / "interval_coverage.py"))
+    alone = coverage["link"](8).zero_load_latency
+    assert coverage["true_mean"](0.1, 8) == pytest.approx(alone + 0.3889, abs=1e-4)
+    how = coverage["Measure"](1000, 20_000, None)
+    mean, half = coverage["measured"]((0.1, 8, 1, how))
+    assert 0 < half < 0.5 and abs(mean - alone - 0.3889) < 3 * half

@@ -63,7 +63,10 @@ def latency_mean(window: Window) -> float:
 
 @column("packets", "latency_ci95", TICKS, lead=True, report="")
 def latency_ci95(window: Window) -> float:
-    """Half-width of the 95 % interval of the mean latency, over batches; empty where few of them have a packet."""
+    """Half-width of the 95 % interval of the mean latency, over batches ([its coverage](experiments.md#intervals)).
+
+    Empty where few of them have a packet.
+    """
     return latency_half_width(window.batches)
 
 
