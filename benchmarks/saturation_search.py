@@ -34,6 +34,11 @@ LONG_SEEDS = (1001, 1002, 1003)
 
 VCT = "switching: {vcs: 4, buffer_flits: 32, header_ticks: 2, link_ticks: 4}"
 NETWORKS = {
+    "switch of 2 hosts, wormhole": (
+        "topology: {kind: hyperx, dims: [1], hosts_per_switch: 2}\nrouting: {kind: minimal}\n"
+        "switching: {mode: wormhole, vcs: 1, buffer_flits: 8}\n"
+        "traffic: {kind: uniform, include_self: true, packet_flits: 1}"
+    ),
     "ring of 8, minimal": (
         "topology: {kind: torus, dims: [8], hosts_per_switch: 1}\nrouting: {kind: minimal}\n"
         "switching: {mode: ideal}\ntraffic: {kind: uniform, packet_flits: 4}"
