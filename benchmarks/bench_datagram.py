@@ -4,7 +4,7 @@
     python benchmarks/bench_datagram.py [--runs 3]
 
 A random permutation of long-lived flows, with queues and links as in ``configs/paper/sin-t601.yaml``. A packet-hop is a
-data packet that a queue has taken, of a link of a host or between switches; the rate of the latter alone is printed
+data packet that has left a queue, of a link of a host or between switches; the rate of the latter alone is printed
 beside it. The kernel is compiled before the clock starts. Nothing is asserted: machines differ.
 """
 
@@ -45,10 +45,10 @@ def speed(what: Session, seconds: float) -> tuple[float, float]:
     """Million packet-hops per CPU-second, over all links and between switches, after a warm-up of the same length."""
     run, ticks = CompiledDatagrams(what), round(seconds / what.tick_s)
     run.advance(ticks)
-    before, began = run.counters().link[:, LinkCount.ACCEPTED], time.process_time()
+    before, began = run.counters().link[:, LinkCount.SENT], time.process_time()
     run.advance(2 * ticks)
     spent = time.process_time() - began
-    hops = run.counters().link[:, LinkCount.ACCEPTED] - before
+    hops = run.counters().link[:, LinkCount.SENT] - before
     return hops.sum() / spent / 1e6, hops[: what.topology.channels].sum() / spent / 1e6
 
 

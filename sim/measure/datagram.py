@@ -126,8 +126,8 @@ def _time_rows(session: Session, samples: dict[int, Sample]) -> list[dict[str, A
 
 def _use(session: Session, before: Counters, after: Counters) -> list[float]:
     """Utilisation of the channels between switches in the window, relative to the NIC rate at capacity 1."""
-    packets = (after.link - before.link)[: session.topology.channels, LinkCount.ACCEPTED]
-    use = _fractions(session, packets, after.tick - before.tick) * session.topology.host_capacity
+    sent = (after.link - before.link)[: session.topology.channels, LinkCount.BYTES] / session.queues.packet_bytes
+    use = _fractions(session, sent, after.tick - before.tick) * session.topology.host_capacity
     rounded: list[float] = np.round(use, 4).tolist()
     return rounded
 
@@ -142,7 +142,7 @@ def _per_flow(session: Session, amount: Ints) -> Ints:
     return np.add.reduceat(amount, session.first[:-1])
 
 
-def _fractions(session: Session, packets: Ints, ticks: int) -> Floats:
+def _fractions(session: Session, packets: Ints | Floats, ticks: int) -> Floats:
     """Packets in ``ticks`` ticks as a fraction of the NIC rate; the same shape."""
     rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * session.tick_s  # bytes a tick
     return packets * session.queues.packet_bytes / (rate * ticks)
@@ -166,7 +166,7 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
         "queue_mean_max": float(stay.max()),
         "queue_max": float(after.link[:network, LinkCount.MAX_QUEUE_BYTES].max() / session.queues.packet_bytes),
         "packets": int(total[SubflowCount.RECEIVED]),
-        "packet_hops": int(links[:network, LinkCount.ACCEPTED].sum()),
+        "packet_hops": int(links[:network, LinkCount.SENT].sum()),
         "ticks": ticks,
         "seconds": ticks * session.tick_s,
     }

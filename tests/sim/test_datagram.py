@@ -25,12 +25,12 @@ from flitlab.models.transport.newreno import (
     time_out,
 )
 from flitlab.models.transport.paths import PATH_DRAWS, WITH_REPLACEMENT
-from flitlab.models.transport.session import Queues, Session, make_session
+from flitlab.models.transport.session import SYN_BYTES, Queues, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
 from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.base import EngineMismatch
-from flitlab.sim.engines.transport.datagram import SubflowCount
+from flitlab.sim.engines.transport.datagram import LinkCount, SubflowCount
 from flitlab.sim.engines.transport.run import Trace, compare_traces
 from tests import long_after
 from tests.scenarios import build, line
@@ -89,6 +89,37 @@ def test_without_a_transport_every_packet_is_counted_once(packets):
     assert got.sum() == pytest.approx(dropped.sum(), rel=0.1) and got.sum() > 2000
     np.testing.assert_array_equal(got, counters.subflow[:, SubflowCount.ARRIVED])
     assert (counters.finished == -1).all()  # a finite flow that has lost a packet never has all of them
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_queue_counts_up_to_the_tick_that_is_looked_at(engine):
+    """Four hosts of full rate share a channel of their rate: its queue grows by three packets in every service time."""
+    case = session(
+        line(2, hosts=4), [(i, 4 + i) for i in range(4)], transport("none", start_ms=0.0), queue_bytes=10**8,
+        random_drop=False,
+    )  # fmt: skip
+    run, channel, injection = start(engine, case), 0, case.paths.link[case.paths.start[0]]
+    service, delay = round(case.queues.packet_bytes * case.ratio[channel] / 2**16), case.delay[injection]
+    until = int(delay) + 100 * service + service // 4
+    run.advance(until)
+    counted = run.counters().link[channel]
+    arrivals = [delay + k * service for k in range(1, 101) for _ in range(4)]
+    leaves = [delay + (n + 2) * service for n in range(400)]
+    assert counted[LinkCount.SENT] == sum(tick <= until for tick in leaves) == 99
+    inside = [min(out, until) - into for into, out in zip(arrivals, leaves, strict=True)]
+    assert counted[LinkCount.QUEUE_TICKS] == sum(inside)
+    assert counted[LinkCount.BYTES] == pytest.approx(99.25 * case.queues.packet_bytes, abs=1)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_link_counts_the_bytes_of_acknowledgements(engine):
+    control = transport(ack_path="reverse_path", ack_bytes=60, start_ms=0.0)
+    case = session(line(2, hosts=1), [(0, 1)], control, packets=400, queue_bytes=10**7)
+    run = start(engine, case)
+    run.advance(case.ticks(5.0))
+    there, back = run.counters().link[:2]
+    assert there[LinkCount.BYTES] == 400 * case.queues.packet_bytes + SYN_BYTES
+    assert back[LinkCount.BYTES] == 400 * 60 + 60  # the first of them answers the SYN
 
 
 def test_windows_of_any_size_have_room():

@@ -121,8 +121,9 @@ class DatagramLink:
         self.free_at = departs
         self.busy += service
         self.occupied = occupied
-        counts[LinkCount.ACCEPTED] += 1
+        counts[LinkCount.SENT] += 1
         counts[LinkCount.QUEUE_TICKS] += departs - now
+        counts[LinkCount.BYTES] += packet.size
         counts[LinkCount.MAX_QUEUE_BYTES] = max(counts[LinkCount.MAX_QUEUE_BYTES], occupied)
         self._send(packet, departs)
 
@@ -137,6 +138,21 @@ class DatagramLink:
         while self.queued_packets and self.queued_packets[0][0] <= self.clock.now:
             self.occupied -= self.queued_packets.popleft()[1].size
 
+    def queued(self) -> list[int]:
+        """What the packets in the queue count for, by LinkCount, of which none has been sent yet."""
+        queued, now = [0] * len(LinkCount), self.clock.now
+        for departs, packet in self.queued_packets:
+            if departs > now:
+                service = self._service_ticks(packet.size)
+                queued[LinkCount.SENT] += 1
+                queued[LinkCount.QUEUE_TICKS] += departs - now
+                queued[LinkCount.BYTES] += packet.size * min(service, departs - now) // service
+        return queued
+
+    def sent(self) -> list[int]:
+        """The counts without those of packets in the queue, by LinkCount."""
+        return [counted - queued for counted, queued in zip(self.counts, self.queued(), strict=True)]
+
     def _drop(self, packet: DatagramPacket) -> None:
         self.counts[LinkCount.DROPS] += 1
         if packet.is_data:
@@ -144,6 +160,7 @@ class DatagramLink:
 
     def fail(self) -> None:
         """Fail the link: packets on it and in its queue are dropped, and it accepts none."""
+        self.counts = self.sent()
         for packet in self.network.packets_in_flight():
             if packet.hop < len(packet.path) and packet.path[packet.hop] is self:
                 packet.dropped = True
@@ -512,7 +529,7 @@ class ReferenceDatagrams(ReferenceTransport):
         return Counters(
             self.clock.now,
             np.array([subflow.counts for subflow in self.subflows], np.int64),
-            np.array([link.counts for link in self.links], np.int64),
+            np.array([link.sent() for link in self.links], np.int64),
             np.array([flow.finished for flow in self.flows], np.int64),
             self.senders.win["cwnd"].copy(),
         )

@@ -31,11 +31,12 @@ class SubflowCount(IntEnum):
 class LinkCount(IntEnum):
     """Columns of :attr:`Counters.link`."""
 
-    ACCEPTED = 0  # packets of any kind that a queue took
+    SENT = 0  # packets of any kind that have left a queue
     DROPS = 1
-    QUEUE_TICKS = 2  # ticks from arrival to departure, summed over accepted packets
+    QUEUE_TICKS = 2  # that packets of any kind have been in a queue
     MAX_QUEUE_BYTES = 3  # largest occupancy, bytes
     MARKS = 4
+    BYTES = 5  # that the link has sent, part of the packet in service included
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,14 @@ from flitlab.models.transport.newreno import ConnectionState, resume
 from flitlab.models.transport.session import LATEST, Change, Session
 from flitlab.sim.engines.base import ProgramStatus
 from flitlab.sim.engines.compiled.datagram.hosts import deliver, expire, pace, send_on, set_timer
-from flitlab.sim.engines.compiled.datagram.links import accept, break_link, change_rate, is_internal, take_first_packet
+from flitlab.sim.engines.compiled.datagram.links import (
+    accept,
+    break_link,
+    change_rate,
+    is_internal,
+    queued,
+    take_first_packet,
+)
 from flitlab.sim.engines.compiled.datagram.messages import add_message, make_datagram_program
 from flitlab.sim.engines.compiled.datagram.prefetching import (
     MIN_BATCH,
@@ -40,7 +47,10 @@ from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.ranks import OUTBOX, has_events, next_event, next_program_tick, process_events
 from flitlab.sim.engines.compiled.timers import pop_timer
 from flitlab.sim.engines.compiled.transport import NEAR_PREFETCH_DISTANCE, PREFETCH_DISTANCE, CompiledTransport, Growth
-from flitlab.sim.engines.transport.datagram import Counters, SubflowCount, program_status
+from flitlab.sim.engines.transport.datagram import Counters, LinkCount, SubflowCount, program_status
+
+_OF_QUEUED = [LinkCount.SENT, LinkCount.QUEUE_TICKS, LinkCount.BYTES]
+"""Counts of a link from which those of queued packets are subtracted."""
 
 _LOW = np.int64(0xFFFFFFFF)
 _SUBFLOW = np.int64(0xFFFFFF)
@@ -166,10 +176,12 @@ class CompiledDatagrams(CompiledTransport):
 
     def counters(self) -> Counters:
         state, link = self._state, self._state.link[: self._constants.links]
+        counts = np.stack([link[name] for name in LINK_COUNTS], axis=1)
+        for number in np.flatnonzero(link["free_at"] > self._tick):
+            counts[number, _OF_QUEUED] -= queued(self._constants, state, number, self._tick)
         return Counters(
-            self._tick, self._subflow_counts(), np.stack([link[name] for name in LINK_COUNTS], axis=1),
-            state.finished.copy(), state.senders.win["cwnd"].copy(),
-        )  # fmt: skip
+            self._tick, self._subflow_counts(), counts, state.finished.copy(), state.senders.win["cwnd"].copy()
+        )
 
     def _subflow_counts(self) -> Ints:
         record = self._state.subflow

@@ -159,6 +159,7 @@ def accept(const, state, link, packet, now):
     link_record.free_at = departs_at
     link_record.accepted += 1
     link_record.queueing_ticks += departs_at - now
+    link_record.accepted_bytes += size
     if occupied > np.int64(link_record.max_occupancy):
         link_record.max_occupancy = occupied
     append_packet(const, state, link, packet, departs_at)
@@ -195,9 +196,32 @@ def _left_queue_at(link_record, now):
 
 
 @njit
+def queued(const, state, link, now):
+    """Return what of the counts of a link is in its queue at tick ``now``, (packets, ticks, bytes)."""
+    link_record = state.link[link]
+    packets = ticks = size_left = np.int64(0)
+    packet, leaves_at = np.int64(link_record.first_packet), _left_queue_at(link_record, now)
+    while packet != NONE:
+        record = state.packet[packet]
+        if leaves_at > now:
+            size = np.int64(_size(const, record.kind))
+            service = service_ticks(link_record.ratio, size)
+            packets += 1
+            ticks += leaves_at - now
+            size_left += size * min(service, leaves_at - now) // service
+        leaves_at += elapsed(record.followed, leaves_at)
+        packet = np.int64(record.next)
+    return packets, ticks, size_left
+
+
+@njit
 def break_link(const, state, link, now):
     """Fail a link: drop all its packets, and accept no more."""
     link_record = state.link[link]
+    packets, ticks, size_left = queued(const, state, link, now)
+    link_record.accepted -= packets
+    link_record.queueing_ticks -= ticks
+    link_record.accepted_bytes -= size_left
     packet = np.int64(link_record.first_packet)
     if packet != NONE:
         cancel_arrival(const, state, link, _left_queue_at(link_record, now) + np.int64(link_record.delay))

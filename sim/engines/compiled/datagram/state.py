@@ -60,7 +60,7 @@ LINK = np.dtype(
         ("free_at", np.int64),  # tick at which all accepted packets will have left
         ("accepted", np.int64),  # packets of any kind
         ("queueing_ticks", np.int64),  # from arrival to departure, summed over accepted packets
-        ("decisions", np.int64),  # of the random drop
+        ("accepted_bytes", np.int64),
         ("first_packet", np.uint32),  # on the link, or NONE
         ("last_packet", np.uint32),
         ("left", np.uint32),  # low 32 bits of the tick at which the first packet leaves the queue
@@ -76,12 +76,16 @@ LINK = np.dtype(
         ("marks", np.int64),
         ("first_in_queue", np.uint32),
         ("data_run", np.uint32),
-        ("unused", np.uint32, 4),
+        ("decisions", np.int64),  # of the random drop
+        ("unused", np.uint32, 2),
     ]
 )
 
-LINK_COUNTS = ("accepted", "drops", "queueing_ticks", "max_occupancy", "marks")
-"""Fields of a link that are the columns of :attr:`~flitlab.sim.engines.transport.datagram.Counters.link`."""
+LINK_COUNTS = ("accepted", "drops", "queueing_ticks", "max_occupancy", "marks", "accepted_bytes")
+"""Fields of a link that are the columns of :attr:`~flitlab.sim.engines.transport.datagram.Counters.link`.
+
+Packets count when they are accepted; :func:`~flitlab.sim.engines.compiled.datagram.links.queued` has what to subtract.
+"""
 
 # A subflow, without the congestion control of its sender, two cache lines; nearly all events use only the first.
 SUBFLOW = np.dtype(
