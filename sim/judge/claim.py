@@ -123,12 +123,15 @@ class ClaimConfig(Section):
 
 @dataclass(frozen=True)
 class Delays:
-    """The least delays of a packet's head, in cycles: of each hop between switches, and of all else. source: of the
+    """The least delays of a packet's head, in cycles: of each hop between switches, and of all else.
+
+    header: the part of a hop that may delay the head alone, so that the flits behind it catch up. source: of the
     numbers. tick: cycles of a tick, the unit of delays of the topology.
     """
 
     hop: float
     ends: float
+    header: float
     source: str
     tick: float = 1.0
 
@@ -406,7 +409,7 @@ class _Reader:
             except UnitError as error:
                 self.page.reject("delays.unit", str(error), error.choices)
                 return None
-            return Delays(section.hop * tick, section.ends * tick, "delays of the claim")
+            return Delays(section.hop * tick, section.ends * tick, section.hop * tick, "delays of the claim")
         if isinstance(spec, TimedSpec):
             stated = any(key.endswith(("_ticks", "_ns")) for key in self.draft.at("switching") or {})
             unit = capacity_unit(self.instance.topology) if stated and spec.sends_flits else Fraction(1)
@@ -414,7 +417,7 @@ class _Reader:
             each = cycles["header"] + cycles["switch"]
             ends = cycles["injection"] + each + cycles["ejection"]
             source = "switching of the claim" if stated else ""
-            return Delays(each + cycles["link"], ends, source, float(1 / unit))
+            return Delays(each + cycles["link"], ends, cycles["header"], source, float(1 / unit))
         if needed:
             self.page.reject("switching.mode", "has no delays in cycles: say delays: {hop: ..., ends: ...}")
         return None

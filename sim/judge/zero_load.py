@@ -8,6 +8,7 @@ import numpy as np
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats
 from flitlab.models.instance import Instance
+from flitlab.models.topology.graph import Topology
 from flitlab.sim.judge.claim import Delays
 
 ALL = 1e-9
@@ -24,7 +25,7 @@ CLOSED = 1e30
 class ZeroLoadLatency:
     """The least mean latency in cycles, its parts in cycles, and the mean hops between switches.
 
-    ends: with the delays of host channels.
+    ends: with the delays of host channels. tail: until the tail has followed the head.
     """
 
     ticks: float
@@ -37,7 +38,8 @@ class ZeroLoadLatency:
 class ZeroLoad:
     """Distances of the demand of an instance in cycles, within its routes if these are oblivious.
 
-    flits: mean length of a packet; its tail follows its head at the rate of the slowest channel of its path.
+    flits: mean length of a packet. Its tail follows its head at the rate of the slowest channel of its path, and
+    catches up with it while only the head waits.
     """
 
     def __init__(self, instance: Instance, delays: Delays, flits: float) -> None:
@@ -49,8 +51,7 @@ class ZeroLoad:
         if traffic.switch_pairs()[2].size:
             problem = Problem.of(topology, traffic, fixed_routes)
             amount = problem.demand.amount
-            prices = delays.hop + topology.delay.astype(float) * delays.tick
-            ticks, tails = _quickest(problem, prices, topology.capacity, flits - 1, topology.host_capacity)
+            ticks, tails = _quickest(problem, topology, delays, flits - 1)
             hops = problem.distances(np.ones(topology.channels))
             self._tails = np.concatenate([self._tails, tails])
         access = topology.access_delay.astype(float) * delays.tick
@@ -70,22 +71,37 @@ class ZeroLoad:
         return ZeroLoadLatency(network + ends + tail, hops, network, ends, tail)
 
 
-def _quickest(
-    problem: Problem, prices: Floats, capacity: Floats, rest: float, host: float
-) -> tuple[Floats, Floats]:  # fmt: skip
-    """The distance, and the time of the tail, of the quickest path of each commodity: float64 [commodities] each.
+def _quickest(problem: Problem, topology: Topology, delays: Delays, rest: float) -> tuple[Floats, Floats]:
+    """The distance of the head, and the time of the tail, of the quickest path of each commodity, in cycles.
 
-    prices: float64 [channels]. rest: flits behind the head. host: the capacity of a host's channel. Of many rates of
-    the slowest channel a few are told apart, and the tail takes the fastest one up to the next.
+    rest: flits behind the head. On a channel of rate r the tail starts rest / r after the head at least; from there it
+    has all delays but those of the head alone at later switches. This holds for every channel of a path, whether
+    switches wait for whole packets or not. Three channels are taken: that to the destination host; the last one before
+    it, at most as fast as the fastest to its switch; and the slowest, before which the head waits at one switch at
+    least. Of many rates of the slowest channel a few are told apart: the paths of one pass have no slower channel than
+    the first of these rates, and the tail takes the last one.
+
+    Returns
+    -------
+    float64 [commodities] each.
     """
-    rates = np.unique(np.minimum(capacity, host))
+    host, own = topology.host_capacity, topology.delay.astype(float) * delays.tick
+    rate = np.minimum(topology.capacity, host)
+    fastest = np.zeros(topology.switches)
+    np.maximum.at(fastest, topology.dst, rate)
+    before_last = rest / fastest[problem.demand.destination] - delays.header
+    rates = np.unique(rate)
     starts = np.unique(np.linspace(0, len(rates) - 1, MOST_RATES).round().astype(int))
     ticks, tails = np.full(problem.demand.amount.shape, np.inf), np.zeros(problem.demand.amount.shape)
     for start, after in zip(starts, [*starts[1:], len(rates)], strict=True):
-        slow = np.minimum(capacity, host) < rates[start]
-        distance, tail = problem.distances(np.where(slow, CLOSED, prices)), rest / rates[after - 1]
-        quicker = distance + tail < ticks + tails
-        ticks, tails = np.where(quicker, distance, ticks), np.where(quicker, tail, tails)
+        slow, slowest = rate < rates[start], rates[after - 1]
+        head = problem.distances(np.where(slow, CLOSED, own + delays.hop))
+        tail = np.maximum(rest / host, before_last)
+        if slowest < host:
+            behind = problem.distances(np.where(slow, CLOSED, own + delays.hop - delays.header))
+            tail = np.maximum(tail, behind + rest / slowest - head)
+        quicker = head + tail < ticks + tails
+        ticks, tails = np.where(quicker, head, ticks), np.where(quicker, tail, tails)
     return ticks, tails
 
 

@@ -9,7 +9,9 @@ import re
 import networkx as nx
 import numpy as np
 import pytest
+import yaml
 
+from flitlab import Experiment
 from flitlab.fluid.verify import read_saved, verify
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
@@ -202,6 +204,58 @@ def test_the_tail_follows_at_the_rate_of_the_slowest_channel_of_the_quickest_pat
     traffic = "traffic: {kind: shift, by: 1, packet_flits: 100}\n"
     assert judged(slow + traffic, "{latency: 2000}").checks[0].limit == pytest.approx(2 + 3 + 99 / 0.1)
     assert judged(around + traffic, "{latency: 2000}").checks[0].limit == pytest.approx(2 * 2 + 3 + 99)
+
+
+def row(links, hosts, flits=32):
+    """A network of links ``u v capacity``, with hosts at each switch: of all hosts, each sends to the one opposite."""
+    half = sum(hosts) // 2
+    graph = "\\n".join(["# directed: false", *links])
+    return (
+        f'topology: {{kind: file, text: "{graph}", hosts: {hosts}}}\n'
+        f"traffic: {{kind: shift, by: {half}, packet_flits: {flits}}}\n"
+    )
+
+
+def two(capacity):
+    """Two switches with two hosts each."""
+    return row([f"0 1 {capacity}"], [2, 2])
+
+
+@pytest.mark.parametrize(
+    ("network", "keys", "least"),
+    [
+        # one header, then 31 flits at 4 cycles each, and the delays of all but the head alone; a run of vct takes 172
+        (two(0.25), "switching: {header_ticks: 40}", 1 + (40 + 1 + 1) + 1 + 1 + 31 * 4),
+        # both headers, and 31 flits at the rate of hosts
+        (two(1), "switching: {header_ticks: 40}", 1 + 2 * (40 + 1) + 1 + 1 + 31),
+        # a tick is a quarter of a cycle
+        (two(4), "switching: {header_ticks: 40}", (1 + 2 * (40 + 1) + 1 + 1 + 31 * 4) / 4),
+        # a hop of a claim may delay the head alone
+        (two(0.25), "delays: {hop: 10, ends: 5}", 5 + 31 * 4),
+        (two(1), "delays: {hop: 10, ends: 5}", 5 + 10 + 31),
+        # the slow channel is the first of two or, the other way, the last: after one header, or two
+        *[
+            (row(["0 1 0.25", "1 2 1"], [1, 0, 1]), f"switching: {{header_ticks: {header}}}", 7 + 31 * 4 + 1.5 * header)
+            for header in (0, 10, 40)
+        ],
+        # the same with three channels
+        (row(["0 1 1", "1 2 1", "2 3 0.25"], [1, 0, 0, 1]), "switching: {header_ticks: 10}", 9 + 31 * 4 + 2 * 10),
+    ],
+)
+def test_the_tail_catches_up_while_only_the_head_waits(judged, network, keys, least):
+    assert judged(network + keys + "\n", "{latency: 2000}").checks[0].limit == pytest.approx(least)
+
+
+@pytest.mark.parametrize("mode", ["vct", "wormhole", "ideal"])
+def test_no_run_is_faster_than_the_least_latency(judged, mode):
+    """A channel of a quarter of the rate, then a fast one; by the closed form a packet takes 214 ticks in ``vct``."""
+    text = row(["0 1 0.25", "1 2 1"], [1, 0, 1])
+    text += "routing: {kind: minimal, vc_policy: any}\n"
+    keys = {"mode": mode, "header_ticks": 40} | ({} if mode == "ideal" else {"buffer_flits": 64})
+    given = yaml.safe_load(text) | {"switching": keys, "loads": [0.01], "measure": {"warmup": 500, "ticks": 20000}}
+    (latency,) = Experiment.load(given).run(jobs=1).results["latency_mean"]
+    least = judged(text + f"switching: {json.dumps(keys)}\n", "{latency: 2000}").checks[0].limit
+    assert 0.75 * latency < least <= latency
 
 
 def test_delays_of_switching_count_in_ticks_of_the_network(judged):
