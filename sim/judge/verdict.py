@@ -326,11 +326,10 @@ class _Judge:
         return Witness("offer", statement, "offer", offer, "flits/tick/host", {"load": row.load})
 
     def _of_latency(self, point: ClaimPoint, latency: Quantity) -> Check:
-        """Check a mean latency: of all demands, or of the nearest ones if not all are served."""
+        """Check a mean latency: of all demands, or of the least part of them that may be served."""
         share = 1.0
         if point.throughput is not None and point.load is not None:
-            share = min(1.0, point.throughput.high / (point.load.low * self.share))
-            share = 1.0 if share >= 1 - 2 * point.throughput.error else share
+            share = min(1.0, point.throughput.low / (point.load.high * self.share))
         least = self.zero_load.least(share)
         possible = latency.high >= least.ticks * (1 - ROUNDING)
         efficiency = least.ticks / latency.value

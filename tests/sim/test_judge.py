@@ -258,6 +258,34 @@ def test_no_run_is_faster_than_the_least_latency(judged, mode):
     assert 0.75 * latency < least <= latency
 
 
+def nearest_hops(share):
+    """Mean hops of the nearest part of uniform traffic in a ring of eight: 2/7 of it each at distance 1, 2 and 3, 1/7
+    at 4.
+    """
+    parts = [min(max(share - before / 7, 0), of / 7) for before, of in ((0, 2), (2, 2), (4, 2), (6, 1))]
+    return sum(part * hops for part, hops in zip(parts, (1, 2, 3, 4), strict=True)) / share
+
+
+@pytest.mark.parametrize(
+    ("reported", "share"),
+    [
+        # numbers count as rounded to three digits, and are off by 2 % each
+        ("{load: 1.0, throughput: 0.8, latency: 19.3}", 0.7995 * 0.98 / (1.005 * 1.02)),
+        ("{load: 1.0, throughput: 0.8, latency: 19.3, error: 0}", 0.7995 / 1.005),
+        ("{load: 1.00, throughput: 0.920, latency: 21.40, error: 0}", 0.9195 / 1.005),
+        ("{load: 0.5, throughput: 0.5, latency: 30, error: 0}", 0.4995 / 0.5005),
+        ("{load: 0.5, throughput: 0.49, latency: 22}", 0.4895 * 0.98 / (0.5005 * 1.02)),
+        ("{load: 0.5, throughput: 0.51, latency: 30, error: 0}", 1),
+        ("{load: 0.5, latency: 30}", 1),
+        ("{latency: 30}", 1),
+    ],
+)
+def test_a_latency_is_that_of_the_least_part_that_may_be_served(judged, reported, share):
+    check = judged(RING + "delays: {hop: 10}\n", reported).checks[-1]
+    assert check.what == "latency" and check.possible
+    assert check.limit == pytest.approx(10 * nearest_hops(share))
+
+
 def test_delays_of_switching_count_in_ticks_of_the_network(judged):
     """Hosts of 1 and links of 4: a tick is a quarter of the time of a flit at capacity 1, 4 ns."""
     network = "topology: {kind: mesh, dims: [3, 3], hosts_per_switch: 1, capacity: 4, host_capacity: 1}\n"
