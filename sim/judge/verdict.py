@@ -328,8 +328,9 @@ class _Judge:
     def _of_latency(self, point: ClaimPoint, latency: Quantity) -> Check:
         """Check a mean latency: of all demands, or of the least part of them that may be served."""
         share = 1.0
-        if point.throughput is not None and point.load is not None:
-            share = min(1.0, point.throughput.low / (point.load.high * self.share))
+        if point.throughput is not None:
+            created = self._most_offered() if point.load is None else point.load.high
+            share = min(1.0, point.throughput.low / (created * self.share))
         least = self.zero_load.least(share)
         possible = latency.high >= least.ticks * (1 - ROUNDING)
         efficiency = least.ticks / latency.value

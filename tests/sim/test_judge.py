@@ -276,6 +276,9 @@ def nearest_hops(share):
         ("{load: 0.5, throughput: 0.5, latency: 30, error: 0}", 0.4995 / 0.5005),
         ("{load: 0.5, throughput: 0.49, latency: 22}", 0.4895 * 0.98 / (0.5005 * 1.02)),
         ("{load: 0.5, throughput: 0.51, latency: 30, error: 0}", 1),
+        # without a load hosts create as much as their channels take, 1
+        ("{throughput: 0.92, latency: 21.4, error: 0}", 0.9195),
+        ("{throughput: 0.5, latency: 30, error: 0}", 0.4995),
         ("{load: 0.5, latency: 30}", 1),
         ("{latency: 30}", 1),
     ],
