@@ -224,6 +224,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
         *_delay_assumptions(delays, points),
         *_tick_assumptions(draft, instance.topology),
         *_mean_assumptions(points),
+        *_routing_assumptions(instance),
         *dict.fromkeys(map(str, diagnostics.warnings)),
         *reader.skipped,
     ]
@@ -467,6 +468,24 @@ def _delay_assumptions(delays: Delays | None, points: list[ClaimPoint]) -> Itera
             f"No delays are given: latencies are compared with flitlab's default network, {delays.hop:g} cycles a hop "
             f"between switches and {delays.ends:g} for the rest. Say delays or switching if the network has others."
         )
+
+
+def _routing_assumptions(instance: Instance) -> Iterator[str]:
+    """What the limits use of a routing, if there is one."""
+    routes = instance.routes
+    if routes is None:
+        return
+    if not routes.oblivious:
+        yield (
+            f"Nothing of the routing {routes.kind} is used: limits are those of any routing (mcf, total), and of "
+            "shortest paths."
+        )
+        return
+    yield (
+        f"Of the routing {routes.kind} only its paths are used, in any proportions, for loads (mcf, mcf_paths) and "
+        "latencies: its own split over them (split) may carry less. Throughputs are compared with those of any routing "
+        "(total)."
+    )
 
 
 def _mean_assumptions(points: list[ClaimPoint]) -> Iterator[str]:

@@ -325,6 +325,18 @@ def test_a_routing_has_a_ceiling_of_its_own(judged):
     assert free.ceiling.ceiling == "mcf" and free.ceiling.lower > 1 / 3
 
 
+@pytest.mark.parametrize(
+    ("routing", "said"),
+    [("valiant", "Of the routing valiant only its paths are used"), ("ugal", "Nothing of the routing ugal is used")],
+)
+def test_what_is_used_of_a_routing_is_told(judged, routing, said):
+    """Valiant's own split carries 1/2 of a load in a ring of eight: twice the 2 hops to any switch, over 2 channels."""
+    found = judged(RING + f"routing: {routing}\n", "{load: 0.8}")
+    assert found.verdict == "possible" and found.ceiling.ceiling == "mcf"
+    assert [line for line in found.claim.assumed if line.startswith(said)]
+    assert not [line for line in judged(RING, "{load: 0.8}").claim.assumed if "routing" in line]
+
+
 # What other simulators say
 
 
