@@ -8,7 +8,7 @@ import numpy as np
 from flitlab.models.arrays import Bools, Floats, Int, Ints
 from flitlab.models.jit import device_function, kernel, njit
 from flitlab.models.rules.bits import is_empty, lowest, popcount, without_lowest
-from flitlab.models.rules.datagram import precedence, service_ticks
+from flitlab.models.rules.datagram import service_ticks
 from flitlab.models.rules.route import next_hops
 from flitlab.models.rules.spray.layout import Credit, Rules
 from flitlab.models.rules.spray.ports import AtSwitch, flow_key, hashed_port, make_salts, spray_route
@@ -90,7 +90,6 @@ def uncontended_ticks(session: SpraySession) -> Floats:
                     flows.last_size,
                     gap,
                     session.acknowledges,
-                    flows.start + topology.access_delay[flows.source],
                     ticks,
                 )
     return ticks.astype(float)
@@ -277,7 +276,8 @@ def _fill(
             ticks[i] = _spread(
                 n, host, path[:count], path_times.full[i], path_times.last[i], packets[i], full, last[i], gap[i]
             )
-            may_take_longer[i] = packets[i] <= _FEW and (in_line > ticks[i] or not n.alike)
+            may_differ = not n.alike or r.form == RouteForm.PATHS
+            may_take_longer[i] = packets[i] <= _FEW and (in_line > ticks[i] or may_differ)
         else:
             ticks[i] = in_line
         ticks[i] += path_times.access[i]
@@ -305,50 +305,49 @@ def _follow(
     last: Ints,
     gap: Ints,
     acknowledges: Bools,
-    start: Ints,
     ticks: Ints,
 ) -> None:
-    """Replace ``ticks`` of some flows, of at most ``_FEW`` packets, by their uncontended times.
+    """Raise ``ticks`` of some flows, of at most ``_FEW`` packets, to what the paths of their packets allow.
 
-    Their packets choose paths before any feedback; other flows keep the lower bound. So do flows that could be faster
-    among other traffic, by a retransmission over a faster path. start: int64 [flows], ticks, with the ``access_delay``
-    of the source.
+    Their packets choose paths before any feedback; other flows keep their ticks. A retransmission may take a faster
+    path, and so limits the rise.
     """
-    path, free = np.zeros((_FEW, len(n.out_start)), np.int64), np.zeros(len(n.dst) + 1, np.int64)
-    arrival, hops, passed = np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64), np.zeros(_FEW, np.int64)
+    shape = (_FEW, len(n.out_start))
+    path, begin, rest = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    hops = np.zeros(_FEW, np.int64)
     for i in flows:
         count, size, key = packets[i], last[i], flow_key(i, False)
         period = max(gap[i], np.int64(service_ticks(host.ratio, rules.mtu)))
-        first_answer = (
-            path_times.full[i] + path_times.back[i] + _host_ticks(host, rules.mtu) + _host_ticks(host, rules.control)
-        )
-        first_answer += 2 * path_times.access[i]
+        answer = path_times.back[i] + _host_ticks(host, rules.control) + path_times.access[i]
+        first_answer = path_times.full[i] + _host_ticks(host, rules.mtu) + path_times.access[i] + answer
         if acknowledges[i] and (count - 1) * period >= first_answer:
             continue
-        alike = True
         for number in range(count):
             entropy = first_entropy(rules, i, number)
             hops[number], _ = walk_channels(
                 r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number]
             )
+            path[number, hops[number]] = len(n.dst)
             length = size if number == count - 1 else np.int64(rules.mtu)
-            over = np.int64(_over(n, path[number], hops[number], length))
-            alike &= over == (path_times.last[i] if number == count - 1 else path_times.full[i])
-            arrival[number] = number * period + service_ticks(host.ratio, length) + host.delay_in
-        total = np.int64(_arrivals(rules, n, host, hops, count, size, start[i], path, arrival, free, passed))
+            begin[number, 0] = number * period + service_ticks(host.ratio, length) + host.delay_in
+        _keep_order(n, host, hops, count, np.int64(rules.mtu), size, path, begin, rest)
+        total = np.int64(_all_arrive(n, host, hops, count, np.int64(rules.mtu), size, path, begin, rest))
         total += path_times.access[i]
         if acknowledges[i]:
-            entropy = first_entropy(rules, i, np.argmax(arrival[:count]))
-            back, _ = walk_channels(
-                r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0]
-            )
-            total += _over(n, path[0], back, rules.control) + _host_ticks(host, rules.control) + path_times.access[i]
-        # earliest retransmission of a packet: trimmed at once, or after its timeout
-        again = min(
-            path_times.back[i] + 2 * (_host_ticks(host, rules.control) + path_times.access[i]), np.int64(rules.timeout)
-        )
-        if alike or not acknowledges[i] or total - ticks[i] + (count - 1) * period <= again:
-            ticks[i] = total
+            back = np.int64(0)  # any packet may be the last to arrive
+            for number in range(count):
+                entropy = first_entropy(rules, i, number)
+                channels, _ = walk_channels(
+                    r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0]
+                )
+                over = np.int64(_over(n, path[0], channels, rules.control))
+                back = over if number == 0 else min(back, over)
+            total += back + _host_ticks(host, rules.control) + path_times.access[i]
+            # earliest retransmission of a packet: trimmed at once, or after its timeout
+            again = min(answer + _host_ticks(host, rules.control) + path_times.access[i], np.int64(rules.timeout))
+            quickest = path_times.last[i] + _host_ticks(host, size) + path_times.access[i] + answer
+            total = min(total, again + quickest)
+        ticks[i] = max(ticks[i], total)
 
 
 @device_function
@@ -366,56 +365,77 @@ def _host_ticks(host: HostLinks, size: Int) -> int:
     return np.int64(2 * service_ticks(host.ratio, size) + host.delay_in + host.delay_out)
 
 
-@device_function
-def _arrivals(
-    rules: Rules,
-    n: Channels,
-    host: HostLinks,
-    hops: Ints,
-    packets: Int,
-    last: Int,
-    start: Int,
-    path: Ints,
-    arrival: Ints,
-    free: Ints,
-    passed: Ints,
-) -> int:
-    """Ticks until all packets of a flow have arrived, each over ``hops`` channels of its own path.
+@kernel
+def _service(n: Channels, host: HostLinks, channel: Int, size: Int) -> int:
+    """Ticks in which a channel sends a packet; after those between switches comes that of the host."""
+    return np.int64(service_ticks(host.ratio if channel == len(n.dst) else n.ratio[channel], size))
 
-    start: tick of the first one. arrival: int64 [packets], ticks of arrival at the first switch, and on return at the
-    host. passed: scratch, int64 [packets]. free: scratch, int64 [channels + 1], ticks at which each channel, and that
-    of the host, is idle; 0 before and afterwards.
+
+@kernel
+def _delay(n: Channels, host: HostLinks, channel: Int) -> int:
+    """Ticks from a channel, as of :func:`_service`, to the next queue or the host."""
+    return np.int64(host.delay_out if channel == len(n.dst) else n.delay[channel])
+
+
+@device_function
+def _keep_order(
+    n: Channels, host: HostLinks, hops: Ints, packets: Int, full: Int, last: Int, path: Ints, begin: Ints, rest: Ints
+) -> None:  # fmt: skip
+    """Compute the least ticks until each channel begins to send each packet of a flow, and those after it has.
+
+    A packet waits only for those that precede it in the same queues since their host.
+
+    full, last: bytes of each packet before the last, and of the last. path: int64 [packets, hops + 1], channels, of
+    which the last is that of the host. begin: int64 [packets, hops + 1], whose first column has the arrival at the
+    first queue. rest: int64 [packets, hops + 1], from the end of the packet at the channel to its arrival at the host.
     """
-    end, steps_left = np.int64(0), np.int64(0)
     for number in range(packets):
-        passed[number] = 0
-        steps_left += hops[number] + 1
-    while steps_left > 0:
-        earliest = np.int64(-1)  # the packet that is at a queue first
-        for other in range(packets):
-            if passed[other] > hops[other]:
-                continue
-            if earliest < 0 or arrival[other] < arrival[earliest]:
-                earliest = np.int64(other)
-            elif arrival[other] == arrival[earliest] and passed[other] > 0 and passed[earliest] > 0:
-                now, first, second = (
-                    start + arrival[earliest],
-                    path[other, passed[other] - 1],
-                    path[earliest, passed[earliest] - 1],
-                )
-                if precedence(rules.seed, now, first) < precedence(rules.seed, now, second):
-                    earliest = np.int64(other)
-        at_last = passed[earliest] == hops[earliest]
-        channel = np.int64(len(n.dst)) if at_last else path[earliest, passed[earliest]]
-        ratio = np.int64(host.ratio) if at_last else n.ratio[channel]
-        size = last if earliest == packets - 1 else np.int64(rules.mtu)
-        free[channel] = max(free[channel], arrival[earliest]) + service_ticks(ratio, size)
-        arrival[earliest] = free[channel] + (np.int64(host.delay_out) if at_last else n.delay[channel])
-        passed[earliest] += 1
-        steps_left -= 1
-        end = max(end, arrival[earliest])
-    for number in range(packets):
-        for hop in range(hops[number]):
-            free[path[number, hop]] = 0
-    free[len(n.dst)] = 0
-    return end
+        size, before, ticks = last if number == packets - 1 else full, number - 1, np.int64(0)
+        for hop in range(hops[number], -1, -1):
+            ticks += _delay(n, host, path[number, hop])
+            rest[number, hop] = ticks
+            ticks += _service(n, host, path[number, hop], size)
+        for hop in range(hops[number] + 1):
+            channel = path[number, hop]
+            if hop > 0:
+                passed = path[number, hop - 1]
+                begin[number, hop] = begin[number, hop - 1] + _service(n, host, passed, size) + n.delay[passed]
+            while before >= 0 and _shared(path[before], path[number], hop + 1) <= hop:
+                before -= 1
+            if before >= 0:
+                begin[number, hop] = max(begin[number, hop], begin[before, hop] + _service(n, host, channel, full))
+
+
+@kernel
+def _shared(path: Ints, other: Ints, most: Int) -> int:
+    """The channels with which both paths begin, at most ``most``."""
+    count = np.int64(0)
+    while count < most and path[count] == other[count]:
+        count += 1
+    return count
+
+
+@device_function
+def _all_arrive(
+    n: Channels, host: HostLinks, hops: Ints, packets: Int, full: Int, last: Int, path: Ints, begin: Ints, rest: Ints
+) -> int:  # fmt: skip
+    """Ticks below which all packets of a flow cannot arrive, each over its own path: arguments of :func:`_keep_order`.
+
+    A channel sends the packets that cross it one after the other, from the earliest ``begin`` on; after the last one
+    comes at least the shortest ``rest``. This holds for every group of successive packets, in whatever order they come.
+    """
+    most = np.int64(0)
+    for final in range(packets):
+        for hop in range(hops[final] + 1):
+            channel, busy = path[final, hop], np.int64(0)
+            earliest, after = begin[final, hop], rest[final, hop]
+            for number in range(final, -1, -1):
+                at = np.int64(0)
+                while at <= hops[number] and path[number, at] != channel:
+                    at += 1
+                if at > hops[number]:
+                    continue
+                busy += _service(n, host, channel, last if number == packets - 1 else full)
+                earliest, after = min(earliest, begin[number, at]), min(after, rest[number, at])
+                most = max(most, earliest + busy + after)
+    return most

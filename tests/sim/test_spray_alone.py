@@ -185,8 +185,8 @@ def test_first_entropies_are_those_that_a_sender_chooses_before_it_hears_anythin
 
 @pytest.mark.parametrize("spread", SPREADS)
 @pytest.mark.parametrize("network", ["tree", "torus", "slow links", "delays"])
-def test_a_lone_flow_of_few_packets_has_a_slowdown_of_one_where_paths_are_several(network, spread):
-    """Also where the last packet may overtake others, or where channels differ so little that none is worth a retry."""
+def test_a_lone_flow_of_few_packets_has_a_slowdown_of_one_where_its_paths_are_alike(network, spread):
+    """Also where the last packet may overtake others. Where paths differ, another ACK may come back first."""
     topology = build("fat_tree", hosts=2, k=4) if network != "torus" else build("torus", hosts=2, dims=[4, 4])
     draw = Random(4)
     if network == "slow links":
@@ -197,7 +197,56 @@ def test_a_lone_flow_of_few_packets_has_a_slowdown_of_one_where_paths_are_severa
     for size in (1, 4_087, 5_000, 8_200, 9_000, 12_300):
         source, target = draw.sample(range(topology.hosts), 2)
         of = session(topology, [(source, target, size, 0)], {"kind": "nscc", "spread": spread}, seed=size)
+        taken, least = run(of)[0], uncontended_ticks(of)[0]
+        assert taken == least if network in ("tree", "torus") or size == 1 else least <= taken < 1.1 * least
+
+
+def test_any_packet_may_be_the_last_to_arrive_and_its_ack_may_come_back_by_the_fastest_path():
+    """From a switch of a ring to the next there are paths of one channel and of four; two packets take one each."""
+    ring = Topology.from_links("ring", 5, [(v, (v + 1) % 5) for v in range(5)]).with_hosts(1)
+    way, short_back, long_back = 6 * (MTU + LINK), 3 * (ANSWER + LINK), 6 * (ANSWER + LINK)
+    found = set()
+    for seed in range(40):
+        of = session(ring, [(0, 1, 2 * (MTU - 64), 0)], {"kind": "nscc"}, {"kind": "ksp", "k": 2}, seed=seed)
+        taken, least = int(run(of)[0]), int(uncontended_ticks(of)[0])
+        assert taken - least in (0, long_back - short_back)
+        found.add((least, taken - least))
+    # the first or the second packet takes the long way, which the first leaves a packet time earlier
+    leasts = {way + short_back, way + MTU + short_back}
+    assert found == {(least, later) for least in leasts for later in (0, long_back - short_back)}
+
+
+def test_packets_of_a_fast_host_wait_for_each_other_where_they_share_a_path():
+    """A byte takes a tick on the links of hosts and two between switches; two paths of two channels."""
+    square = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
+    links, back = 4 * (2 * LINK), 4 * (2 * LINK) + (1 + 2 + 2 + 1) * ANSWER
+    apart = (2 + 2 + 2 + 1) * MTU  # the second packet leaves the host after two packet times, and never waits
+    together = (1 + 2 + 2 + 2 + 1) * MTU  # it waits for the first at the first channel
+    found = set()
+    for seed in range(20):
+        of = session(replace(square, host_capacity=2.0), [(0, 2, 2 * (MTU - 64), 0)], seed=seed)
         assert run(of).tolist() == uncontended_ticks(of).tolist()
+        found.add(int(uncontended_ticks(of)[0]))
+    assert found == {links + apart + back, links + together + back}
+
+
+@pytest.mark.parametrize("kind", ["ndp", "nscc", "rccc", "nscc_rccc", "constant"])
+def test_no_flow_over_paths_of_two_and_four_channels_has_a_slowdown_below_one(kind):
+    spines, draw = make("topology", kind="leaf_spine", leaves=4, spines=2, hosts_per_leaf=4).build(), Random(1)
+    start = sorted(draw.randint(0, 4_000_000) for _ in range(1_000))
+    flows = [(*draw.sample(range(16), 2), 4 * (MTU - 64), tick) for tick in start]
+    of = session(
+        spines, flows, {"kind": kind, "spread": "oblivious"}, {"kind": "ksp", "k": 4}, Fabric(nic_mbps=800_000)
+    )
+    assert (run(of) >= uncontended_ticks(of)).all()
+
+
+def test_no_flow_of_a_fast_host_has_a_slowdown_below_one_where_other_traffic_changes_the_order_of_its_packets():
+    tree, draw = replace(build("fat_tree", k=4), host_capacity=3.0), Random(2)
+    start = sorted(draw.randint(0, 40_000_000) for _ in range(3_000))
+    flows = [(*draw.sample(range(tree.hosts), 2), 4 * (MTU - 64) - 2_000, tick) for tick in start]
+    of = session(tree, flows, {"kind": "none", "paths": 8}, fabric=Fabric(link_us=0.0, queue_bytes=10**7))
+    assert (run(of) >= uncontended_ticks(of)).all()
 
 
 def test_a_lone_flow_of_many_packets_has_a_slowdown_of_one_where_paths_are_alike():
