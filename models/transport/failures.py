@@ -12,6 +12,7 @@ from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount, draw_links, link_numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
+from flitlab.models.transport.queues import exact
 from flitlab.models.transport.session import Change, Session, check_hop, check_transit, ratios
 
 _NO_SUBFLOWS = np.zeros(0, np.int64)
@@ -52,7 +53,8 @@ def with_failures(session: Session, failures: LinkFailures, routing: RoutingSpec
     if failures.reroute_ms < 0 or failures.at_ms < 0:
         raise SpecError("must be 0 or more", key="at_ms" if failures.at_ms < 0 else "reroute_ms")
     topology = session.topology
-    failure_tick, reroute = (session.ticks(ms / 1e3) for ms in (failures.at_ms, failures.at_ms + failures.reroute_ms))
+    at_ms, reroute_ms = exact(failures.at_ms), exact(failures.reroute_ms)
+    failure_tick, reroute = (session.ticks(ms / 1000) for ms in (at_ms, at_ms + reroute_ms))
     link = link_numbers(topology)
     known = np.unique(link)
     failed = known[draw_links(failures.links, len(known), [failures.seed, 1], "failures.links")]

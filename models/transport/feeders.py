@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.transport.paths import Paths
-from flitlab.models.transport.queues import fastest_capacity
+from flitlab.models.transport.queues import exact, fastest_capacity
 from flitlab.models.transport.session import Change, Session
 
 
@@ -24,7 +24,7 @@ def with_feeders(session: Session) -> Session:
     if not session.queues.feeder_packets:
         return session
     first, subflows = len(session.delay), session.subflows
-    ratio = ceil(fastest_capacity(session.topology) / session.topology.host_capacity * 2**RATIO_BITS)
+    ratio = ceil(exact(fastest_capacity(session.topology)) / exact(session.topology.host_capacity) * 2**RATIO_BITS)
     changes = tuple(_fed_change(change, first) for change in session.changes)
     return replace(
         session,

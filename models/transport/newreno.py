@@ -6,6 +6,7 @@ Sequence numbers count packets, windows are bytes, times are ticks. Source: RFC 
 """
 
 from enum import IntEnum
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from flitlab.models.arrays import Floats, Int
 from flitlab.models.jit import kernel
 from flitlab.models.transport.law import MEMORY, Law, Transport
+from flitlab.models.transport.queues import exact
 
 SENDER = np.dtype(
     [
@@ -83,7 +85,7 @@ class Senders(NamedTuple):
     rtt: Floats
 
 
-def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
+def make_rules(transport: Transport, packet_bytes: int, tick_s: float | Fraction) -> Rules:
     """The rules of a transport with congestion control and times.
 
     Parameters
@@ -97,9 +99,10 @@ def make_rules(transport: Transport, packet_bytes: int, tick_s: float) -> Rules:
     The rules.
     """
     assert transport.law is not None and transport.min_rto_ms is not None and transport.syn_rto_ms is not None
-    mss, ms = float(packet_bytes), 1e-3 / tick_s
+    mss, tick_ms = float(packet_bytes), exact(tick_s) * 1000
+    least, of_syn = exact(transport.min_rto_ms) / tick_ms, exact(transport.syn_rto_ms) / tick_ms
     return Rules(
-        transport.law, mss, max(1.0, transport.min_rto_ms * ms), max(1, round(transport.syn_rto_ms * ms)),
+        transport.law, mss, max(1.0, float(least)), max(1, round(of_syn)),
         transport.init_window * mss, transport.ssthresh * mss, transport.mark_packets > 0,
     )  # fmt: skip
 

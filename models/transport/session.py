@@ -127,6 +127,10 @@ class Session(TransportSession):
     changes: tuple[Change, ...] = ()
     program: Connections | None = None
 
+    def ticks(self, seconds: float | Fraction) -> int:
+        """Ticks in ``seconds``, rounded up."""
+        return ceil(exact(seconds) / tick_of(self.topology, self.queues))
+
     @property
     def subflows(self) -> int:
         """Number of subflows."""
@@ -221,8 +225,10 @@ def ratio_of(topology: Topology, capacity: Floats, key: str = "capacity") -> Int
         ticks = fastest_capacity(topology) / capacity
     if (slowest := float(ticks.max(initial=1.0))) > SLOWEST:
         raise SpecError(f"a byte takes {slowest:.3g} ticks on the slowest link; at most {SLOWEST}", key=key)
-    ratio: Ints = np.ceil(ticks * 2.0**RATIO_BITS).astype(np.int64)
-    return ratio
+    fastest = exact(fastest_capacity(topology))
+    values, index = np.unique(capacity, return_inverse=True)
+    ratio = [ceil(fastest / exact(value) * 2**RATIO_BITS) for value in values.tolist()]
+    return np.array(ratio, np.int64)[index]
 
 
 def links_of(topology: Topology, links: Links, switch_ticks: int = 0) -> tuple[Ints, Ints]:
@@ -339,7 +345,7 @@ def make_session(
     check_hop(delay, ratio, largest, "capacity", "link_us")
     for paths_of_direction in (paths, back):
         check_transit(paths_of_direction, delay, ratio, queues)
-    rules = tuple(make_rules(one, queues.packet_bytes, float(tick)) for one in transports if one.law)
+    rules = tuple(make_rules(one, queues.packet_bytes, tick) for one in transports if one.law)
     nic = int(np.ceil(queues.packet_bytes * fastest_capacity(topology) / topology.host_capacity))
     gap = np.maximum(np.rint(np.minimum(nic * per_flow / transports[0].rate, LATEST)).astype(np.int64), 1)
     return Session(

@@ -6,11 +6,17 @@ import csv
 import json
 import re
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flitlab.models.registry import make
+from flitlab.models.topology.graph import Topology
+from flitlab.models.transport.newreno import make_rules
+from flitlab.models.transport.queues import Queues, tick_of
+from flitlab.models.transport.session import ratio_of
 from flitlab.models.transport.times import default_start_ms
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
@@ -286,3 +292,19 @@ def test_slow_start_doubles_the_window_every_round_trip(packets, window, tmp_pat
     assert size * service < crossing
     expected = 3 * (syn + delay) + (rounds + 1) * crossing + (place - 1) * service
     assert row["fct_ms_mean"] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("mbps", [64, 640, 1_000, 6_400, 100_000])
+def test_timeouts_are_whole_numbers_of_bytes_at_any_rate(mbps):
+    """A millisecond has 125 bytes per Mb/s: 2,000,000 in 250 ms at 64 Mb/s."""
+    link = Topology.from_links("line", 2, [(0, 1)]).with_hosts(1)
+    for ms in (1, 5, 50, 250):
+        transport = make("transport", kind="tcp", min_rto_ms=float(ms), syn_rto_ms=12.0 * ms).build()
+        rules = make_rules(transport, 1000, tick_of(link, Queues(nic_mbps=mbps)))
+        assert (rules.min_rto, rules.syn_rto) == (125 * mbps * ms, 12 * 125 * mbps * ms)
+
+
+def test_a_byte_takes_a_whole_number_of_ticks_where_the_fastest_channel_is_so_many_times_as_fast():
+    """2.1 / 0.7 is slightly more than 3 in floating point."""
+    line = Topology.from_links("line", 3, [(0, 1), (1, 2)], capacity=[2.1, 0.7]).with_hosts(1)
+    assert ratio_of(line, np.array([2.1, 0.7, 0.3])).tolist() == [1 << 16, 3 << 16, 7 << 16]
