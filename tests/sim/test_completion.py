@@ -4,10 +4,12 @@
 from dataclasses import replace
 from itertools import pairwise, product
 
+import numpy as np
 import pytest
 
 from flitlab import Experiment
 from flitlab.sim.experiment.prices import sprayed_hops
+from flitlab.sim.measure.completion import completion as columns_of
 from flitlab.sim.report.figures.draw import draw
 from flitlab.sim.report.figures.flows import messages_of
 from flitlab.sim.report.figures.kinds.busbw_size import busbw_size
@@ -222,3 +224,12 @@ def test_a_run_is_priced_by_its_packets(run):
     """Four messages of five packets cross four links each, and so do their answers, a few."""
     hops = sprayed_hops(run.study.cases[0], 1.0)
     assert 4 * 5 * 3 < hops < 4 * 5 * 8
+
+
+def test_the_99th_percentile_lies_between_the_two_largest_of_six_flows():
+    """At place 1 + .99 x 5 = 5.95 of six: .95 of the way from the fifth to the sixth."""
+    row = columns_of(
+        np.full(6, 1000), np.array([6.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([1.0, 1.0, 1.0, 1.0, 2.0, 4.0])
+    )
+    assert (row["fct_ms_p99"], row["slowdown_p99"]) == (pytest.approx(5.95), pytest.approx(3.9))
+    assert row["fct_ms_p99_small"] == row["fct_ms_p99"]

@@ -63,11 +63,12 @@ for end, which in SIZES.items():
     declare(
         Column("flows", f"fct_ms_mean{end}", f"Mean completion time of {which}.", "ms", "mean completion time",
                summary="completion (ms)" * shown),
-        Column("flows", f"fct_ms_p99{end}", f"Completion time that 99 % of {which} do not exceed.", "ms",
+        Column("flows", f"fct_ms_p99{end}",
+               f"99th percentile of the completion times of {which}, interpolated linearly.", "ms",
                "99 % completion time"),
         Column("flows", f"slowdown_mean{end}", f"Mean slowdown of {which}.", "completion time / uncontended",
                "slowdown", summary="slowdown" * shown),
-        Column("flows", f"slowdown_p99{end}", f"Slowdown that 99 % of {which} do not exceed.",
+        Column("flows", f"slowdown_p99{end}", f"99th percentile of the slowdowns of {which}, interpolated linearly.",
                "completion time / uncontended", "99 % slowdown"),
     )  # fmt: skip
 

@@ -94,7 +94,8 @@ for begin, of in MESSAGES.items():
                "last flit at the receiver's; a rendezvous has its handshake in it.", "ns"),
         Column("programs", f"{begin}latency_ns_p50", f"Median latency of {of}.", "ns",
                report="median latency (µs)" * own, scale=US),
-        Column("programs", f"{begin}latency_ns_p99", f"Latency that 99 % of {of} do not exceed.", "ns",
+        Column("programs", f"{begin}latency_ns_p99",
+               f"99th percentile of the latencies of {of}, interpolated linearly.", "ns",
                report="99 % latency (µs)" * own, scale=US),
         Column("programs", f"{begin}latency_ns_max", f"The greatest latency of {of}.", "ns"),
     )  # fmt: skip
