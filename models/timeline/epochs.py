@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network between two events: which channels work, at which rates, and what remains for a routing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -207,6 +207,12 @@ def _is_learned(event: Event, before: Epoch, state: "_NetworkState", knows_slow:
     return not isinf(event.learned_after)
 
 
+def _knows_slow(epochs: Sequence[Epoch], reroutes: Iterable[int], tick: int) -> bool:
+    """Whether links were slow when the routing was last rebuilt up to a tick. reroutes: ticks at which it is."""
+    last = max((reroute for reroute in reroutes if reroute <= tick), default=-1)
+    return any(bool((epoch.rate != 1).any()) for epoch in [e for e in epochs if e.tick <= last][-1:])
+
+
 @dataclass
 class _NetworkState:
     """The current state of a network; every event replaces the arrays, which are those of :class:`Epoch`."""
@@ -319,7 +325,6 @@ def make_timeline(
     state = _NetworkState(topology)
     epochs = [Epoch(0, state.rate, state.links, state.switches)]
     event_of_reroute: dict[int, int] = {}
-    knows_slow = False  # whether the routing has learned of an epoch with slow links
     for index, event in enumerate(events):
         key = f"timeline[{index}]"
         tick = _tick(event, tick_ns, key)
@@ -333,8 +338,7 @@ def make_timeline(
             description = ", ".join(filter(None, (before.description, description)))
             factors = before.factors + factors
         epochs.append(Epoch(tick, state.rate, state.links, state.switches, description, factors))
-        if _is_learned(event, before, state, knows_slow):
-            knows_slow = bool((state.rate != 1).any())
+        if _is_learned(event, before, state, _knows_slow(epochs, event_of_reroute, tick)):
             event_of_reroute.setdefault(tick + _duration(event, event.learned_after, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)
     planned: dict[str, Routes] = {}
