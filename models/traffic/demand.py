@@ -217,6 +217,22 @@ class Traffic:
         keep = slice(None) if self.law == DestinationRule.UNIFORM_SELF else source != target
         return source[keep], target[keep], amount[keep]
 
+    @cached_property
+    def local_rate(self) -> float:
+        """The most that a host sends to, or receives from, hosts of its own switch at load 1, flits per tick."""
+        hosts, host_switch, ejection = self.topology.hosts, self.topology.host_switch, self.topology.ejection_switch
+        if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF) and not self.topology.is_multistage:
+            others = hosts - (self.law == DestinationRule.UNIFORM)
+            near = self.topology.ejection_count[host_switch] - (self.law == DestinationRule.UNIFORM)
+            sent = self.rate * near / others
+            at_switch = np.bincount(host_switch, self.rate, self.topology.switches)[host_switch]
+            received = (at_switch - self.rate * (self.law == DestinationRule.UNIFORM)) / others
+        else:
+            source, target, amount = self.pairs()
+            local = host_switch[source] == ejection[target]
+            sent, received = (sums(ends[local], amount[local], hosts) for ends in (source, target))
+        return float(max(sent.max(initial=0.0), received.max(initial=0.0)))
+
     def switch_pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the positive entries of T between different switches, summed over their hosts.
 

@@ -293,8 +293,8 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
         return number(middle) + (f" ± {number(half, 2)}" if math.isfinite(half) else "")
 
     def in_runs(name: str, group: Sequence[Row]) -> str:
-        count = sum(bool(row.get(name)) for row in group)
-        return name if count == len(group) else f"{name} in {count} of {len(group)} runs"
+        known = [bool(row[name]) for row in group if row.get(name) not in (None, "")]
+        return name if all(known) else f"{name} in {sum(known)} of {len(known)} runs"
 
     def state(group: Sequence[Row]) -> str:
         bad = [row["status"] for row in group if row["status"] != Status.OK]

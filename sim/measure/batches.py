@@ -45,7 +45,7 @@ def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float =
 
 def mean_half_width(batches: Ints) -> float:
     """Return the half-width of the 95 % interval of the ratio of two columns of neighbouring batches, int64 [batches,
-    2]; NaN where fewer than MIN_GROUPS of MAX_GROUPS groups have packets.
+    2]; NaN where fewer than MIN_GROUPS groups, of MAX_GROUPS at most, have packets.
 
     Batches are merged in pairs until the correlation of neighbours is within its standard error or few are left; the
     remaining correlation widens the interval as in a first-order autoregression (Tafazzoli, Wilson 2011,

@@ -108,14 +108,15 @@ def resolution(scenario: Scenario, load: float, now: Snapshot) -> float:
     if now.outstanding is None:
         return _detectable(scenario, load, max(now.channel_flits.max(initial=0), now.created.max(initial=0)))
     created = (now.channel_flits + now.outstanding.ungranted).astype(float)
-    local = _local_flits_of_a_host(scenario, now)
+    demand, at = scenario.traffic.at(load)
+    local = demand.local_rate * at * now.tick  # of the host with the most
     filled, filled_locally = created / scenario.topology.capacity, local / scenario.topology.host_capacity
     least = BUSY_SHARE * max(filled.max(initial=0.0), filled_locally)
     excluded = _detectable(scenario, load, local) if filled_locally >= least else 0.0
     busy = (filled >= least) & (created > 0)
     if busy.any():
         deviation = np.sqrt(_variance(scenario, load) * created[busy])
-        drift = _least_drift(now.outstanding.on_route[busy] / deviation)
+        drift = _least_drift(np.maximum(now.outstanding.on_route[busy], scenario.source.mean_flits) / deviation)
         excluded = max(excluded, float((drift * deviation / created[busy]).max()))
     return min(excluded, 1.0)
 
@@ -123,14 +124,6 @@ def resolution(scenario: Scenario, load: float, now: Snapshot) -> float:
 def _detectable(scenario: Scenario, load: float, flits: float) -> float:
     """Return the relative overload, at most 1, that arrivals of so many flits show if no backlog is known."""
     return min(DETECTABLE_DEVIATIONS * math.sqrt(_variance(scenario, load) / flits), 1.0) if flits else 1.0
-
-
-def _local_flits_of_a_host(scenario: Scenario, now: Snapshot) -> float:
-    """Return the flits that a host of the switch with the most local traffic has sent to hosts of the same switch."""
-    pairs, hosts = now.delivered.pairs, scenario.topology.host_count
-    src_switch, dst_switch = np.divmod(pairs.place, pairs.switches)
-    local = src_switch == dst_switch
-    return float((pairs.amount[local] / hosts[src_switch[local]]).max(initial=0.0))
 
 
 def _least_drift(height: Floats) -> Floats:

@@ -101,10 +101,11 @@ def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict
 def warm_up(run: Run, scenario: Scenario, load: float, measure: Measure) -> tuple[int, bool]:
     """Advance past the transient and return its length in ticks, and whether the rule was satisfied.
 
-    The run is checked at 1, 2, 4, ... times a first guess of thirty zero-load latencies. The warm-up ends at the first
-    check at which MSER-5 finds both accepted traffic and network latency steady for half of it, and at the latest after
-    ``measure.ticks`` or that guess. As a series cannot show a transient that is longer than itself, it lasts for
-    :func:`~flitlab.sim.measure.growth.source_settling`, too, unless traffic is lost.
+    The run is checked at 1, 2, 4, ... times a first guess of thirty zero-load latencies, and for the last time after
+    ``measure.ticks``, or that guess if it is longer. The warm-up ends at the first check at which MSER-5 finds both
+    accepted traffic and network latency steady for half of it, and at the last one. As a series cannot show a transient
+    that is longer than itself, it lasts for :func:`~flitlab.sim.measure.growth.source_settling`, too, unless traffic is
+    lost.
     """
     if measure.warmup is not None:
         run.advance(measure.warmup)
@@ -124,9 +125,9 @@ def warm_up(run: Run, scenario: Scenario, load: float, measure: Measure) -> tupl
         steady = is_steady(change[:, Scalar.DELIVERED_FLITS]) and is_steady(change[:, Scalar.NETWORK_LATENCY] / packets)
         if steady and (now >= settling or is_losing(scenario, load, change)):
             return now, True
-        if 2 * check_at > latest:
+        if check_at == latest:
             return now, False
-        check_at *= 2
+        check_at = min(2 * check_at, latest)
 
 
 def measure_batches(run: Run, scenario: Scenario, load: float, start: int, measure: Measure) -> tuple[Ints, Ints]:

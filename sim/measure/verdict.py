@@ -103,8 +103,8 @@ def has_starving_host(scenario: Scenario, load: float, created: Ints, backlog: I
     """Whether some host's queue grows, which the total over all hosts need not show.
 
     Under a permutation a few flows exceed the rate of their bottleneck long before the others do. None where a queue
-    grows by no more than one of so many may while all is carried. created: int64 [hosts], flits. backlog: int64
-    [bounds, hosts], flits at bounds of batches.
+    grows, but within the bound that allows for the number of hosts (:func:`overload_score`). created: int64 [hosts],
+    flits. backlog: int64 [bounds, hosts], flits at bounds of batches.
     """
     growth = backlog[-1] - backlog[0]
     halfway = backlog[len(backlog) // 2]

@@ -29,7 +29,7 @@ KINDS = ("latency_load", "accepted_load", "throughput", "slowdown")
 Ends = tuple[float | None, float]
 """Lower and upper end of a certified interval; the lower one None where unknown."""
 
-MORE = "not saturated at any load, so that more may be accepted"
+MORE = "not tested: {} is not known to saturate, so that it may accept more"
 TOO_FEW = "too few replicates: a test needs two seeds on either side"
 
 
@@ -273,7 +273,8 @@ def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
 def _most_accepted(rows: Sequence[Row], limit: float, factor: float) -> Estimate:
     """The accepted traffic at the load at which its mean is highest, compared only where no load has more.
 
-    The searches of seeds have no loads in common: of these the most of each seed.
+    Loads count that have as many seeds as any. The searches of seeds have no loads in common: of these the most of each
+    seed.
     """
     by_load: dict[float, list[float]] = {}
     by_seed: dict[str, list[float]] = {}
@@ -283,8 +284,11 @@ def _most_accepted(rows: Sequence[Row], limit: float, factor: float) -> Estimate
             by_seed.setdefault(row.get("seed") or "", []).append(accepted * factor)
     if not by_load:
         return Estimate((), note="not measured")
-    values = map(max, by_seed.values()) if any(map(is_probe, rows)) else max(by_load.values(), key=fmean)
-    return Estimate(tuple(values), untested="" if math.isfinite(_saturation(rows, limit).mean) else MORE)
+    most = max(map(len, by_load.values()))
+    complete = [values for values in by_load.values() if len(values) == most]
+    values = map(max, by_seed.values()) if any(map(is_probe, rows)) else max(complete, key=fmean)
+    is_most = math.isfinite(_saturation(rows, limit).mean)
+    return Estimate(tuple(values), untested="" if is_most else MORE.format(rows[0]["scenario"]))
 
 
 def _at_load(rows: Sequence[Row], where: float, column: str, factor: float = 1.0) -> Estimate:

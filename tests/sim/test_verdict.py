@@ -3,12 +3,14 @@
 
 import csv
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from flitlab.fluid.split import certified_limit
 from flitlab.models.traffic.source import Source
+from flitlab.models.traffic.table import table_traffic
 from flitlab.sim.cli.tables import print_saturation
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
@@ -221,5 +223,14 @@ def test_a_search_sees_a_limit_within_a_switch(load, saturated):
     )  # fmt: skip
     row = measure("compiled", case, load, 1, Measure(None, 3000, None, resolution=0.01, longest=16)).row
     assert row["saturated"] is saturated
+    matrix = np.zeros((16, 16))  # the same two hosts beside six that send little, to another switch
+    matrix[:2, :2] = 0.5
+    matrix[np.arange(2, 8), np.arange(10, 16)] = 0.03
+    uneven = scenario(line(2, hosts=8), source=Source(flits=(1,)), mode="wormhole", vcs=1, buffer_flits=8, header=0,
+                      switch=1, link=1, credit=1)  # fmt: skip
+    demand = table_traffic("two", uneven.topology, matrix, hose=False)
+    uneven = replace(uneven, instance=replace(uneven.instance, traffic=demand))
+    beside = measure("compiled", uneven, load, 1, Measure(None, 3000, None, resolution=0.01, longest=16)).row
+    assert beside["saturated"] is saturated
     if not saturated:  # 4 / sqrt(N) of the N flits that a host has sent
         assert row["resolution"] == pytest.approx(4 / math.sqrt(0.72 * (48_000 + row["warmup_ticks"])), rel=0.02)

@@ -65,7 +65,7 @@ def latency_mean(window: Window) -> float:
 def latency_ci95(window: Window) -> float:
     """Half-width of the 95 % interval of the mean latency, over batches ([its coverage](experiments.md#intervals)).
 
-    Empty where few of them have a packet.
+    Empty where fewer than 10 groups of them (of 40 at most) have a packet.
     """
     return latency_half_width(window.batches)
 
@@ -202,7 +202,9 @@ CPU = (
     "CPU time of the point, without that of compiling kernels and loading them; `manifest.json` has the sums of both, "
     "`cpu_s` and `compile_s`."
 )
-STEADY = "Whether the end of the warm-up was found; if not, it lasted for `measure.ticks`."
+STEADY = (
+    "Whether the end of the warm-up was found; if not, it lasted for `measure.ticks`, or thirty zero-load latencies."
+)
 BACKGROUND = (
     "What of the offered traffic does not grow with the load; only where there is [such traffic](traffic.md#hotspot)."
 )
