@@ -103,8 +103,9 @@ class Latency:
 
         The volume over the capacity of the cut may be added, because it crosses in between. It includes the time of
         every flit itself on the channels of the cut. Where a host is faster than the cut, later flits may catch up with
-        their head, which waits at the switches beyond the cut. Elsewhere one host receives, or sends, all that crosses
-        over its channel and after, or before, all delays of a head, which takes no less.
+        their head, which waits at the switches beyond the cut. Elsewhere some host receives, or sends, the whole volume
+        over its one channel: with all delays of a head, that takes at least as long. This holds for the kinds that have
+        a cut, of which a root or every rank moves all that crosses.
 
         Parameters
         ----------

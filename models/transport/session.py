@@ -308,7 +308,7 @@ def make_session(
     seed: of all draws.
     start_ms: time within which subflows start, unless the transport sets it.
     kind: int64 [flows], the transport of each; None: the first.
-    program: whose connections the flows are.
+    program: connections of a program; None for plain flows.
 
     Returns
     -------

@@ -139,7 +139,7 @@ class DatagramLink:
             self.occupied -= self.queued_packets.popleft()[1].size
 
     def queued(self) -> list[int]:
-        """What the packets in the queue count for, by LinkCount, of which none has been sent yet."""
+        """Counts of the packets still in the queue, by LinkCount: their number, ticks to departure, unsent bytes."""
         queued, now = [0] * len(LinkCount), self.clock.now
         for departs, packet in self.queued_packets:
             if departs > now:
@@ -528,7 +528,7 @@ class ReferenceDatagrams(ReferenceTransport):
     def counters(self) -> Counters:
         return Counters(
             self.clock.now,
-            np.array([subflow.counts for subflow in self.subflows], np.int64),
+            np.array([subflow.counts for subflow in self.subflows], np.int64).reshape(-1, len(SubflowCount)),
             np.array([link.sent() for link in self.links], np.int64),
             np.array([flow.finished for flow in self.flows], np.int64),
             self.senders.win["cwnd"].copy(),

@@ -17,8 +17,8 @@ def reject_unlisted(scenario: Scenario[Any]) -> None:
         raise ValueError(f"switching.mode = {mode!r}: delivered packets are listed in {modes} only")
 
 
-def reject_unfollowed(scenario: Scenario[Any]) -> None:
-    """Raise ``ValueError`` for a scenario of which no packet can be followed.
+def reject_unfollowed(scenario: Scenario[Any], purpose: str = "following a packet") -> None:
+    """Raise ``ValueError`` for a scenario of which no packet can be followed; purpose: of following them.
 
     Its mode, timeline, trace, speeds or classes exclude it.
     """
@@ -31,7 +31,7 @@ def reject_unfollowed(scenario: Scenario[Any]) -> None:
             "or batch to packets.csv"
         )
     reject_speeds(scenario)
-    reject_classes(scenario, "following a packet")
+    reject_classes(scenario, purpose)
 
 
 def watch(engine: str, scenario: Scenario[Any], load: float, seed: int, identity: int) -> PacketWatch:

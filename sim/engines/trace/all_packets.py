@@ -4,20 +4,19 @@
 from typing import Any
 
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.classes import reject_classes
 from flitlab.sim.engines.start import packet_watch
-from flitlab.sim.engines.trace.base import PacketHistory, Recorder, reject_speeds
+from flitlab.sim.engines.trace import reject_unfollowed
+from flitlab.sim.engines.trace.base import PacketHistory, Recorder
 from flitlab.sim.engines.trace.reference import ReferenceWatch, watched_run
 
 
 def record_all_packets(scenario: Scenario[Any], load: float, seed: int, ticks: int) -> list[PacketHistory]:
     """Return the history of every packet created before tick ``ticks``, up to that tick, in the reference engine.
 
-    Sorted by creation, then by id. Raises ``ValueError`` for a switching mode whose packets cannot be followed
-    (datagram), for channels of different speed, and for a load that hosts cannot create.
+    Sorted by creation, then by id. Raises ``ValueError`` for a scenario whose packets cannot be followed
+    (:func:`~flitlab.sim.engines.trace.reject_unfollowed`), and for a load that hosts cannot create.
     """
-    reject_speeds(scenario)
-    reject_classes(scenario, "an animation")
+    reject_unfollowed(scenario, "an animation")
     kind: Any = packet_watch("reference", scenario.switching)
     run, ledger = watched_run(kind.network, scenario, load, seed)
     lives: dict[int, PacketHistory] = {}

@@ -197,7 +197,7 @@ def _left_queue_at(link_record, now):
 
 @njit
 def queued(const, state, link, now):
-    """Return what of the counts of a link is in its queue at tick ``now``, (packets, ticks, bytes)."""
+    """Return counts of the packets still in a link's queue: their number, ticks to departure, unsent bytes."""
     link_record = state.link[link]
     packets = ticks = size_left = np.int64(0)
     packet, leaves_at = np.int64(link_record.first_packet), _left_queue_at(link_record, now)
