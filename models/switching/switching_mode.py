@@ -138,7 +138,7 @@ class SwitchingMode(ABC):
         return float(self.zero_load_latency(topology, 1, 1) - ends), float(ends)
 
     def flit_in_crossing(self, topology: Topology) -> tuple[float, float]:
-        """Ticks of a flit itself that :meth:`crossing` includes; times ``weight`` where a flit is several bytes.
+        """Ticks of a flit itself that :meth:`crossing` includes; of a byte where ticks are those of bytes.
 
         Parameters
         ----------

@@ -221,12 +221,12 @@ class Traffic:
     def local_rate(self) -> float:
         """The most that a host sends to, or receives from, hosts of its own switch at load 1, flits per tick."""
         hosts, host_switch, ejection = self.topology.hosts, self.topology.host_switch, self.topology.ejection_switch
-        if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF) and not self.topology.is_multistage:
+        if self.law in (DestinationRule.UNIFORM, DestinationRule.UNIFORM_SELF):
             others = hosts - (self.law == DestinationRule.UNIFORM)
-            near = self.topology.ejection_count[host_switch] - (self.law == DestinationRule.UNIFORM)
-            sent = self.rate * near / others
-            at_switch = np.bincount(host_switch, self.rate, self.topology.switches)[host_switch]
-            received = (at_switch - self.rate * (self.law == DestinationRule.UNIFORM)) / others
+            itself = (host_switch == ejection) & (self.law == DestinationRule.UNIFORM)
+            sent = self.rate * (self.topology.ejection_count[host_switch] - itself) / others
+            at_switch = np.bincount(host_switch, self.rate, self.topology.switches)[ejection]
+            received = (at_switch - self.rate * itself) / others
         else:
             source, target, amount = self.pairs()
             local = host_switch[source] == ejection[target]

@@ -122,7 +122,7 @@ def resolution(scenario: Scenario, load: float, now: Snapshot) -> float:
 
 
 def _detectable(scenario: Scenario, load: float, flits: float) -> float:
-    """Return the relative overload, at most 1, that arrivals of so many flits show if no backlog is known."""
+    """Return the relative overload, at most 1, that an arrival of ``flits`` shows if no backlog is known."""
     return min(DETECTABLE_DEVIATIONS * math.sqrt(_variance(scenario, load) / flits), 1.0) if flits else 1.0
 
 

@@ -490,3 +490,20 @@ def test_notes_name_switches():
     assert {end for s, t, _ in build(on, kind="longest_matching").notes["matching"] for end in (s, t)} == names
     assert set(build(on, kind="chunky", percent=50).notes["chunky_racks"]) < names
     assert build(on, kind="hotspot", hosts=["s3", 1]).notes["hot"] == ["s3", "s1"]
+
+
+@pytest.mark.parametrize("kind", ["uniform", "uniform_self", "shift", "hotspot"])
+@pytest.mark.parametrize("network", ["torus", "butterfly"])
+def test_the_local_rate_is_that_of_the_matrix(kind, network):
+    """The most that any host exchanges with its own switch, from all pairs of hosts."""
+    keys = {"torus": {"dims": [2, 2], "hosts_per_switch": 3}, "butterfly": {"k": 2, "n": 2}}[network]
+    topology = make("topology", kind=network, **keys).build()
+    pattern = {
+        "uniform": {"kind": "uniform"}, "uniform_self": {"kind": "uniform", "include_self": True},
+        "shift": {"kind": "shift", "by": 1}, "hotspot": {"kind": "hotspot", "hosts": [0], "fraction": 0.5},
+    }[kind]  # fmt: skip
+    demand = make("traffic", **pattern).build(topology)
+    matrix = np.zeros((topology.hosts, topology.hosts))
+    np.add.at(matrix, demand.pairs()[:2], demand.pairs()[2])
+    local = np.where(topology.host_switch[:, None] == topology.ejection_switch[None, :], matrix, 0)
+    assert demand.local_rate == pytest.approx(max(local.sum(axis=0).max(), local.sum(axis=1).max()))

@@ -18,7 +18,7 @@ def reject_unlisted(scenario: Scenario[Any]) -> None:
 
 
 def reject_unfollowed(scenario: Scenario[Any], purpose: str = "following a packet") -> None:
-    """Raise ``ValueError`` for a scenario of which no packet can be followed; purpose: of following them.
+    """Raise ``ValueError`` for a scenario whose packets cannot be followed; purpose: of following, for the message.
 
     Its mode, timeline, trace, speeds or classes exclude it.
     """
