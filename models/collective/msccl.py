@@ -159,7 +159,7 @@ class _Run:
         kept = np.flatnonzero((start != goal) | (start == ALL))  # what a rank has for itself is not sent
         number = np.full(len(start), -1)
         number[kept] = np.arange(len(kept))
-        rows = np.array(sorted(set(self.sends), key=lambda row: row[3]), np.int64).reshape(-1, 4)
+        rows = np.array(sorted(self.sends, key=lambda row: row[3]), np.int64).reshape(-1, 4)
         chunk, source, target, step = (np.ascontiguousarray(column) for column in rows.T)
         if (number[chunk] < 0).any():
             own = int(start[chunk[number[chunk] < 0][0]])

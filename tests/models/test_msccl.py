@@ -127,6 +127,46 @@ def test_scratch_copies_and_dependencies_are_followed():
     assert when[0, 0, 1] == 0 and when[0, 1, 2] == 1 and len(when) == 6
 
 
+def test_sends_of_a_chunk_over_two_channels_in_one_step_are_two():
+    """Each of two ranks sends its chunk over both channels, which takes two sends, and is no all-gather."""
+    blocks = {
+        rank: [
+            (1 - rank, 1 - rank, channel, [step("s", ("i", 0)), step("r", [("o", 1 - rank), ("s", 0)][channel])])
+            for channel in (0, 1)
+        ]
+        for rank in (0, 1)
+    }
+    schedule = parse_msccl(algo("allgather", 2, 2, blocks))
+    assert (schedule.sends, schedule.step.max() + 1) == (2 * 2, 1)
+    with pytest.raises(ScheduleError, match=r"chunk \d is sent to rank \d, which has a part of it already"):
+        check(schedule)
+
+
+def test_parts_that_a_rank_passes_on_unreduced_do_not_travel_for_free():
+    """Rank 0 receives the part of rank 2 and sends it and its own to rank 1 in one step: two sends, not their sum."""
+    wait = {"depid": 2, "deps": 0}
+    blocks = {
+        0: [
+            (1, -1, 0, [step("nop", ("i", 0), **wait), step("s", ("i", 0))]),
+            (1, -1, 1, [step("s", ("s", 0), **wait)]),
+            (-1, 2, 0, [step("r", ("s", 0))]),
+            (-1, 1, 0, [step("r", ("i", 0))]),
+        ],
+        1: [
+            (-1, 0, 0, [step("rrc", ("i", 0))]),
+            (-1, 0, 1, [step("rrc", ("i", 0), depid=0, deps=0)]),
+            (0, -1, 0, [step("s", ("i", 0), depid=1, deps=0)]),
+            (2, -1, 0, [step("s", ("i", 0), depid=1, deps=0)]),
+        ],
+        2: [(0, -1, 0, [step("s", ("i", 0))]), (-1, 1, 0, [step("r", ("i", 0))])],
+    }
+    schedule = parse_msccl(algo("allreduce", 3, 1, blocks, in_place=1))
+    sends = sorted(zip(schedule.step.tolist(), schedule.source.tolist(), schedule.target.tolist(), strict=True))
+    assert sends == [(0, 2, 0), (1, 0, 1), (1, 0, 1), (2, 1, 0), (2, 1, 2)]
+    with pytest.raises(ScheduleError, match="chunk 0 is sent to rank 1, which has a part of it already"):
+        check(schedule)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
