@@ -156,16 +156,22 @@ class _Matrix(_Connections):
 
     def __init__(self, path: Path | Text, content: str) -> None:
         super().__init__(path)
+        self.announced: dict[str, tuple[int, str]] = {}
         for number, line in enumerate(content.splitlines(), 1):
             words = line.partition("#")[0].split()
             if words:
                 self._line(number, " ".join(words), words)
         if not self.hosts:
             self._fail(1, "Nodes is missing")
+        follow = {"connections": len(self.connections), "triggers": len(self.triggers)}
+        for key, (number, announced) in self.announced.items():
+            if announced != str(follow[key]):
+                self._fail(number, f"{announced} {key} are announced, {follow[key]} follow")
 
     def _line(self, number: int, line: str, words: list[str]) -> None:
         key = words[0].lower()
         if key in ("connections", "triggers") and len(words) == 2:
+            self.announced[key] = number, words[1]
             return
         if key == "nodes" and len(words) == 2 and words[1].isdecimal():
             self.hosts = int(words[1])

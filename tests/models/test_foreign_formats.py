@@ -396,6 +396,9 @@ def test_ends_of_json_graphs_are_no_columns():
         (NATIVE.replace("( Ulm Bonn )", "( Ulm )"), r":10: expected \( source target \)"),
         (NATIVE.replace("UNLIMITED\n", "UNLIMITED\n  D3 ( Ulm Bonn ) 1\n"), ":15: demand D3 has no value"),
         (NATIVE.rstrip()[:-1], r":13: \( is never closed"),
+        (NATIVE.replace("( 40.00 1.00 160.00 3.00 )", ""), ":11: 'L2' after the 4 values of L1"),
+        (NATIVE.replace("L1 ( Ulm", "L0 L1 ( Ulm"), r":10: 'L0' where an id \( source target \) is expected"),
+        (REPETITA.replace("EDGES 10", "EDGES 9"), ":19: 'edge_9 3 2 9 1000 2' after the edges that are announced"),
         (NATIVE + ")", r":17: \) without \("),
         (NATIVE + "x ( ( ( ( (", "more than 3 parentheses are open"),
         (XML.replace("<target>Bonn</target>", "", 1), ":5: <link> without source and target"),
@@ -438,6 +441,8 @@ def test_errors_name_the_line(text, said):
         (DEMANDS, {("0", "1"): 600, ("0", "3"): 200, ("3", "2"): 100}, None),
         ("Nodes 4\nConnections 2\n0->1 id 1 start 0 size 500\n0->2 id 2 start 7 size 300 trigger 4\n"
          "trigger id 4 oneshot\n", {("0", "1"): 500, ("0", "2"): 300}, "starts and triggers of 1 connections are not"),
+        ("Nodes 4\nConnections 1\nFailures 1\n0->1 id 1 addon start 0 size 500\nfailure switch_type TOR switch_id 0 "
+         "link_id 0\n", {("0", "1"): 500}, "1 failures are not read"),
         ('{"__tuple__:[0, 1]": 0.5, "__tuple__:[3, 2]": 0.25}', {("0", "1"): 0.5, ("3", "2"): 0.25}, None),
         ("% src dst pir por\n0 3 0.02 0.1\n1 2 0.05\n", {("0", "3"): 0.02, ("1", "2"): 0.05}, "of 1 lines are not"),
     ],
@@ -466,6 +471,9 @@ def test_demands_of_other_programs(text, pairs, said):
         ('{"__tuple__:[0, 1]": 0.5, "a": 1}', ":1: 'a' where __tuple__"),
         ("0 1 2 3 4 5 6 7 8\n" * 4, "9 fields are no square matrix.* if each line is a matrix of 3 x 3"),
         ("Nodes 2\nConnections 1\n0=>1 size 4\n", ":3: '0=>1 size 4' where source->target is expected"),
+        ("Nodes 2\nConnections 2\n0->1 start 0 size 4\n", ":2: 2 connections are announced, 1 follow"),
+        ("Nodes 2\nConnections 1\n0->1 start 0 bytes 3 size 4\n", ":3: unknown 'bytes'; choices: id, start, size"),
+        (NATIVE.replace("D2 ( Kiel Bonn )", "D2"), ":15: 'D2' after the 3 values of D1"),
         (DEMANDS.replace("200", "x"), "'x' is no demand"),
         (DEMANDS.replace("0 3 200", "0 9 200"), "9"),
     ],
@@ -558,6 +566,8 @@ def test_triggers_of_htsim_become_dependencies(tmp_path, capsys):
         ("size 777", "size x", ":7: size 'x' is no number"),
         ("barrier 2", "barrier 3", ":9: 2 signals of trigger 2: one, or as many as a barrier counts"),
         ("recv_done_trigger 1", "", ":5: nothing signals trigger 1"),
+        ("Connections 4", "Connections 5", ":2: 5 connections are announced, 4 follow"),
+        ("trigger id 1 oneshot\n", "", ":3: 2 triggers are announced, 1 follow"),
         ("oneshot", "twoshot", ":8: 'trigger id 1 twoshot' where a connection or a trigger is expected"),
     ],
 )

@@ -44,19 +44,23 @@ def read_repetita(
     """
     network = GraphBuilder(path)
     graph = Attributed(network, directed=True)
-    sections = _sections(network, text_of(path))
+    lines = ((number, line.strip()) for number, line in enumerate(text_of(path).splitlines(), 1) if line.strip())
+    sections = _sections(network, lines)
     for number, (label, *_) in sections("NODES", 3):
         graph.nodes[str(len(graph.nodes))] = (number, {"label": label})
     for number, (_, source, target, *numbers) in sections("EDGES", 6):
         graph.edges.append(Edge(number, source, target, dict(zip(EDGE, numbers, strict=True))))
+    for number, line in lines:
+        network.fail(number, f"{line[:40]!r} after the edges that are announced")
     network.parallel = True  # every edge has a name of its own
     topology = graph.topology("repetita", attributes.by_default(capacity="bw"), directed)
     return replace(topology, host_capacity=inf)
 
 
-def _sections(network: GraphBuilder, text: str) -> Callable[[str, int], Iterator[tuple[int, list[str]]]]:
+def _sections(
+    network: GraphBuilder, lines: Iterator[tuple[int, str]]
+) -> Callable[[str, int], Iterator[tuple[int, list[str]]]]:
     """Return a function that yields the lines of the next section: (line number, fields)."""
-    lines = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip())
 
     def section(name: str, fields: int) -> Iterator[tuple[int, list[str]]]:
         number, line = next(lines, (1, ""))

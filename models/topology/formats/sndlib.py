@@ -22,6 +22,9 @@ LINK = ("pre_installed_capacity", "pre_installed_cost", "routing_cost", "setup_c
 MODULE = ("module_capacity", "module_cost")
 """Numbers of the first capacity module of a link."""
 
+MOST = {"LINKS": len(LINK), "DEMANDS": 3}
+"""The most values of an entry outside parentheses: of a demand its routing unit, value and longest path."""
+
 DEPTH = 3
 """The most parentheses that are open: a section, an entry and its numbers."""
 
@@ -149,10 +152,16 @@ class _NativeReader:
         if name not in ("LINKS", "DEMANDS"):
             return
         starts = [place for place, item in enumerate(body) if self._is_entry(name, body, place)]
+        if words := [item for item in body[: next(iter(starts), len(body))] if _is_word(item)]:
+            raise FormatError(self.path, words[0][0], f"{words[0][1]!r} where an id ( source target ) is expected")
         for start, end in zip(starts, [*starts[1:], len(body)], strict=True):
             (line, label), *rest = body[start:end]
             source, target = self._ends(line, rest)
-            values = [word for _, word in filter(_is_word, rest[1:])]
+            words = [item for item in rest[1:] if _is_word(item)]
+            values = [word for _, word in words]
+            if len(values) > MOST[name]:
+                over, word = words[MOST[name]]
+                raise FormatError(self.path, over, f"{word!r} after the {MOST[name]} values of {label}")
             if name == "LINKS":
                 modules = [word for item in rest[1:] if not _is_word(item) for _, word in filter(_is_word, item)]
                 numbers = dict(zip(LINK, values, strict=False)) | dict(zip(MODULE, modules, strict=False))
