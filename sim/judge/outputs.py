@@ -105,7 +105,7 @@ def read_booksim2(path: Path) -> list[Row]:
     texts: dict[str, str] = {}
     for what, name in BOOKSIM.items():
         for line in block:
-            if match := re.match(rf"\s*{name}\s*=\s*([-+.\deE]+)", line):
+            if match := re.match(rf"\s*{name}\s*=\s*([-+]?[.\d][-+.\deE]*)", line):
                 texts[what] = match[1]
                 break
     if not texts:

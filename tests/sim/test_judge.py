@@ -392,6 +392,8 @@ def test_the_output_of_booksim2_is_read(tmp_path, judged):
     found = judged(MESH, "{booksim2: run.log}")
     assert [(check.what, check.reported.value) for check in found.checks] == [("throughput", 0.1998), ("latency", 23.5)]
     assert found.checks[0].where == "run.log:4" and found.verdict == "possible"
+    (tmp_path / "run.log").write_text(BOOKSIM.replace("23.5", "-nan"))  # the mean of no packets
+    assert [check.what for check in judged(MESH, "{booksim2: run.log}").checks] == ["throughput"]
 
 
 FLOWS = ((0, "{}", 1, 490, 0), (1, "100.5", 1, 490, 0), (2, "101.5", 2, 492, 2), (3, "99.5", 1, 1, 0))
