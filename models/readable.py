@@ -48,15 +48,29 @@ class JsonError(ValueError):
         self.line = line
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of whose keys none stands twice: RFC 8259 leaves open which value counts."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise JsonError(1, f"key {name[:40]!r} stands twice in one object")
+            seen.add(name)
+    return values
+
+
 def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises
     ------
-    JsonError: it is not JSON, nested too deeply, or has a whole number of thousands of digits.
+    JsonError: no JSON, nested too deeply, or has a key twice in one object or a number of thousands of digits.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
+    except JsonError:
+        raise
     except json.JSONDecodeError as syntax:
         raise JsonError(syntax.lineno, f"not JSON: {syntax.msg}") from None
     except RecursionError:

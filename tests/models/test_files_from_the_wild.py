@@ -435,6 +435,27 @@ def test_other_formats_are_refused_with_a_way_out(tmp_path, name, content, said)
         make("topology", kind="file", path=str(tmp_path / name)).build()
 
 
+@pytest.mark.parametrize(
+    ("encoding", "content", "said"),
+    [
+        ("ISO-8859-1", b"Z\xfcrich", "Z\xfcrich"),
+        ("utf-8", "Z\xfcrich".encode(), "Z\xfcrich"),
+        ("utf-8", b"Z\xfcrich", ":1: not UTF-8 text; save"),
+        ("ascii", b"Z\xfcrich", ":1: not ascii, as declared"),
+        ("klingon", b"Zuerich", ":1: unknown encoding 'klingon'"),
+    ],
+)
+def test_xml_has_the_encoding_that_it_declares(tmp_path, encoding, content, said):
+    graph = b'<graphml><graph edgedefault="undirected"><node id="%s"/></graph></graphml>' % content
+    (tmp_path / "x.graphml").write_bytes(b'<?xml version="1.0" encoding="%s"?>' % encoding.encode() + graph)
+    network = make("topology", kind="file", path=str(tmp_path / "x.graphml"))
+    if said.startswith(":"):
+        with pytest.raises(SpecError, match=said):
+            network.build()
+    else:
+        assert network.build().notes["labels"] == [said]
+
+
 def test_graphml_is_known_by_what_it_begins_with(tmp_path):
     (tmp_path / "x.xml").write_text('<graphml><graph edgedefault="undirected"><node id="a"/></graph></graphml>')
     assert make("topology", kind="file", path=str(tmp_path / "x.xml")).build().switches == 1

@@ -3,6 +3,7 @@
 
 import errno
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -42,8 +43,11 @@ class CannotWriteError(ValueError):
     """A format cannot describe a topology without changing the network."""
 
 
+_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']""")
+
+
 def text_of(path: Readable) -> str:
-    """Read a file. Raises ``OSError``, or :class:`FormatError` if it is not UTF-8."""
+    """Read a file. Raises ``OSError``, or :class:`FormatError` if it is neither UTF-8 nor what its XML declares."""
     if isinstance(path, Text):
         return path.content
     path = Path(path)
@@ -52,11 +56,16 @@ def text_of(path: Readable) -> str:
     if path.stat().st_size > MAX_BYTES:
         raise OSError(errno.EFBIG, f"larger than {MAX_BYTES / 1e9:g} GB", str(path))
     content = path.read_bytes()
+    declared = _DECLARATION.match(content)
+    encoding = declared[1].decode() if declared and declared[1].lower() != b"utf-8" else "utf-8-sig"
     try:
-        return content.decode("utf-8-sig")
+        return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise FormatError(path, line, "not UTF-8 text; save the file in this encoding") from None
+        text = "UTF-8 text; save the file in this encoding" if encoding == "utf-8-sig" else f"{encoding}, as declared"
+        raise FormatError(path, line, f"not {text}") from None
+    except LookupError:
+        raise FormatError(path, 1, f"unknown encoding {encoding!r}") from None
 
 
 def write_lines(path: FilePath, lines: list[str]) -> None:
