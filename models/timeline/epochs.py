@@ -213,6 +213,18 @@ def _knows_slow(epochs: Sequence[Epoch], reroutes: Iterable[int], tick: int) -> 
     return any(bool((epoch.rate != 1).any()) for epoch in [e for e in epochs if e.tick <= last][-1:])
 
 
+def _with_changes(epochs: Sequence[Epoch], topology: Topology, reroutes: Iterable[int]) -> tuple[int, ...]:
+    """The ticks at which the network is not the one that the routing knows; reroutes: at which it looks, ascending."""
+    known, with_changes = Epoch.built(topology), []
+    for tick in reroutes:
+        current = [epoch for epoch in epochs if epoch.tick <= tick][-1]
+        parts = (current.links, known.links), (current.switches, known.switches), (current.rate, known.rate)
+        if not all(np.array_equal(now, before) for now, before in parts):
+            with_changes.append(tick)
+        known = current
+    return tuple(with_changes)
+
+
 @dataclass
 class _NetworkState:
     """The current state of a network; every event replaces the arrays, which are those of :class:`Epoch`."""
@@ -342,7 +354,8 @@ def make_timeline(
             event_of_reroute.setdefault(tick + _duration(event, event.learned_after, tick_ns), index)
     ns = None if tick_ns is None else float(tick_ns)
     planned: dict[str, Routes] = {}
-    timeline = Timeline(topology, tuple(epochs), tuple(sorted(event_of_reroute)), routing, ns, planned, subnet)
+    reroutes = _with_changes(epochs, topology, sorted(event_of_reroute))
+    timeline = Timeline(topology, tuple(epochs), reroutes, routing, ns, planned, subnet)
     for tick in timeline.reroutes:
         try:
             surviving = timeline.surviving(timeline.epoch_at(tick))

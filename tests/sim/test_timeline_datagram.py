@@ -137,6 +137,21 @@ def test_without_a_reroute_a_flow_waits_for_its_link(engine):
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_reroute_learns_of_a_failure_that_alone_it_would_never_learn_of(engine):
+    """From 200,000 on the flow goes the long way, over a link of half the rate: a packet each 2,000 ticks."""
+    events = [
+        {"at_tick": 100_000, "fail": {"links": [[0, 1]]}, "reroute_after": float("inf")},
+        {"at_tick": 200_000, "slow": {"links": [[2, 3]]}, "factor": 0.5, "reroute_after": 0},
+    ]
+    run = start(engine, happening(session(RING, [(0, 1)]), events))
+    got = []
+    for tick in (104_000, 200_000, 300_000, 400_000):
+        run.advance(tick)
+        got.append(int(run.counters().subflow[0, SubflowCount.RECEIVED]))
+    assert got[1] == got[0] and got[3] - got[2] == 50
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_the_timer_of_a_syn_doubles(engine):
     """RFC 6298, rule 5.5: the SYN is sent again after 1, 3 and 7 ms; the link is back after 5."""
     network = line(2)

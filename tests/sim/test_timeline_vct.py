@@ -101,6 +101,24 @@ def test_hosts_send_by_the_new_routes_once_the_network_is_empty(engine):
     assert run.scalars()[Scalar.DROPPED_PACKETS] == last[Scalar.DROPPED_PACKETS]
 
 
+@pytest.mark.parametrize("back", [0, 50])
+def test_a_reroute_is_none_when_the_link_has_returned_before_the_routing_learns(back):
+    cut = {"at_tick": 1000, "fail": {"links": [[0, 1]]}, "reroute_after": 2 * back}
+    up = {"at_tick": 1000 + back, "restore": {"links": [[0, 1]]}, "reroute_after": 2 * back}
+    assert happening(scenario(RING), [cut, up]).timeline.reroutes == ()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_a_link_that_fails_and_returns_within_a_tick_delays_no_packet(engine):
+    """Such a link has not failed: every packet arrives when it would have without events."""
+    events = [{"at_tick": 1000, what: {"links": [[0, 1]]}} for what in ("fail", "restore")]
+    runs = [start(engine, case, 0.5, 1, True) for case in (scenario(RING), happening(scenario(RING), events))]
+    for run in runs:
+        run.advance(1500)
+    undisturbed, other = (run.log() for run in runs)
+    assert (undisturbed.identity == other.identity).all() and (undisturbed.delivered == other.delivered).all()
+
+
 def square() -> Scenario:
     """All of four switches joined, with one VC: no packet takes two channels."""
     topology = Topology.from_links("square", 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]).with_hosts(1)
