@@ -270,9 +270,10 @@ class _NetworkState:
         channels = np.zeros(0, np.int64)
         for index, link in enumerate(links):
             link_channels = channels_of(self.topology, [link], [], key)
-            if event.what != "slow" and not allowed[link_channels].all():
-                why = "has failed already" if event.what == "fail" else "has not failed and is not slow"
-                raise SpecError(why, key=f"{key}[{index}]")
+            listed = self.links if event.what == "slow" else allowed  # a link may become slower
+            if not listed[link_channels].all():
+                why = {"fail": "has failed already", "slow": "has failed", "restore": "has not failed and is not slow"}
+                raise SpecError(why[event.what], key=f"{key}[{index}]")
             channels = np.union1d(channels, link_channels)
         return channels
 

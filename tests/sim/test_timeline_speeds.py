@@ -149,13 +149,18 @@ def test_a_saturated_flow_has_the_rate_of_the_epoch(engine_name, mode, n):
 )
 def test_factors_without_whole_ticks_are_rejected_with_the_nearest(factor, expected):
     with pytest.raises(SpecError, match=expected) as error:
-        happening(chain("vct", [1, 1], 4), [restore_nothing(), slow(9, factor, (0, 1))])
+        happening(chain("vct", [1, 1], 4), [slow(1, 0.5, (0, 1)), slow(9, factor, (0, 1))])
     assert error.value.key == "timeline[1].factor"
 
 
-def restore_nothing() -> dict:
-    """An event before others, which does nothing to speeds."""
-    return {"at_tick": 1, "fail": {"links": [[0, 1]]}, "reroute_after": NEVER}
+def test_a_failed_link_has_no_speed_until_it_returns():
+    case = chain("vct", [1, 1], 4)
+    failure = {"at_tick": 1, "fail": {"links": [[0, 1]]}, "reroute_after": NEVER}
+    with pytest.raises(SpecError, match="has failed") as error:
+        happening(case, [failure, slow(9, 0.5, (0, 1))])
+    assert error.value.key == "timeline[1].slow.links[0]"
+    restore = {"at_tick": 8, "restore": {"links": [[0, 1]]}}
+    assert happening(case, [failure, restore, slow(9, 0.5, (0, 1))]).timeline is not None
 
 
 def test_a_factor_is_of_the_channel_as_built():
@@ -223,7 +228,7 @@ def test_a_timeline_knows_which_event_slowed_what():
     [
         ([slow(10, 0.5, (0, 1)), {"at_tick": 20, "restore": {"links": [[0, 1]]}}], ()),
         ([slow(10, 0.5, (0, 1)) | {"reroute_after": 3}, {"at_tick": 20, "restore": {"links": [[0, 1]]}}], (13, 20)),
-        ([slow(10, 0.5, (0, 1)), {"at_tick": 20, "restore": {"links": [[0, 1]]}, "reroute_after": 0}], (20,)),
+        ([slow(10, 0.5, (0, 1)), {"at_tick": 20, "restore": {"links": [[0, 1]]}, "reroute_after": 0}], ()),
         ([{"at_tick": 10, "fail": {"links": [[1, 2]]}}, slow(15, 0.5, (0, 1)),
           {"at_tick": 20, "restore": {"links": [[0, 1]]}}, {"at_tick": 30, "restore": {"links": [[1, 2]]}}], (10, 30)),
         ([slow(10, 0.5, (0, 1)), {"at_tick": 15, "fail": {"links": [[1, 2]]}},
