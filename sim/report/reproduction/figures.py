@@ -14,7 +14,7 @@ from flitlab.sim.report.folder.run import Run
 WIDTH = 1050
 """Pixels that a figure has at most: those of one column of a paper, 3.5 in at 300 dpi."""
 
-COLOURS = 64
+COLOURS = 256
 
 
 def take_figures(run: Path, folder: Path, name: str) -> dict[str, str]:
