@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
+from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import has_dependency_cycle
@@ -20,8 +20,8 @@ from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.validation import validate_routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
-from flitlab.models.rules.bits import contains
-from flitlab.models.rules.port_sets import allow, pack_ports, ports_towards
+from flitlab.models.rules.bits import contains, is_empty, lowest, without_lowest
+from flitlab.models.rules.port_sets import allow, pack_ports, ports_at, ports_towards
 from flitlab.models.rules.tables import RouteForm, Selection, Tables, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, Rings, allowed_vcs, make_rings
 from flitlab.models.topology.graph import Topology
@@ -218,7 +218,7 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
     per_source = policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING, VcPolicy.LAYERED, VcPolicy.GROUPS)
     classes = policy if per_source else VcPolicy.ANY
     rings: Rings = make_rings(topology)
-    ends = topology.src_switches
+    ends = _starts(topology, policy)
     dst_switches = topology.dst_switches if dst_switches is None else dst_switches
     graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
     size = 1 << 16
@@ -243,13 +243,53 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
 
 
 def _escape_sets(topology: Topology, routes: Routes) -> Masks:
-    """The escape channels as sets of next hops, a table of port sets."""
+    """The escape channels that packets may take, as sets of next hops, a table of port sets.
+
+    Sets are empty at switches where no packet for the destination can be.
+    """
     assert routes.escape is not None
-    sets, every = empty_table(topology), np.arange(topology.switches)
-    for t in every:
-        others = every[every != t]
-        allow(sets, t, others, routes.escape[t, others])
+    sets, ends = empty_table(topology), topology.dst_switches
+    may_escape = _escapes(routes.ports, routes.escape, topology.out_start, topology.dst, topology.src_switches, ends)
+    for t in ends:
+        at = np.flatnonzero(may_escape[t])
+        allow(sets, t, at, routes.escape[t, at])
     return sets
+
+
+@njit
+def _escapes(ports: Masks, escape: Bytes, out_start: Integers, dst: Integers, starts: Ints, targets: Ints) -> Bools:
+    """Whether a packet for t may take the escape channel of v, bool [t, v].
+
+    It may leave the adaptive channels at every switch that these lead to, with hosts or without.
+    """
+    n = len(escape)
+    may_escape, stack = np.zeros((n, n), np.bool_), np.empty(n, np.int64)
+    for t in targets:
+        here, top = may_escape[t], 0
+        for s in starts:
+            if s != t:
+                here[s] = True
+                stack[top] = s
+                top += 1
+        while top > 0:
+            top -= 1
+            v = stack[top]
+            left = ports_at(ports[t], v)
+            while not is_empty(left):
+                w = dst[out_start[v] + lowest(left)]
+                left = without_lowest(left)
+                if w != t and not here[w]:
+                    here[w] = True
+                    stack[top] = w
+                    top += 1
+        for s in range(n):
+            v = np.int64(s if here[s] else t)
+            while v != t:
+                v = np.int64(dst[out_start[v] + np.int64(escape[t, v])])
+                if here[v]:
+                    break
+                here[v] = v != t
+    return may_escape
 
 
 def _uniform_next_hops(topology: Topology, routes: Routes, policy: int) -> Masks | None:
@@ -261,6 +301,14 @@ def _uniform_next_hops(topology: Topology, routes: Routes, policy: int) -> Masks
         if (routes.form, policy) in ((RouteForm.TABLE, VcPolicy.ANY), (RouteForm.VIA, VcPolicy.LEGS))
         else None
     )
+
+
+def _starts(topology: Topology, policy: int) -> Ints:
+    """The switches from which dependencies are followed.
+
+    Those with hosts. ESCAPE: all, as :func:`_escape_sets` are empty where no packet can be.
+    """
+    return np.arange(topology.switches) if policy == VcPolicy.ESCAPE else topology.src_switches
 
 
 def find_cycle(vertices: int, edges: Ints) -> list[int] | None:
@@ -341,7 +389,8 @@ def _find_dependency_cycle(
 ) -> list[int] | None:
     """A cycle of dependencies of packets to some switches, or to all; None if there is none."""
     ports = _uniform_next_hops(topology, routes, policy) if targets is None else None
-    if ports is not None and not has_dependency_cycle(topology, ports, topology.src_switches, topology.dst_switches):
+    starts, ends = _starts(topology, policy), topology.dst_switches
+    if ports is not None and not has_dependency_cycle(topology, ports, starts, ends):
         return None
     edges = dependencies(topology, routes, vcs, policy, targets)
     return find_cycle(topology.channels * width_of(routes, vcs, policy), edges)
@@ -351,7 +400,7 @@ def _is_safe(topology: Topology, routes: Routes, vcs: int, policy: int) -> bool:
     """Whether there is no cycle. Most cycles involve only a few destinations, which are checked first."""
     ends, ports = topology.dst_switches, _uniform_next_hops(topology, routes, policy)
     if ports is not None:
-        return not has_dependency_cycle(topology, ports, topology.src_switches, ends)
+        return not has_dependency_cycle(topology, ports, _starts(topology, policy), ends)
     target_sets = [ends[:SAMPLE_TARGETS], ends] if len(ends) > 2 * SAMPLE_TARGETS else [ends]
     return all(_find_dependency_cycle(topology, routes, vcs, policy, targets) is None for targets in target_sets)
 

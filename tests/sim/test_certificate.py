@@ -2,6 +2,7 @@
 """Deadlock certificates against dependency graphs that networkx and plain Python make from the routes themselves."""
 
 import re
+from dataclasses import replace
 from itertools import pairwise, product
 
 import networkx as nx
@@ -314,6 +315,28 @@ def test_hop_indexed_vcs_of_256_switches(kind, degree, needed):
     assert certify(topology, routes, needed).acyclic
     with pytest.raises(SpecError, match=f"one for each channel of the longest route, which has {needed}"):
         certify(topology, routes, needed - 1)
+
+
+@pytest.mark.parametrize(("hosts", "longest", "safe"), [([1, 1, 0, 0, 0, 0], 5, True), ([1, 0, 0, 1, 0, 0], 7, False)])
+def test_packets_take_escape_channels_at_switches_without_hosts_too(hosts, longest, safe):
+    """A ring whose escape channels all lead the same way round, in the routes of a plugin.
+
+    Hosts at switches 0 and 1 are neighbours, so packets leave switch 0 by 0->1 and switch 1 by 1->2, .., 5->0 only: no
+    channel depends on itself. From 3 to 0 shortest paths lead both ways, and a packet at switch 2 may take 2->3. So
+    packets to 0 hold 1->2, 2->3, 3->4, 4->5 and request the next up to 5->0, those to 3 likewise from 4->5 up to 2->3:
+    six dependencies round the ring.
+    """
+    topology = Topology.from_links("ring", 6, [(v, (v + 1) % 6) for v in range(6)]).with_hosts(hosts)
+    routes = routes_of(topology, "minimal", select="adaptive", vc_policy="escape")
+    channels = {end: c for c, end in enumerate(zip(topology.src.tolist(), topology.dst.tolist(), strict=True))}
+    round_the_ring = [channels[v, (v + 1) % 6] - topology.out_start[v] for v in range(6)]
+    routes = replace(routes, escape=np.tile(np.array(round_the_ring, np.uint8), (6, 1)), hops_max=longest)
+    if safe:
+        assert certify(topology, routes, 2).acyclic
+        return
+    cycle = r"\(0->1, VC 0\) waits for .*\(5->0, VC 0\) waits for \(0->1, VC 0\)"
+    with pytest.raises(SpecError, match="escape may deadlock: " + cycle):
+        certify(topology, routes, 2)
 
 
 @pytest.mark.parametrize("kind", ["mesh", "hypercube", "rrg", "hyperx", "fat_tree"])
