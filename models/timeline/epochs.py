@@ -214,12 +214,15 @@ def _knows_slow(epochs: Sequence[Epoch], reroutes: Iterable[int], tick: int) -> 
 
 
 def _with_changes(epochs: Sequence[Epoch], topology: Topology, reroutes: Iterable[int]) -> tuple[int, ...]:
-    """The ticks at which the network is not the one that the routing knows; reroutes: at which it looks, ascending."""
+    """The ticks at which the network is not the one that the routing knows; reroutes: at which it looks, ascending.
+
+    Networks differ in channels that work and in their rates: of a failed one the rate does not count.
+    """
     known, with_changes = Epoch.built(topology), []
     for tick in reroutes:
         current = [epoch for epoch in epochs if epoch.tick <= tick][-1]
-        parts = (current.links, known.links), (current.switches, known.switches), (current.rate, known.rate)
-        if not all(np.array_equal(now, before) for now, before in parts):
+        now, before = (epoch.rate * epoch.works(topology) for epoch in (current, known))
+        if not np.array_equal(now, before):
             with_changes.append(tick)
         known = current
     return tuple(with_changes)

@@ -237,6 +237,9 @@ def test_a_timeline_knows_which_event_slowed_what():
           {"at_tick": 20, "restore": {"links": [[0, 1]]}}], (15, 20)),  # the late reroute is on the slow network
         ([{"at_tick": 10, "fail": {"links": [[1, 2]]}, "reroute_after": 15}, slow(12, 0.5, (0, 1)),
           {"at_tick": 20, "restore": {"links": [[0, 1]]}}], (25,)),
+        ([slow(5, 0.5, (0, 1)), {"at_tick": 10, "fail": {"links": [[0, 1]]}},
+          {"at_tick": 20, "restore": {"links": [[0, 1]]}, "reroute_after": NEVER},
+          {"at_tick": 30, "fail": {"links": [[0, 1]]}}], (10,)),  # the link has failed, whatever its rate would be
     ],
 )  # fmt: skip
 def test_the_routing_learns_of_the_end_of_slowness_that_it_knows(events, reroutes):
