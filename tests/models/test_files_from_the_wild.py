@@ -443,6 +443,8 @@ def test_other_formats_are_refused_with_a_way_out(tmp_path, name, content, said)
         ("utf-8", b"Z\xfcrich", ":1: not UTF-8 text; save"),
         ("ascii", b"Z\xfcrich", ":1: not ascii, as declared"),
         ("klingon", b"Zuerich", ":1: unknown encoding 'klingon'"),
+        ("undefined", b"Zuerich", ":1: unknown encoding 'undefined'"),
+        ("utf-16", "Z\xfcrich".encode(), "Z\xfcrich"),  # as .NET declares text in memory, whatever it is saved in
     ],
 )
 def test_xml_has_the_encoding_that_it_declares(tmp_path, encoding, content, said):
@@ -454,6 +456,17 @@ def test_xml_has_the_encoding_that_it_declares(tmp_path, encoding, content, said
             network.build()
     else:
         assert network.build().notes["labels"] == [said]
+
+
+@pytest.mark.parametrize(("mark", "encoding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
+def test_a_byte_order_mark_says_that_a_file_is_utf_16(tmp_path, mark, encoding):
+    graph = '<?xml version="1.0" encoding="UTF-16"?><graphml><graph edgedefault="undirected"><node id="Z\xfcrich"/>'
+    (tmp_path / "x.xml").write_bytes(mark + f"{graph}</graph></graphml>".encode(encoding))
+    network = make("topology", kind="file", path=str(tmp_path / "x.xml"))
+    assert network.build().notes["labels"] == ["Z\xfcrich"]
+    (tmp_path / "x.xml").write_bytes(mark + f"{graph}</graph></graphml>".encode(encoding)[:-1])
+    with pytest.raises(SpecError, match=":1: not UTF-16, as its first bytes say"):
+        network.build()
 
 
 def test_graphml_is_known_by_what_it_begins_with(tmp_path):

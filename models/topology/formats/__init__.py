@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from flitlab.models.readable import FilePath, Readable, Text
 from flitlab.models.topology.formats.attributed import Attributes
-from flitlab.models.topology.formats.common import CannotWriteError, FormatError
+from flitlab.models.topology.formats.common import CannotWriteError, FormatError, encoding_of
 from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.formats.misplaced import misplaced
 from flitlab.models.topology.graph import Topology
@@ -143,7 +143,8 @@ def _head(path: Readable) -> str:
     if not Path(path).is_file():
         return ""
     with open(path, "rb") as file:
-        return file.read(HEAD).decode("utf-8-sig", errors="replace")
+        head = file.read(HEAD)
+    return head.decode("utf-16" if encoding_of(head) == "utf-16" else "utf-8-sig", errors="replace")
 
 
 def is_topology(path: Path) -> bool:

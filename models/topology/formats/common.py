@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that the readers and writers of topology files share."""
 
+import codecs
 import errno
 import math
 import re
@@ -45,6 +46,21 @@ class CannotWriteError(ValueError):
 
 _DECLARATION = re.compile(rb"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']""")
 
+_WIDE = re.compile(r"(utf|ucs|iso-10646)[-_]?(ucs-?)?(16|32|2|4)", re.IGNORECASE)
+"""Encodings in which no byte is a character: a declaration that is read byte by byte is in none of them."""
+
+
+def encoding_of(content: bytes) -> str:
+    """Return the encoding of a file: UTF-16 by its byte order mark, or what its XML declares, or UTF-8.
+
+    Programs that write XML as text in memory declare UTF-16, whatever the encoding in which it is saved afterwards.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    declared = _DECLARATION.match(content)
+    name = declared[1].decode() if declared else "utf-8"
+    return "utf-8-sig" if name.lower() == "utf-8" or _WIDE.match(name) else name
+
 
 def text_of(path: Readable) -> str:
     """Read a file. Raises ``OSError``, or :class:`FormatError` if it is neither UTF-8 nor what its XML declares."""
@@ -56,15 +72,14 @@ def text_of(path: Readable) -> str:
     if path.stat().st_size > MAX_BYTES:
         raise OSError(errno.EFBIG, f"larger than {MAX_BYTES / 1e9:g} GB", str(path))
     content = path.read_bytes()
-    declared = _DECLARATION.match(content)
-    encoding = declared[1].decode() if declared and declared[1].lower() != b"utf-8" else "utf-8-sig"
+    encoding = encoding_of(content)
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        text = "UTF-8 text; save the file in this encoding" if encoding == "utf-8-sig" else f"{encoding}, as declared"
-        raise FormatError(path, line, f"not {text}") from None
-    except LookupError:
+        text = {"utf-8-sig": "UTF-8 text; save the file in this encoding", "utf-16": "UTF-16, as its first bytes say"}
+        raise FormatError(path, line, f"not {text.get(encoding, f'{encoding}, as declared')}") from None
+    except (LookupError, UnicodeError):
         raise FormatError(path, 1, f"unknown encoding {encoding!r}") from None
 
 
