@@ -107,12 +107,12 @@ def read_json(path: Readable) -> Topology:
         where = ".".join(map(str, location)) or "topology"
         raise FormatError(path, _line_of(text, location), f"{where}: {message}") from None
 
-    plain = json_of(path, text)  # pydantic takes the last of two equal keys
+    keys = _keys(json_of(path, text))  # pydantic takes the last of two equal keys
     try:
         document = _Document.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        if isinstance(plain, dict) and "nodes" in plain and ("links" in plain or "edges" in plain):
+        if "nodes" in keys and {"links", "edges"} & keys:
             raise FormatError(path, 1, "a graph of nodes and links: format: node_link reads it") from None
         fail(first["msg"], *first["loc"])
 
@@ -158,6 +158,11 @@ def read_json(path: Readable) -> Topology:
         default_weight=document.default_weight, subnets=document.subnets, grid=grid, notes=document.notes,
     )  # fmt: skip
     return topology.with_hosts(document.hosts, float(document.host_capacity), document.host_delay, document.ejection)
+
+
+def _keys(document: Any) -> set[str]:
+    """Return the keys of a JSON document; none if it is no mapping."""
+    return set(document) if isinstance(document, dict) else set()
 
 
 def _line_of(text: str, location: Sequence[int | str]) -> int:
