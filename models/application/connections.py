@@ -157,6 +157,7 @@ class _Matrix(_Connections):
     def __init__(self, path: Path | Text, content: str) -> None:
         super().__init__(path)
         self.announced: dict[str, tuple[int, str]] = {}
+        self.failures = 0
         for number, line in enumerate(content.splitlines(), 1):
             words = line.partition("#")[0].split()
             if words:
@@ -167,11 +168,16 @@ class _Matrix(_Connections):
         for key, (number, announced) in self.announced.items():
             if announced != str(follow[key]):
                 self._fail(number, f"{announced} {key} are announced, {follow[key]} follow")
+        if self.failures:
+            warn(f"{path}: {self.failures} failures are not read; failures of topology names links", "path")
 
     def _line(self, number: int, line: str, words: list[str]) -> None:
         key = words[0].lower()
         if key in ("connections", "triggers") and len(words) == 2:
             self.announced[key] = number, words[1]
+            return
+        if key in ("failures", "failure"):
+            self.failures += key == "failure"
             return
         if key == "nodes" and len(words) == 2 and words[1].isdecimal():
             self.hosts = int(words[1])

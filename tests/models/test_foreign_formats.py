@@ -577,6 +577,15 @@ def test_errors_in_connections_name_the_line(tmp_path, capsys, old, new, said):
     assert said in capsys.readouterr().err and not (tmp_path / "a.goal").exists()
 
 
+def test_failures_of_htsim_are_none_of_a_program(tmp_path, capsys):
+    failures = "Triggers 2\nFailures 1\nfailure switch_type TOR switch_id 0 link_id 0\n"
+    for name, text in (("a", CONNECTIONS), ("b", CONNECTIONS.replace("Triggers 2\n", failures))):
+        (tmp_path / f"{name}.cm").write_text(text)
+        assert main(["convert", str(tmp_path / f"{name}.cm"), "--to", "goal"]) == 0
+        assert ("1 failures are not read" in capsys.readouterr().err) == (name == "b")
+    assert (tmp_path / "a.goal").read_text() == (tmp_path / "b.goal").read_text()
+
+
 FLOWS = """3
 0 2 3 100 1000 2.25
 1 2 3 101 20 2
