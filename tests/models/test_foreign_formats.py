@@ -226,6 +226,14 @@ def test_sndlib_has_links_of_pre_installed_capacity_and_demands_by_name(text):
     assert traffic.rate.tolist() == [12.5, 0, 2] and traffic.received(1.0).tolist() == [0, 2, 12.5]
 
 
+def test_sections_of_sndlib_may_be_empty():
+    network = NATIVE[: NATIVE.index("DEMANDS")] + "DEMANDS ( )"
+    assert read(Text(network)).channels == 4
+    links = network[network.index("LINKS") : network.index("DEMANDS")]
+    unlinked = read(Text(network.replace(links, "LINKS ( )\n")))
+    assert (unlinked.switches, unlinked.channels) == (3, 0)
+
+
 def test_sndlib_says_which_capacity_it_takes():
     text = NATIVE.replace("10.00 0.00 0.50", "0.00 0.00 0.50").replace("( )", "( 155.00 2.00 )")
     with pytest.warns(SpecWarning, match="1 of 2 links without pre-installed capacity; that of one module is taken"):

@@ -6,6 +6,7 @@ import xml.sax
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from math import inf
 from typing import Any
 from xml.sax.xmlreader import AttributesImpl
@@ -154,7 +155,7 @@ class _NativeReader:
         starts = [place for place, item in enumerate(body) if self._is_entry(name, body, place)]
         if words := [item for item in body[: next(iter(starts), len(body))] if _is_word(item)]:
             raise FormatError(self.path, words[0][0], f"{words[0][1]!r} where an id ( source target ) is expected")
-        for start, end in zip(starts, [*starts[1:], len(body)], strict=True):
+        for start, end in pairwise([*starts, len(body)]):
             (line, label), *rest = body[start:end]
             source, target = self._ends(line, rest)
             words = [item for item in rest[1:] if _is_word(item)]
