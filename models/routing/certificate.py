@@ -260,14 +260,15 @@ def _escape_sets(topology: Topology, routes: Routes) -> Masks:
 def _escapes(ports: Masks, escape: Bytes, out_start: Integers, dst: Integers, starts: Ints, targets: Ints) -> Bools:
     """Whether a packet for t may take the escape channel of v, bool [t, v].
 
-    It may leave the adaptive channels at every switch that these lead to, with hosts or without.
+    It may leave the adaptive channels at every switch that these lead to, with hosts or without. None starts where no
+    channel leads to t: in another subnet.
     """
     n = len(escape)
     may_escape, stack = np.zeros((n, n), np.bool_), np.empty(n, np.int64)
     for t in targets:
         here, top = may_escape[t], 0
         for s in starts:
-            if s != t:
+            if s != t and not is_empty(ports_at(ports[t], s)):
                 here[s] = True
                 stack[top] = s
                 top += 1

@@ -28,6 +28,7 @@ from flitlab.models.rules.vc import (
     share,
     vc_score,
 )
+from flitlab.models.subnets import routes_in_subnets, topology_in_subnets
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
@@ -337,6 +338,14 @@ def test_packets_take_escape_channels_at_switches_without_hosts_too(hosts, longe
     cycle = r"\(0->1, VC 0\) waits for .*\(5->0, VC 0\) waits for \(0->1, VC 0\)"
     with pytest.raises(SpecError, match="escape may deadlock: " + cycle):
         certify(topology, routes, 2)
+
+
+def test_no_packet_takes_escape_channels_to_another_subnet():
+    """Two copies of a network have no more dependencies than one, though hosts of each have channels to no other."""
+    one = make("topology", kind="torus", dims=[4, 4]).build()
+    routes = routes_of(one, "minimal", select="adaptive", vc_policy="escape")
+    assert certify(one, routes, 2).acyclic
+    assert certify(topology_in_subnets(one, 2), routes_in_subnets(routes, one, 2), 2).acyclic
 
 
 @pytest.mark.parametrize("kind", ["mesh", "hypercube", "rrg", "hyperx", "fat_tree"])
