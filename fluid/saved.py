@@ -65,10 +65,11 @@ class Saved:
 
     @classmethod
     def of(cls, instance: Instance, row: Ceiling) -> Self:
-        """The proof of a row of ``ceilings(..., keep_flow=True)``; an end without proof is not claimed."""
+        """The proof of a row of ``ceilings(..., keep_flow=True)``; no end is claimed without proof, or if infinite."""
         load = math.nan if row.load is None else float(row.load)
         ends = {"lower": float(row.lower), "upper": float(row.upper)}
         parts: dict[str, Any] = {**cls.hashes(instance), **ends, **cls.parts(instance, row)}
+        parts |= {end: math.nan for end in ends if math.isinf(parts[end])}  # which bounds nothing
         return cls(ceiling=row.ceiling, load=load, **parts)
 
     @classmethod

@@ -273,6 +273,20 @@ def test_saved_certificates_are_verified_and_false_ones_are_not(config, tmp_path
     assert "holds no saved certificates" in capsys.readouterr().err
 
 
+def test_an_infinite_bound_claims_nothing(config, tmp_path, capsys):
+    """A triangle with hosts at two of its switches: a switch of three ports could have both, and no link would bind."""
+    text = (
+        'topology: {kind: file, format: topobench_servers, text: "0 1 1 2\\n1 1 2\\n2 0\\n"}\n'
+        "traffic: {kind: all_to_all}\nceilings: [bounds]\n"
+    )
+    saved = str(tmp_path / "saved")
+    assert main(["ceilings", str(config(text)), "--json", "--save", saved, "--jobs", "1"]) == 0
+    assert {row["ceiling"]: row["upper"] for row in json.loads(capsys.readouterr().out)}["bounds"] == 1
+    assert main(["ceilings", "--verify", saved, "--json"]) == 0
+    verdicts = {row["ceiling"]: row["verdict"] for row in json.loads(capsys.readouterr().out)}
+    assert set(verdicts.values()) == {"confirmed"} and "bounds:equipment" not in verdicts
+
+
 def test_certificates_of_epochs_are_verified_as_such(config, tmp_path, capsys):
     text = (
         "experiment: ceilings\ntopology: {kind: torus, dims: [4], host_capacity: .inf}\ntraffic: {kind: all_to_all}\n"
