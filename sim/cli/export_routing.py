@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _case(cases: list[Case], label: str | None) -> Case | None:
-    """The chosen scenario, if its routing can be exported; else None, with an error printed."""
+    """The chosen scenario, if its routing can be exported; else None, with an error printed. Of subnets it is one."""
     chosen = [case for case in cases if label in (None, case.label)]
     if len(chosen) != 1:
         labels = "; ".join(case.label for case in cases)
@@ -82,7 +83,8 @@ def _case(cases: list[Case], label: str | None) -> Case | None:
         how = "sends packets to any free channel" if routes.deflection else "depends on the queues in the network"
         complain(f"{chosen[0].label}: routing {routes.kind} {how}: it has no weights to export")
     else:
-        return chosen[0]
+        case = chosen[0]
+        return case if case.one_subnet is None else replace(case, instance=case.one_subnet)
     return None
 
 

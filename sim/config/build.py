@@ -194,7 +194,7 @@ class _Builder:
             scenario=None, collective=None, loads=_loads(draft), placing=config.placing, seeds=config.seeds,
             measure=config.measure, ceilings=[], relative=config.relative, search=config.search, vary=(),
             flit_ns=None if draft.switching is None else draft.switching.tick_ns, certificate="", resolved=resolved,
-            timeline=timeline,
+            timeline=timeline, one_subnet=self._instance_of_subnet(),
         )  # fmt: skip
 
     def _for_ceilings(self, components: Components, metrics: list[MetricSpec], metric_keys: dict[str, object]) -> Case:
@@ -208,6 +208,11 @@ class _Builder:
             **_resolved(draft, components, draft.config.measure), **metric_keys, **plain_timeline(draft, timeline)
         }  # fmt: skip
         return self._case(components, resolved, instance, metrics, timeline)
+
+    def _instance_of_subnet(self) -> Instance | None:
+        """The instance of one subnet, None where the network is no copy."""
+        one = self.one_subnet
+        return None if one is None or one.traffic is None else Instance(one.topology, one.traffic, one.routes)
 
     def _simulated(self, components: Components, spec: SwitchingSpec) -> Case:
         draft, self.errors = self.draft, self.draft.new_errors()

@@ -62,6 +62,7 @@ class Case:
     timeline: None for a static network.
     channels: whether its points count the traffic of channels.
     compared: whether it is one of the scenarios that published values are of.
+    one_subnet: the instance of one subnet, of which the others are copies; None where there is only one.
     """
 
     label: str
@@ -86,6 +87,7 @@ class Case:
     timeline: Timeline | None = None
     channels: bool = False
     compared: bool = True
+    one_subnet: Instance | None = None
 
     @property
     def topology(self) -> Topology:

@@ -167,6 +167,30 @@ def test_weighted_next_hops_are_written_as_they_are_drawn(export, monkeypatch, c
     assert "routing.select = adaptive: adaptive needs whole paths" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("routed", ["source", "hops"])
+def test_tables_of_subnets_are_those_of_one_and_can_be_read_again(export, tmp_path, routed):
+    """A ring of three switches, one way round: each pair has one path, and each next hop is the next switch."""
+    ring = {"kind": "file", "format": "edgelist", "directed": True, "text": "0 1\n1 2\n2 0\n", "hosts_per_switch": 1}
+    switching = {"mode": "vct", "vcs": 2, "buffer_flits": 16, "subnets": 2}
+    study = {"topology": ring, "switching": switching, "traffic": {"kind": "uniform", "packet_flits": 4}}
+    routing = {"kind": "ecmp", "ways": 1, "routed": "source"} if routed == "source" else {"kind": "minimal"}
+    code, out = export(**study, routing=routing)
+    assert code == 0 and json.loads((out / "routing.json").read_text())["switches"] == 3
+    hops = rows_of(out / "next_hops.csv")
+    if routed == "source":
+        paths = rows_of(out / "paths.csv")
+        assert [row["path"] for row in paths] == ["0-1", "0-1-2", "1-2-0", "1-2", "2-0", "2-0-1"]
+        assert [row["vcs"] for row in paths] == ["0..1", "0 1", "0 1", "0..1", "0..1", "0 1"]
+    else:
+        assert {(row["switch"], row["next"]) for row in hops} == {("0", "1"), ("1", "2"), ("2", "0")}
+        assert len(hops) == 6
+    file = tmp_path / ("paths.csv" if routed == "source" else "next_hops.csv")
+    file.write_bytes((out / file.name).read_bytes())
+    before = (out / file.name).read_text()
+    code, out = export(**study, routing={"kind": "table", "path": str(file)})
+    assert code == 0 and (out / file.name).read_text() == before
+
+
 def test_layers_of_a_multistage_network_lead_to_where_hosts_eject(export):
     code, out = export(
         topology={"kind": "butterfly", "k": 2, "n": 2}, traffic={"kind": "uniform", "packet_flits": 4},
