@@ -65,7 +65,7 @@ def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints])
 
     scalars: by tick, the scalar counters at the ends of its intervals, int64 [scalars].
     """
-    nic = scenario.topology.hosts * scenario.topology.host_capacity
+    nic = scenario.topology.physical_hosts * scenario.topology.host_capacity
     rows = []
     for start, end in pairwise(scalars):
         moved = scalars[end] - scalars[start]

@@ -11,6 +11,7 @@ import pytest
 from flitlab.models.layout.design_prices import ALL_KEYS, design_prices, profiles
 from flitlab.models.layout.energy import EnergyBasis, power
 from flitlab.models.registry import make
+from flitlab.models.subnets import topology_in_subnets
 from flitlab.models.topology.flit_times import in_flits_per_tick
 from flitlab.sim.cli import main
 from flitlab.sim.config.reporting import EnergyConfig
@@ -118,6 +119,14 @@ def test_slow_channels_count_in_their_own_capacity():
     # a network of capacities 4 and 1 only, written in flits per tick of the fast ones, is four times as fast
     fast = of("packets", packets, [0.25, 0.0], in_flits_per_tick(pair(4.0, 4.0)))
     assert fast["nics_w"] == pytest.approx(4 * power(pair(), np.array([0.25, 0.0]), 0.25, ROUND, 100.0)["nics"].total)
+
+
+def test_hosts_of_subnets_count_once():
+    # two copies of the pair: four switches, two links, four NICs; each of two hosts receives a quarter in all
+    copies = topology_in_subnets(pair(), 2)
+    found = of("packets", {"accepted": 0.25, "ticks": 1000}, [0.5, 0.0, 0.0, 0.0], copies)
+    assert found["power_w"] == pytest.approx(2 * 50 + 4) and found["nics_w"] == pytest.approx(2 * 10 + 0.5 * 3)
+    assert found["pj_per_bit"] == pytest.approx(104 / 50e9 * 1e12)
 
 
 def test_nothing_is_derived_where_nothing_is_known():

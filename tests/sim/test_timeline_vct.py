@@ -165,6 +165,28 @@ def sweep(tmp_path, text: str = SWEEP) -> int:
     return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1"])
 
 
+def test_throughput_over_time_is_per_host_of_all_subnets(tmp_path):
+    """Both copies of a link of two hosts are never busy: all that is offered arrives, in the unit of the ceilings."""
+    text = """
+topology: {kind: hypercube, dim: 1}
+routing: minimal
+switching: {mode: vct, subnets: 2, buffer_flits: 8}
+traffic: {kind: shift, by: 1}
+loads: [0.4]
+measure: {ticks: 4000}
+timeline: [{at_tick: 2000, slow: {links: [["0@0", "1@0"]]}, factor: 0.5}]
+ceilings: [mcf]
+outputs: {figures: []}
+"""
+    assert sweep(tmp_path, text) == 0
+    rows = read_csv(tmp_path / "run" / "throughput_time.csv")
+    spans = np.array([int(row["to_tick"]) - int(row["from_tick"]) for row in rows])
+    assert spans @ [float(row["host_throughput"]) for row in rows] / 4000 == pytest.approx(0.4, abs=0.02)
+    epochs = read_csv(tmp_path / "run" / "epochs.csv")
+    mcf = [float(row["host_throughput"]) for row in epochs if row["ceiling"] == "mcf"]
+    assert mcf == pytest.approx([2.0, 1.0])  # half of the traffic takes each copy; the slow one carries 1/2
+
+
 def test_a_point_counts_what_is_lost_and_has_ceilings_of_every_epoch(tmp_path):
     assert sweep(tmp_path) == 0
     (row,) = read_csv(tmp_path / "run" / "results.csv")

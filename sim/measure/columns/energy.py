@@ -24,7 +24,7 @@ def received_gbps(point: MeasuredPoint, gbps: float) -> float:
     scenario, row = point.scenario, point.row
     topology = scenario.topology
     if scenario.counted == "packets":
-        return number(row, "accepted") * topology.hosts * float(flit_times(topology).unit) * gbps
+        return number(row, "accepted") * topology.physical_hosts * float(flit_times(topology).unit) * gbps
     if scenario.counted == "flows":
         return number(row, "host_throughput") * topology.hosts * topology.host_capacity * gbps
     time = number(row, "makespan_ns")
