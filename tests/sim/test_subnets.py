@@ -2,6 +2,7 @@
 """Subnets: copies of a network that share hosts, in all modes that have them."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -106,6 +107,20 @@ def test_requests_and_replies_in_queues_of_their_own(load, latency):
     result = measure("compiled", in_subnets(case, 2), 1.0, 1, Measure(10_000, 40_000, None))
     assert result.row["latency_mean"] == pytest.approx(latency, rel=0.01)
     assert result.row["accepted"] == pytest.approx(load, rel=0.02)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_replies_to_requests_of_one_tick_are_in_order_of_destination(engine):
+    """A host receives a request over each subnet at a time, and sends both replies over one that it draws."""
+    case = carrying(mesh(vcs=2), {**UNIFORM, "reply": {"class": "reply", "packet_flits": 1}}, {"name": "reply"})
+    run = start(engine, in_subnets(ideal(case), 2), 0.3, 1, True)
+    run.advance(600)
+    log, hosts = run.log(), 2 * case.topology.hosts
+    number = log.identity // hosts
+    rows = zip(log.identity % hosts, log.created, number, log.destination, strict=True)
+    replies = sorted(row for row in rows if row[2] % 2 == 1)
+    pairs = [(one, two) for one, two in pairwise(replies) if one[:2] == two[:2] and one[3] != two[3]]
+    assert len(pairs) > 20 and all(one[3] < two[3] for one, two in pairs)
 
 
 def test_copies_are_disjoint_and_named():

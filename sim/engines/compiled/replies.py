@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Words
-from flitlab.models.jit import inline
+from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, packets_of
 from flitlab.models.rules.packets import length
@@ -134,9 +134,24 @@ def create_reply(replies, const, state, request, tick):
         replies.queue[source, FRONT] = place
         _show_first(replies, state, source)
     else:
-        replies.entry[replies.queue[source, BACK], NEXT] = place
+        back = replies.queue[source, BACK]
+        replies.entry[back, NEXT] = place
+        if replies.entry[back, CREATED_AT] == created_at:
+            _order_by_destination(replies, source, place)
     replies.queue[source, BACK] = place
     schedule(state.host_wheel, host, min(created_at, tick + state.host_wheel.mask))
+
+
+@device_function
+def _order_by_destination(replies, source, place):
+    """Put the last reply of a queue, at ``place``, among those of its tick, to requests from other subnets."""
+    added = replies.entry[place]
+    e = np.int64(replies.queue[source, FRONT])
+    while e != place:
+        entry = replies.entry[e]
+        if entry[CREATED_AT] == added[CREATED_AT] and entry[DST_HOST] > added[DST_HOST]:
+            entry[DST_HOST], added[DST_HOST] = added[DST_HOST], entry[DST_HOST]
+        e = entry[NEXT]
 
 
 @inline

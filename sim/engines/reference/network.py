@@ -63,8 +63,9 @@ class Host:
     """Creates packets into an unlimited source queue, first in first out.
 
     waiting: the source queue, with classes of traffic one for each. free_at: tick from which the injection channel is
-    free. replies: number of the last reply of each class of replies. For a host that runs a program, ``messages`` is
-    the source queue, and ``waiting`` holds only the next packet.
+    free. replies: number of the last reply of each class of replies. due: destinations of replies that are not created
+    yet, by class and tick. For a host that runs a program, ``messages`` is the source queue, and ``waiting`` holds only
+    the next packet.
     """
 
     def __init__(self, network: "Network[Any]", index: int):
@@ -73,6 +74,7 @@ class Host:
         self.waiting: Any = deque[Packet]() if network.classes is None else ClassQueues(network.classes)
         self.messages: deque[Message] = deque()
         self.replies: dict[int, int] = {}
+        self.due: dict[tuple[int, int], list[int]] = {}
         self.sequence = 0
         self.free_at = 0
 
@@ -102,16 +104,23 @@ class Host:
             self.network.ledger.create(packet)
             self.schedule_send(tick)
 
-    def reply(self, ends: tuple[int, int]) -> None:
-        """Create a reply; ends: number of its class, and the host that receives it."""
-        number, to = ends
+    def promise(self, number: int, to: int, tick: int) -> None:
+        """Create a reply at a tick; number: of its class, to: the host that receives it."""
+        due = self.due.setdefault((number, tick), [])
+        due.append(to)
+        if len(due) == 1:
+            self.network.clock.call(tick, Phase.CREATION, self._reply, number)
+
+    def _reply(self, number: int) -> None:
+        """Create the replies of a class that are due; of several, to requests from several subnets, by destination."""
         network, count = self.network, len(self.network.processes)
-        nth = self.replies[number] = self.replies.get(number, -1) + 1
         _, packets, seed = network.processes[number]
-        flits = int(length(packets, seed, self.index, nth))
-        packet = network.packet(self.index, nth * count + number, to, flits)
-        self.waiting.append(packet)
-        network.ledger.create(packet)
+        for to in sorted(self.due.pop((number, network.clock.now))):
+            nth = self.replies[number] = self.replies.get(number, -1) + 1
+            flits = int(length(packets, seed, self.index, nth))
+            packet = network.packet(self.index, nth * count + number, to, flits)
+            self.waiting.append(packet)
+            network.ledger.create(packet)
         self.schedule_send(network.clock.now)
 
     def join(self, message: Message) -> None:
@@ -491,7 +500,7 @@ class Network(Generic[D]):
         delay, number = (int(table[request.sequence % classes.class_count]) for table in (classes.delay, classes.reply))
         seed = self.processes[number].seed
         source, to = ends_of_reply(classes, seed, number, request.source, request.destination, request.sequence)
-        self.clock.call(self.clock.now + delay, Phase.CREATION, self.hosts[source].reply, (number, to))
+        self.hosts[source].promise(number, to, self.clock.now + delay)
 
     def may_eject(self, packet: Packet) -> bool:
         """Whether the host of a packet may owe a further reply, where its class limits them."""
