@@ -49,13 +49,13 @@ class JsonError(ValueError):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, of whose keys none stands twice: RFC 8259 leaves open which value counts."""
+    """A JSON object without duplicate keys: RFC 8259 leaves open which value counts."""
     values = dict(pairs)
     if len(values) < len(pairs):
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise JsonError(1, f"key {name[:40]!r} stands twice in one object")
+                raise JsonError(1, f"duplicate key {name[:40]!r} in one object")
             seen.add(name)
     return values
 

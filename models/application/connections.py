@@ -169,7 +169,7 @@ class _Matrix(_Connections):
             if announced != str(follow[key]):
                 self._fail(number, f"{announced} {key} are announced, {follow[key]} follow")
         if self.failures:
-            warn(f"{path}: {self.failures} failures are not read; failures of topology names links", "path")
+            warn(f"{path}: failure lines are not read ({self.failures}); failures of topology names links", "path")
 
     def _line(self, number: int, line: str, words: list[str]) -> None:
         key = words[0].lower()

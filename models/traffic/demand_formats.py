@@ -119,7 +119,7 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
     if announced and announced[1] != str(connections):
         _fail(path, announced[0], f"{announced[1]} connections are announced, {connections} follow")
     if failures:
-        warn(f"{path}: {failures} failures are not read; failures of topology names links", "path")
+        warn(f"{path}: failure lines are not read ({failures}); failures of topology names links", "path")
     if timed:
         warn(f"{path}: sizes are read; starts and triggers of {timed} connections are not", "path")
 

@@ -450,7 +450,7 @@ def test_errors_name_the_line(text, said):
         ("Nodes 4\nConnections 2\n0->1 id 1 start 0 size 500\n0->2 id 2 start 7 size 300 trigger 4\n"
          "trigger id 4 oneshot\n", {("0", "1"): 500, ("0", "2"): 300}, "starts and triggers of 1 connections are not"),
         ("Nodes 4\nConnections 1\nFailures 1\n0->1 id 1 addon start 0 size 500\nfailure switch_type TOR switch_id 0 "
-         "link_id 0\n", {("0", "1"): 500}, "1 failures are not read"),
+         "link_id 0\n", {("0", "1"): 500}, "failure lines are not read"),
         ('{"__tuple__:[0, 1]": 0.5, "__tuple__:[3, 2]": 0.25}', {("0", "1"): 0.5, ("3", "2"): 0.25}, None),
         ("% src dst pir por\n0 3 0.02 0.1\n1 2 0.05\n", {("0", "3"): 0.02, ("1", "2"): 0.05}, "of 1 lines are not"),
     ],
@@ -590,7 +590,7 @@ def test_failures_of_htsim_are_none_of_a_program(tmp_path, capsys):
     for name, text in (("a", CONNECTIONS), ("b", CONNECTIONS.replace("Triggers 2\n", failures))):
         (tmp_path / f"{name}.cm").write_text(text)
         assert main(["convert", str(tmp_path / f"{name}.cm"), "--to", "goal"]) == 0
-        assert ("1 failures are not read" in capsys.readouterr().err) == (name == "b")
+        assert ("failure lines are not read (1)" in capsys.readouterr().err) == (name == "b")
     assert (tmp_path / "a.goal").read_text() == (tmp_path / "b.goal").read_text()
 
 

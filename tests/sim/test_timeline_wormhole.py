@@ -105,7 +105,7 @@ def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
     assert 4 * (got[4] - got[3]) > 840  # more than is created
     run.advance(20000)
     counts = run.scalars()
-    assert 2 <= counts[Scalar.DROPPED_PACKETS] <= 8  # in both directions, of which one is not used
+    assert 2 <= counts[Scalar.DROPPED_PACKETS] <= 8  # in both directions; one of them is not used
     created = counts[Scalar.DELIVERED_PACKETS] + counts[Scalar.DROPPED_PACKETS]
     assert 0 <= counts[Scalar.CREATED_PACKETS] - created <= 4 * 20  # a queue with load .8 has 2 packets on average
 

@@ -3,7 +3,7 @@
 protocol.
 """
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -74,7 +74,7 @@ class Host:
         self.waiting: Any = deque[Packet]() if network.classes is None else ClassQueues(network.classes)
         self.messages: deque[Message] = deque()
         self.replies: dict[int, int] = {}
-        self.due: dict[tuple[int, int], list[int]] = {}
+        self.due: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.sequence = 0
         self.free_at = 0
 
@@ -104,12 +104,11 @@ class Host:
             self.network.ledger.create(packet)
             self.schedule_send(tick)
 
-    def promise(self, number: int, to: int, tick: int) -> None:
+    def schedule_reply(self, number: int, to: int, tick: int) -> None:
         """Create a reply at a tick; number: of its class, to: the host that receives it."""
-        due = self.due.setdefault((number, tick), [])
-        due.append(to)
-        if len(due) == 1:
+        if not self.due[number, tick]:
             self.network.clock.call(tick, Phase.CREATION, self._reply, number)
+        self.due[number, tick].append(to)
 
     def _reply(self, number: int) -> None:
         """Create the replies of a class that are due; of several, to requests from several subnets, by destination."""
@@ -500,7 +499,7 @@ class Network(Generic[D]):
         delay, number = (int(table[request.sequence % classes.class_count]) for table in (classes.delay, classes.reply))
         seed = self.processes[number].seed
         source, to = ends_of_reply(classes, seed, number, request.source, request.destination, request.sequence)
-        self.hosts[source].promise(number, to, self.clock.now + delay)
+        self.hosts[source].schedule_reply(number, to, self.clock.now + delay)
 
     def may_eject(self, packet: Packet) -> bool:
         """Whether the host of a packet may owe a further reply, where its class limits them."""

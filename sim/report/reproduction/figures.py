@@ -15,6 +15,7 @@ WIDTH = 1050
 """Pixels that a figure has at most: those of one column of a paper, 3.5 in at 300 dpi."""
 
 COLOURS = 256
+"""Colours of a reduced picture. With 64, curves that few pixels have take the colour of others."""
 
 
 def take_figures(run: Path, folder: Path, name: str) -> dict[str, str]:
