@@ -13,7 +13,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount, draw_links, link_numbers
 from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
 from flitlab.models.transport.queues import exact
-from flitlab.models.transport.session import Change, Session, check_hop, check_transit, ratios
+from flitlab.models.transport.session import Change, Session, check_hop, check_transit, path_delays, ratios
 
 _NO_SUBFLOWS = np.zeros(0, np.int64)
 _NO_PATHS = Paths(np.zeros(1, np.int64), np.zeros(0, np.int32))
@@ -92,7 +92,8 @@ def with_timeline(session: Session, timeline: Timeline) -> Session:
         broken, mended = np.flatnonzero(dead & ~was_dead), np.flatnonzero(was_dead & ~dead)
         back = backwards(topology, paths) if session.back is not None and len(moved) else None
         if len(broken) or len(mended) or len(other) or len(moved):
-            changes.append(Change(tick, broken, mended, other, ratio[other], moved, paths, back))
+            ack_delay = path_delays(paths, session.delay)
+            changes.append(Change(tick, broken, mended, other, ratio[other], moved, paths, back, ack_delay))
     changed_session = replace(session, changes=tuple(changes))
     check_hop(
         changed_session.delay,

@@ -47,7 +47,7 @@ class Change:
     broken: int64, links that fail: they drop their packets, and all that arrive. mended: int64, links that return.
     other: int64, links whose ticks per byte become ``ratio`` (int64, as in :class:`Session`), also for the rest of the
     packet in service. moved: int64, subflows that take ``paths`` from now on, and their acknowledgements ``back``
-    (REVERSE_PATH).
+    (REVERSE_PATH). ack_delay: int64 [moved], ticks of their acknowledgements without queues.
     """
 
     tick: int
@@ -58,6 +58,7 @@ class Change:
     moved: Ints
     paths: Paths
     back: Paths | None
+    ack_delay: Ints
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,6 +156,18 @@ class Session(TransportSession):
     def retransmits(self) -> bool:
         """Whether senders retransmit dropped packets."""
         return self.transport.law is not None
+
+
+def path_delays(paths: Paths, delay: Ints) -> Ints:
+    """Ticks of delay on the links of each path: int64 [paths].
+
+    Parameters
+    ----------
+    paths: the paths.
+    delay: int64 [links], ticks.
+    """
+    ticks: Ints = np.add.reduceat(delay[paths.link], paths.start[:-1])
+    return ticks
 
 
 def first_samples(session: Session) -> Ints:
@@ -352,7 +365,7 @@ def make_session(
         topology=topology, routes=routes, transports=transports, names=tuple(named), kind=kind, queues=queues,
         seed=seed, tick_s=float(tick),
         delay=delay, ratio=ratio, flows=flows, first=first, start=start, paths=paths, back=back,
-        ack_delay=np.add.reduceat(delay[paths.link], paths.start[:-1]), gap=np.repeat(gap, per_flow), rules=rules,
+        ack_delay=path_delays(paths, delay), gap=np.repeat(gap, per_flow), rules=rules,
         program=program,
     )  # fmt: skip
 

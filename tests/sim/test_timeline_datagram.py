@@ -13,8 +13,10 @@ from flitlab.models.timeline.events import Event
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.failures import with_timeline
 from flitlab.models.transport.flows import Flows
+from flitlab.models.transport.paths import WITH_REPLACEMENT
 from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.sim.engines.transport.datagram import SubflowCount
+from tests import long_after
 from tests.scenarios import build, line
 from tests.sim.datagram_cases import ECMP, check, start
 
@@ -119,6 +121,67 @@ def test_packets_are_lost_until_the_reroute_and_none_after(engine):
     before = run.counters().subflow[0, SubflowCount.RECEIVED]
     run.advance(400_000)
     assert run.counters().subflow[0, SubflowCount.RECEIVED] - before == 100
+
+
+def acknowledged(starts, packets, link_us, events) -> Session:
+    """Flows from host 0 to host 1 of a ring, whose ACKs take the delay of their path."""
+    count = len(starts)
+    flows = Flows(np.zeros(count, np.int64), np.ones(count, np.int64), np.full(count, packets), np.array(starts))
+    control = make("transport", kind="tcp", start_ms=0.0, ack_path="pure_delay", init_window=8).build()
+    queues = Queues(**NIC | {"link_us": link_us})
+    return happening(make_session(RING, make("routing", **ECMP).build(RING), control, queues, flows), events)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_acknowledgements_take_the_delay_of_the_path_after_a_reroute(engine):
+    """Over 3, 5 and again 3 links a SYN of a byte takes n (1 + 10), its ACK 10 n, a packet n (1,000 + 10)."""
+    cut = {"at_tick": 50_000, "fail": {"links": [[0, 1]]}, "reroute_after": 0}
+    back = {"at_tick": 150_000, "restore": {"links": [[0, 1]]}, "reroute_after": 0}
+    starts = [0, 100_000, 200_000]
+    run = start(engine, acknowledged(starts, 1, 10.0, [cut, back]))
+    run.advance(300_000)
+    counters = run.counters()
+    links = np.array([3, 5, 3])
+    assert (counters.finished - starts == links * (1 + 10 + 10 + 1000 + 10)).all()
+    assert (counters.subflow[:, SubflowCount.RTT] == links * (1 + 10 + 10 + 1000 + 10 + 10)).all()
+
+
+@pytest.mark.parametrize("engine", ["compiled", "reference"])
+def test_acknowledgements_of_a_shorter_path_overtake_those_of_a_longer_one(engine):
+    """Eight packets arrive over five links from 5,156 on, one each 1,000 ticks; ACKs take 5,000, then 3,000 ticks."""
+    cut = {"at_tick": 0, "fail": {"links": [[0, 1]]}, "reroute_after": 0}
+    opened, last = 5 * (1 + 1000) + 5 * 1000, 7 * 1000
+    first = opened + 5 * (1000 + 1000)
+    back = {"at_tick": first + 3500, "restore": {"links": [[0, 1]]}, "reroute_after": 0}
+    run = start(engine, acknowledged([0], 8, 1000.0, [cut, back]))
+    run.advance(first + last + 10_000)
+    counters = run.counters()
+    assert counters.finished[0] == first + last
+    # four ACKs are sent on the longer path; those of the other four arrive two packet times earlier
+    trips = [10_000 + 1000 * k + (5000 if k < 4 else 3000) for k in range(8)]
+    assert counters.subflow[0, SubflowCount.RTT] == opened + sum(trips)
+    assert counters.subflow[0, SubflowCount.RESENT] == 0
+
+
+@pytest.mark.parametrize("number", long_after(8, range(60)))
+def test_engines_agree_on_acknowledgements_of_paths_that_change(number):
+    rng = Random(number)
+    starts = sorted(rng.sample(range(60_000), 6))
+    source = np.array([rng.randrange(4) for _ in starts])
+    packets = np.array([rng.choice([1, 30, 100]) for _ in starts])
+    flows = Flows(source, (source + rng.randint(1, 3)) % 4, packets, np.array(starts))
+    queues = Queues(**(NIC | {"link_us": rng.choice([10.0, 700.0, 5000.0])}))
+    control = make(
+        "transport", kind=rng.choice(["tcp", "dctcp"]), start_ms=0.0, ack_path="pure_delay",
+        subflows=rng.randint(1, 3), min_rto_ms=20.0, syn_rto_ms=60.0,
+    ).build()  # fmt: skip
+    case = make_session(RING, make("routing", **ECMP).build(RING), control, queues, flows, path_draw=WITH_REPLACEMENT)
+    events = []
+    for tick in range(0, 120_000, rng.choice([9_000, 30_000])):
+        cut = [[tick // 3000 % 4, (tick // 3000 + 1) % 4]]
+        events.append({"at_tick": tick, "fail": {"links": cut}, "reroute_after": rng.choice([0, 1000])})
+        events.append({"at_tick": tick + rng.randint(1500, 8000), "restore": {"links": cut}, "reroute_after": 0})
+    check(happening(case, events), (0.0, 0.4))
 
 
 @pytest.mark.parametrize("engine", ["compiled", "reference"])

@@ -291,9 +291,10 @@ class ProgramHost:
 class Subflow:
     """A sender and its receiver.
 
-    path, back: links of its data and of its acknowledgements. expected: first packet that the receiver lacks.
-    out_of_order: packets received beyond it. is_pacing: whether a process sends at a constant rate. seq, win: the
-    sender's fields, see :class:`~flitlab.models.transport.newreno.Senders`.
+    path, back: links of its data and of its acknowledgements. ack_delay: ticks of acknowledgements that bypass queues;
+    pipe: number of their link, behind all others, a new one for each path. expected: first packet that the receiver
+    lacks. out_of_order: packets received beyond it. is_pacing: whether a process sends at a constant rate. seq, win:
+    the sender's fields, see :class:`~flitlab.models.transport.newreno.Senders`.
     """
 
     def __init__(self, network: "ReferenceDatagrams", index: int, flow: DatagramFlow):
@@ -305,6 +306,7 @@ class Subflow:
         session = network.extended_session
         self.path = network.route(session.paths, index)
         self.back = network.route(session.back, index) if session.back else []
+        self.ack_delay, self.pipe = int(session.ack_delay[index]), len(network.links) + index
         self.expected = 0
         self.out_of_order: set[int] = set()
         self.is_pacing = False
@@ -426,8 +428,8 @@ class Subflow:
         if session.transport.ack_path == INSTANT:
             self.receive_ack(ack)
         elif session.transport.ack_path == PURE_DELAY:
-            tick = self.clock.now + int(session.ack_delay[self.index])
-            priority = self.network.packet_priority(tick, self._number)
+            tick = self.clock.now + self.ack_delay
+            priority = self.network.packet_priority(tick, self.pipe)
             Alarm(self.clock, tick, priority, lambda alarm: self.receive_ack(alarm.value), ack)
         else:
             ack.path = self.back
@@ -454,7 +456,8 @@ class Subflow:
 class ReferenceDatagrams(ReferenceTransport):
     """A simulation of datagrams in SimPy (see :class:`flitlab.sim.engines.transport.datagram.DatagramRun`).
 
-    shuffle: seed for the order of events that the model leaves open. never_retransmits: every received packet is new.
+    pipes: number of the next link of acknowledgements that bypass queues. shuffle: seed for the order of events that
+    the model leaves open. never_retransmits: every received packet is new.
     extended_session: the session with the queues of hosts as links.
     """
 
@@ -470,6 +473,7 @@ class ReferenceDatagrams(ReferenceTransport):
             self.acknowledge = machine_code(acknowledge, session.rules[0], self.senders, 0, 0, 0, 0, 0, False, 0)
         self.feeders = session.topology.channels + 2 * session.topology.hosts
         self.links = [DatagramLink(self, number) for number in range(len(session.delay))]
+        self.pipes = len(self.links) + session.subflows
         self.ranks = None if session.program is None else self._program(session.program)
         bounds = session.first.tolist()
         self.flows = [
@@ -508,9 +512,12 @@ class ReferenceDatagrams(ReferenceTransport):
         for number, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
             self.links[number].set_ratio(ratio)
         for slot, index in enumerate(change.moved.tolist()):
-            self.subflows[index].path = self.route(change.paths, slot)
+            subflow = self.subflows[index]
+            subflow.path = self.route(change.paths, slot)
+            subflow.ack_delay, subflow.pipe = int(change.ack_delay[slot]), self.pipes + slot
             if change.back is not None:
-                self.subflows[index].back = self.route(change.back, slot)
+                subflow.back = self.route(change.back, slot)
+        self.pipes += len(change.moved)
 
     def route(self, paths: Paths, index: int) -> list[DatagramLink]:
         """The links of path ``index`` in order."""

@@ -157,6 +157,7 @@ class CompiledDatagrams(CompiledTransport):
         program: Any = make_datagram_program(fed)
         super().__init__(session, program, *build(fed, trace, program))
         self._changes = list(fed.changes)
+        self._pipes = self._constants.links + fed.subflows
 
     def _simulate(self, until: int) -> int:
         tick: int = advance(self._constants, self._state, self._tick, until)
@@ -169,7 +170,9 @@ class CompiledDatagrams(CompiledTransport):
         for link, ratio in zip(change.other.tolist(), change.ratio.tolist(), strict=True):
             change_rate(self._constants, self._state, link, ratio, change.tick)
         if len(change.moved):
-            self._state = with_paths(self._constants, self._state, change.moved, change.paths, change.back)
+            pipe = self._pipes + np.arange(len(change.moved))
+            self._pipes += len(pipe)
+            self._state = with_paths(self._constants, self._state, change.moved, pipe, change.paths, change.back)
 
     def _dropped(self) -> int:
         return int(self._state.subflow["dropped"].sum())

@@ -161,7 +161,7 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
     record = state.packet[packet]
     record.subflow, record.sequence, record.stamp, record.kind = subflow, first_missing, stamp, kind
     record.next_link = state.path[np.int64(state.subflow[subflow].path_start)]
-    append_packet(const, state, const.links + subflow, packet, now)
+    append_packet(const, state, np.int64(state.subflow[subflow].pipe), packet, now)
 
 
 @inline

@@ -97,7 +97,7 @@ SUBFLOW = np.dtype(
         ("flow", np.uint32),
         ("first", np.uint32),  # first subflow of its flow
         ("last", np.uint32),  # one past the last subflow of its flow
-        ("spare", np.uint32),
+        ("pipe", np.uint32),  # link of ACKs that bypass queues
         ("sent", np.int64),  # packets
         ("received", np.int64),  # distinct packets
         ("samples", np.int64),  # of the round-trip time
@@ -120,7 +120,7 @@ class DatagramConstants(NamedTuple):
     """Constants of a run of mode datagram; times are in ticks."""
 
     seed: int
-    links: int  # with queues; behind them come the pipes of ACKs that bypass queues, one for each subflow
+    links: int  # with queues; behind them come the pipes of ACKs that bypass queues, one for each path of a subflow
     eject: int  # first link to a host
     feeders: int  # first of the queues before the network, behind those links
     ack_path: int
@@ -197,11 +197,9 @@ def _constants(session: Session, no_program: bool) -> DatagramConstants:
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
-    pipes = subflows if transport.law and transport.ack_path == PURE_DELAY else 0
+    ack_delay = _ack_delays(session) if transport.law and transport.ack_path == PURE_DELAY else np.zeros(0, np.int64)
     largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
-    longest = max(
-        (session.delay + serialization_ticks(session.slowest, largest)).max(), session.ack_delay[:pipes].max(initial=0)
-    )
+    longest = max((session.delay + serialization_ticks(session.slowest, largest)).max(), ack_delay.max(initial=0))
     horizon = int(longest) + 2
     ticks = max(64, 1 << (horizon - 1).bit_length())
     reserve = hosts * (queues.queue_bytes // queues.packet_bytes + 4) + subflows * (queues.feeder_packets + 1)
@@ -213,7 +211,7 @@ def _constants(session: Session, no_program: bool) -> DatagramConstants:
         eject=feeders - hosts,
         feeders=feeders,
         ack_path=transport.ack_path if transport.law else INSTANT,
-        pipes=pipes,
+        pipes=len(ack_delay),
         packet_bytes=queues.packet_bytes,
         mixed=session.back is not None,
         ack_bytes=transport.ack_bytes,
@@ -242,10 +240,11 @@ def _state(
     pool, ticks = 2 * constants.reserve, constants.mask + 1
     link = _links(session, constants)
     most = max(len(link), subflows)
-    path, start, back = _path_arrays(constants, np.arange(subflows), session.paths, session.back)
+    pipe = constants.links + np.arange(subflows)
+    path, start, back = _path_arrays(constants, pipe, session.paths, session.back)
     of_flow = np.diff(session.first)
     subflow = aligned_records(subflows, SUBFLOW)
-    subflow["path_start"], subflow["ack_path_start"] = start, back
+    subflow["path_start"], subflow["ack_path_start"], subflow["pipe"] = start, back, pipe
     subflow["flow"] = np.repeat(np.arange(len(packets)), of_flow)
     subflow["first"], subflow["last"] = np.repeat(session.first[:-1], of_flow), np.repeat(session.first[1:], of_flow)
     return DatagramState(
@@ -275,7 +274,7 @@ def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
     """Make the records of empty links and pipes."""
     links, queues = constants.links, session.queues
     link = aligned_records(links + constants.pipes, LINK)
-    link["delay"] = np.append(session.delay, session.ack_delay[: constants.pipes])
+    link["delay"] = np.append(session.delay, _ack_delays(session)[: constants.pipes])
     link_record = link[:links]
     link_record["ratio"] = session.ratio
     link_record["data_ticks"] = services(session, queues.packet_bytes)
@@ -287,16 +286,24 @@ def _links(session: Session, constants: DatagramConstants) -> np.ndarray:
     return link
 
 
+def _ack_delays(session: Session) -> Ints:
+    """Ticks of ACKs that bypass queues, of each path that a subflow takes in turn.
+
+    Each has a pipe of its own, since an ACK may overtake those of a longer path.
+    """
+    return np.concatenate([session.ack_delay, *(change.ack_delay for change in session.changes)])
+
+
 def _path_arrays(
-    const: DatagramConstants, subflows: Ints, paths: Paths, back: Paths | None
+    const: DatagramConstants, pipe: Ints, paths: Paths, back: Paths | None
 ) -> tuple[np.ndarray, Ints, Ints]:
     """Make ``DatagramState.path`` of some subflows: (links, start of each path, start of each ACK path).
 
-    paths, back: of these subflows.
+    pipe, paths, back: of these subflows.
     """
     first = paths.link[paths.start[:-1]]
     if back is None:
-        link, start = _paths_with_return(paths, const.links + subflows if const.pipes else first)
+        link, start = _paths_with_return(paths, pipe if const.pipes else first)
         return link, start, start
     link, start = _paths_with_return(paths, back.link[back.start[:-1]])
     more, after = _paths_with_return(back, first)
@@ -354,16 +361,18 @@ def larger_windows(state: DatagramState) -> DatagramState:
 
 
 def with_paths(
-    const: DatagramConstants, state: DatagramState, moved: Ints, paths: Paths, back: Paths | None
+    const: DatagramConstants, state: DatagramState, moved: Ints, pipe: Ints, paths: Paths, back: Paths | None
 ) -> DatagramState:
     """Move subflows, and their ACKs, to new paths; packets in flight keep theirs.
 
     Parameters
     ----------
     moved: int64, the subflows.
+    pipe: int64 [moved], links of ACKs that bypass queues.
     paths, back: new paths of data and of ACKs.
     """
-    path, start, back_start = _path_arrays(const, moved, paths, back)
+    path, start, back_start = _path_arrays(const, pipe, paths, back)
     state.subflow["path_start"][moved] = len(state.path) + start
     state.subflow["ack_path_start"][moved] = len(state.path) + back_start
+    state.subflow["pipe"][moved] = pipe
     return state._replace(path=np.concatenate([state.path, path]))
