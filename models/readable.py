@@ -2,6 +2,7 @@
 """Input that is read from a file or stands in the configuration itself."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -48,16 +49,37 @@ class JsonError(ValueError):
         self.line = line
 
 
+class _DuplicateKeyError(Exception):
+    """An object has a key twice."""
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without duplicate keys: RFC 8259 leaves open which value counts."""
     values = dict(pairs)
     if len(values) < len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise JsonError(1, f"duplicate key {name[:40]!r} in one object")
-            seen.add(name)
+        raise _DuplicateKeyError
     return values
+
+
+_TOKEN = re.compile(r'[{}]|("(?:[^"\\]|\\.)*")(\s*:)?')
+"""A brace, or a string of JSON, which a colon follows if it is a key."""
+
+
+def _duplicate_key(text: str) -> JsonError:
+    """Return the error of the first key that an object of a JSON text has twice."""
+    keys: list[set[str]] = [set()]  # of the objects around a token
+    for token in _TOKEN.finditer(text):
+        if token[0] == "{":
+            keys.append(set())
+        elif token[0] == "}":
+            keys.pop()
+        elif token[2]:
+            name = json.loads(token[1])
+            if name in keys[-1]:
+                line = text.count("\n", 0, token.start()) + 1
+                return JsonError(line, f"duplicate key {name[:40]!r} in one object")
+            keys[-1].add(name)
+    raise AssertionError("no key is there twice")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -68,9 +90,11 @@ def parse_json(text: str | bytes) -> Any:
     JsonError: no JSON, nested too deeply, or has a key twice in one object or a number of thousands of digits.
     """
     try:
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text))
         return json.loads(text, object_pairs_hook=_object)
-    except JsonError:
-        raise
+    except _DuplicateKeyError:
+        raise _duplicate_key(str(text)) from None
     except json.JSONDecodeError as syntax:
         raise JsonError(syntax.lineno, f"not JSON: {syntax.msg}") from None
     except RecursionError:

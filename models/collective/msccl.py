@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules in the XML of MSCCL, the Microsoft collective communication library."""
 
+import re
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -23,12 +24,15 @@ STEPS = {
 }  # fmt: skip
 """Type of a step -> whether it receives, reduces and sends."""
 
+BUFFERS = ("i", "o", "s")
+"""Input, output and scratch."""
+
 MOST_CHUNKS = 10_000_000
 """The most chunks of all ranks."""
 
 
 class Slot(NamedTuple):
-    """A place for a chunk in a buffer of a rank: ``i`` (input), ``o`` (output) or ``s`` (scratch)."""
+    """A place for a chunk in one of the :data:`BUFFERS` of a rank."""
 
     rank: int
     buffer: str
@@ -114,14 +118,16 @@ class _Run:
                 raise ScheduleError(f"gpu {gpu.get('id')} where ngpus is {self.ranks}")
         self.messages: dict[tuple[int, int, int], deque[list[Held]]] = defaultdict(deque)
         self.sends: list[tuple[int, int, int, int]] = []
-        self.blocks = {
-            (_whole(gpu, "id"), _whole(tb, "id")): _Block(
-                _whole(gpu, "id"), tb.get("id", ""), _whole(tb, "send", -1), _whole(tb, "recv", -1),
-                _whole(tb, "chan", 0), [dict(step.attrib) for step in tb.findall("step")],
-            )
-            for gpu in algo.findall("gpu")
-            for tb in gpu.findall("tb")
-        }  # fmt: skip
+        self.blocks: dict[tuple[int, int], _Block] = {}
+        for gpu in algo.findall("gpu"):
+            for tb in gpu.findall("tb"):
+                rank, number = _whole(gpu, "id"), _whole(tb, "id")
+                if (rank, number) in self.blocks:
+                    raise ScheduleError(f"gpu {rank}, tb {number} is there twice")
+                self.blocks[rank, number] = _Block(
+                    rank, str(number), _whole(tb, "send", -1), _whole(tb, "recv", -1), _whole(tb, "chan", 0),
+                    [dict(step.attrib) for step in tb.findall("step")],
+                )  # fmt: skip
 
     def _chunk(self, rank: int, offset: int) -> int:
         """Return the chunk that a rank has at a place of its input."""
@@ -204,9 +210,11 @@ class _Run:
         step = block.steps[len(block.taken)]
         if step.get("type") not in STEPS:
             raise ScheduleError(f"{block.where}: type {step.get('type')!r}; choices are {', '.join(STEPS)}")
+        if step.get("s") != str(len(block.taken)):
+            raise ScheduleError(f"{block.where}: s {step.get('s')!r}, but steps are in the order of their numbers")
         receives, reduces, sends = STEPS[step["type"]]
         at = block.taken[-1] if block.taken else 0
-        dependency = self._number(block, step, "depid", -1), self._number(block, step, "deps", -1)
+        dependency = self._number(block, step, "depid"), self._number(block, step, "deps")
         if dependency[0] >= 0:
             other = self.blocks.get((block.rank, dependency[0]))
             if other is None or not 0 <= dependency[1] < len(other.steps):
@@ -217,7 +225,7 @@ class _Run:
         if step["type"] == "nop":
             block.taken.append(at)
             return True
-        count = self._number(block, step, "cnt", 1, 1)
+        count = self._number(block, step, "cnt", 1)
         source, target = (self._slots(block, step, end, count) for end in ("src", "dst"))
         if receives:
             queue = self.messages[block.receive, block.rank, block.channel]
@@ -245,13 +253,15 @@ class _Run:
         return True
 
     def _slots(self, block: _Block, step: dict[str, str], end: Literal["src", "dst"], count: int) -> list[Slot]:
-        buffer, first = step.get(f"{end}buf", "i"), self._number(block, step, f"{end}off", 0)
+        buffer, first = step.get(f"{end}buf", ""), self._number(block, step, f"{end}off", 0)
+        if buffer not in BUFFERS:
+            raise ScheduleError(f"{block.where}: {end}buf {buffer!r}; choices are {', '.join(BUFFERS)}")
         return [self._slot(block.rank, buffer, first + one) for one in range(count)]
 
-    def _number(self, block: _Block, step: dict[str, str], name: str, default: int, least: int = -1) -> int:
+    def _number(self, block: _Block, step: dict[str, str], name: str, least: int = -1) -> int:
         """Return an attribute of a step as a whole number, of at most :data:`MOST_CHUNKS`."""
-        text = step.get(name, str(default))
-        if not text.removeprefix("-").isdecimal() or len(text) > 12 or not least <= int(text) <= MOST_CHUNKS:
+        text = step.get(name, "")
+        if not re.fullmatch(r"-?[0-9]+", text) or len(text) > 12 or not least <= int(text) <= MOST_CHUNKS:
             raise ScheduleError(f"{block.where}: {name} {text[:40]!r} must be a whole number from {least}")
         return int(text)
 

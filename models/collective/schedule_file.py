@@ -13,6 +13,7 @@ from flitlab.models.collective.schedule import MAX_RANKS, CollectiveName, Schedu
 from flitlab.models.collective.taccl import SIGN, parse_taccl
 from flitlab.models.collective.teccl import FLOWS, parse_teccl
 from flitlab.models.files import replace_file
+from flitlab.models.readable import JsonError, parse_json
 from flitlab.models.topology.formats import HEAD
 from flitlab.models.topology.formats.misplaced import misplaced
 
@@ -68,16 +69,17 @@ def read_schedule(path: Path) -> Schedule:
     ScheduleError: it is no schedule, or does not implement its collective.
     """
     text = path.read_bytes()
-    parsers = (
-        {b"<": parse_msccl} if text.lstrip().startswith(b"<") else {FLOWS.encode(): parse_teccl, SIGN: parse_taccl}
-    )
+    parsers = {b"<": parse_msccl} if text.lstrip().startswith(b"<") else {FLOWS: parse_teccl, SIGN: parse_taccl}
     for sign, parse in parsers.items():
         if sign in text:
             schedule = parse(text)
             check(schedule)
             return schedule
     try:
+        parse_json(text)  # pydantic takes the last of two equal keys
         file = _File.model_validate_json(text)
+    except JsonError as error:
+        raise ScheduleError(f"line {error.line}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, Field, ValidationError
 
 from flitlab.models.collective.schedule import ALL, MAX_RANKS, Schedule, ScheduleError, collective_of
+from flitlab.models.readable import JsonError, parse_json
 
 SIGN = b'sccl_type"'
 """The end of the key of every mapping: ``sccl_type`` of TACCL, ``msccl_type`` of msccl-tools."""
@@ -54,7 +55,9 @@ def parse_taccl(text: bytes) -> Schedule:
     github.com/microsoft/taccl.
     """
     try:
-        algorithm = _Algorithm.model_validate_json(text)
+        algorithm = _Algorithm.model_validate(parse_json(text))
+    except JsonError as error:
+        raise ScheduleError(f"line {error.line}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

@@ -9,8 +9,8 @@ import numpy as np
 from flitlab.models.collective.schedule import ALL, Schedule, ScheduleError, collective_of
 from flitlab.models.readable import JsonError, parse_json
 
-FLOWS = "7-Flows"
-"""The key of the list of sends."""
+FLOWS = b'-Flows"'
+"""The end of the key of the list of sends: ``7-Flows``, or ``6-Flows`` of linear programs."""
 
 _FLOW = re.compile(r"Chunk (\d{1,9}) from (\d{1,9}) traveled over (\d{1,9})->(\d{1,9}) in epoch (\d{1,9})(?: via .*)?")
 
@@ -28,8 +28,8 @@ def parse_teccl(text: bytes) -> Schedule:
 
     Raises
     ------
-    ScheduleError: it is not such JSON, chunks are split (flows with a volume, of a linear program), or the demands are
-        of no collective.
+    ScheduleError: it is not such JSON, flows have a volume, as linear programs split chunks, or the demands are of no
+        collective.
 
     Source: Liu et al. 2024, doi:10.1145/3651890.3672249; github.com/microsoft/TE-CCL.
     """
@@ -37,9 +37,18 @@ def parse_teccl(text: bytes) -> Schedule:
         document = parse_json(text)
     except JsonError as error:
         raise ScheduleError(f"line {error.line}: {error}") from None
-    flows, demands = (document.get(key) if isinstance(document, dict) else None for key in (FLOWS, "6-Demand_Met"))
-    if not isinstance(flows, list) or not isinstance(demands, dict):
-        raise ScheduleError(f"{FLOWS} must be a list, and 6-Demand_Met a mapping")
+    if not isinstance(document, dict):
+        raise ScheduleError("a mapping with 7-Flows and 6-Demand_Met is expected")
+    key = next((key for key in document if key.endswith("-Flows")), "7-Flows")
+    flows, demands = document.get(key), document.get("6-Demand_Met")
+    if not isinstance(flows, list):
+        raise ScheduleError(f"{key} must be a list")
+    for place, flow in enumerate(flows):
+        if " with volume " in str(flow):
+            problem = "is of a linear program, which splits chunks; schedules of integer programs are read"
+            raise ScheduleError(f"{key}.{place}: {str(flow)[:80]!r} {problem}")
+    if not isinstance(demands, dict):
+        raise ScheduleError("6-Demand_Met must be a mapping")
     needs = _needs(demands)
     chunks = sorted(needs)
     gpus = sorted({*(gpu for gpu, _ in chunks), *(gpu for some in needs.values() for gpu in some)})
@@ -59,12 +68,10 @@ def parse_teccl(text: bytes) -> Schedule:
     for place, flow in enumerate(flows):
         match = _FLOW.fullmatch(flow) if isinstance(flow, str) else None
         if match is None:
-            split = " with volume " in str(flow)
-            problem = "splits a chunk, as linear programs do" if split else "is no send of a chunk in an epoch"
-            raise ScheduleError(f"{FLOWS}.{place}: {str(flow)[:80]!r} {problem}")
+            raise ScheduleError(f"{key}.{place}: {str(flow)[:80]!r} is no send of a chunk in an epoch")
         chunk, origin, source, target, epoch = map(int, match.groups())
         if source not in rank or target not in rank or (origin, chunk) not in number:
-            raise ScheduleError(f"{FLOWS}.{place}: {flow[:80]!r} is of a GPU or chunk without demand")
+            raise ScheduleError(f"{key}.{place}: {flow[:80]!r} is of a GPU or chunk without demand")
         rows.append((number[origin, chunk], rank[source], rank[target], epoch))
     sends = np.array(sorted(rows, key=lambda row: row[3]), np.int64).reshape(-1, 4)
     _, step = np.unique(sends[:, 3], return_inverse=True)

@@ -187,6 +187,11 @@ def test_parts_that_a_rank_passes_on_unreduced_do_not_travel_for_free():
         (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", 0), depid=4, deps=0)])]}), "depends on tb 4, step 0"),
         (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", 0), depid=0, deps=-1)])]}), "on tb 0, step -1"),
         (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", "--1"))])]}), "srcoff '--1' must be a whole number"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("x", 0))])]}), "srcbuf 'x'; choices are i, o, s"),
+        (algo("allgather", 2, 2, {0: [(1, 1, 0, [step("s", ("i", 0), s=1)])]}), "s '1', but steps are in the order"),
+        (algo("allgather", 2, 2, ring(2)).replace(b' cnt="1"', b"", 1), "gpu 0, tb 0, step 0: cnt '' must be a whole"),
+        (algo("allgather", 2, 2, ring(2)).replace(b' srcoff="0"', b"", 1), "step 0: srcoff '' must be a whole number"),
+        (algo("allgather", 2, 2, ring(2)).replace(b'gpu id="1"', b'gpu id="0"'), "gpu 0, tb 0 is there twice"),
     ],
 )  # fmt: skip
 def test_faults_are_named(text, said):
@@ -236,12 +241,16 @@ def test_flows_of_te_ccl_are_sends_of_steps():
     [
         (b'{"7-Flows"', "not JSON"),
         (b'{"7-Flows": 3}', "7-Flows must be a list"),
-        (teccl(["Chunk 0 from 1 traveled over 1->2 with volume 0.5 in epoch 0"]), "splits a chunk, as linear programs"),
+        (teccl(["Chunk 0 from 1 traveled over 1->2 with volume 0.5 in epoch 0"]), "7-Flows.0: .* of a linear program"),
+        (b'{"7-Flows": ["Chunk 0 from 1 traveled over 1->2 with volume 1.0 in epoch 0"]}', "of a linear program"),
+        (b'{"6-Flows": ["Chunk 0 from 1 traveled over 1->2 with volume 1.0 in epoch 0"]}', "6-Flows.0: .* linear"),
+        (b'{"7-Flows": [],\n"7-Flows": []}', "line 2: duplicate key '7-Flows'"),
         (teccl(["Chunk 0 from 1 went home"]), "7-Flows.0: .* is no send of a chunk"),
         (teccl(["Chunk 0 from 1 traveled over 1->3 in epoch 0"]), "of a GPU or chunk without demand"),
         (teccl(LINE).replace(b'"GPU 2": {"Chunk 0": 1e-06}, ', b"", 1), "GPU 1 does not need chunk 0 of GPU 2"),
         (teccl(LINE).replace(b"GPU 4", b"TPU 4"), "'TPU 4' where GPU and a number are expected"),
-        (b"[]", "7-Flows must be a list, and 6-Demand_Met a mapping"),
+        (b"[]", "a mapping with 7-Flows and 6-Demand_Met is expected"),
+        (b'{"7-Flows": []}', "6-Demand_Met must be a mapping"),
         (b'{"7-Flows": [], "6-Demand_Met": {"GPU 0": ["GPU 1"]}}', "6-Demand_Met.GPU 0: must map GPUs to chunks"),
         (b'{"7-Flows": [], "6-Demand_Met": {"GPU 0": {"GPU 1": 3}}}', "6-Demand_Met.GPU 0: must map GPUs to chunks"),
         (b'{"7-Flows": [], "6-Demand_Met": {"GPU 0": {"GPU 1": [1]}}}', "'1' where Chunk and a number are expected"),
@@ -314,7 +323,9 @@ def test_the_collective_of_taccl_follows_from_its_chunks(tmp_path, chunks, steps
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b'{"sccl_type": ', "EOF while parsing"),
+        (b'{"sccl_type": ', "line 1: not JSON"),
+        (taccl(GATHER, RING_SENDS).replace(b'"steps"', b'"steps": [],\n"steps"'), "line 2: duplicate key 'steps'"),
+        (b'{"format": "flitlab schedule", "version": 1,\n"version": 1}', "line 2: duplicate key 'version'"),
         (b'{"sccl_type": "topology"}', "collective: Field required"),
         (taccl([([0, 1], [0, 1, 2])], []), r"collective.chunks.0.pre: \[0, 1\] is not one rank"),
         (taccl([([0], [1, 2])], []), r"collective.chunks.0.post: \[1, 2\] is not one rank or all 3"),

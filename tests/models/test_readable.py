@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 
+from flitlab.models.readable import JsonError, parse_json
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.formats.own_json import json_text
 
@@ -55,3 +56,24 @@ def test_what_is_wrong_names_its_key(category, keys, key, problem):
     with pytest.raises(SpecError, match=problem) as found:
         make(category, **keys).build(*on)
     assert found.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ('{"a": 1,\n"b": {"c": 2,\n"c": 3}}', 3, "c"),
+        ('{"a": [{"a": 1}, {"a": "a"}],\n"b": ["a", "a"],\n"\\u0061": {}}', 3, "a"),
+        ('{"x": {"y": 1},\n"y": "{\\"y\\": 1, [",\n"z": 1,\n"y": 2}', 4, "y"),
+        ('{"a": 1}\n{"a": 1, "a": 2}', 2, None),
+    ],
+)
+def test_a_key_twice_in_an_object_has_its_line(text, line, key):
+    """Equal keys of other objects, values and braces in strings are none; a syntax error before it is reported."""
+    for content in (text, text.encode(), text.encode("utf-16")):
+        with pytest.raises(JsonError, match=f"duplicate key '{key}'" if key else "not JSON") as found:
+            parse_json(content)
+        assert found.value.line == line
+
+
+def test_equal_keys_of_several_objects_are_read():
+    assert parse_json('[{"a": {"a": 1}, "b": "a"}, {"a": 2}]') == [{"a": {"a": 1}, "b": "a"}, {"a": 2}]

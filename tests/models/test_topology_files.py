@@ -213,7 +213,7 @@ def test_the_templates_of_the_next_test_are_sound(tmp_path):
         ("x.json", JSON.replace("switches", "switch"), ":1: switches: Field required"),
         ("x.json", JSON.replace("\n", "\n\t").replace("[1, 1]", "[1]"), ":3: hosts: 1 entries"),
         ("x.json", JSON.replace("[1, 1]", f"[1, {10**12}]"), ":3: hosts: 1000000000001 in all; at most 20000000"),
-        ("x.json", JSON.replace('"hosts"', '"hosts": [2, 2],\n"hosts"'), ":1: duplicate key 'hosts'"),
+        ("x.json", JSON.replace('"hosts"', '"hosts": [2, 2],\n"hosts"'), ":4: duplicate key 'hosts'"),
         ("x.json", "[]", ":1: topology: Input should be an object"),
         ("x.anynet", "router 0 node 0 router\n", ":1: router without a number"),
         ("x.anynet", "router 0 node 0\nrouter a\n", ":2: router 'a' is not an integer"),
