@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from flitlab.models.htsim_connections import ADDON, ConnectionLine, connection_line
 from flitlab.models.ns3_flows import SIGN, ns3_flows
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
@@ -20,7 +21,6 @@ TRIGGERS = ("oneshot", "multishot", "barrier")
 CLOCK = 1
 """The processor of a host on which nothing but the time until its starts passes."""
 
-_CONNECTION = re.compile(r"(\d+)->(\d+)((?:\s+\w+\s+\S+)*)")
 _TRIGGER = re.compile(rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d+)|\s+(\d+))?")
 
 
@@ -128,7 +128,7 @@ class _Connections:
     def _signals(self, one: Connection, signals: list[tuple[int, str]]) -> list[tuple[int, str]]:
         """Return what a connection waits for, if all of it is to come."""
         assert one.trigger is not None
-        number, kind, count = self.triggers.get(one.trigger, (one.line, "oneshot", 1))
+        number, kind, count = self.triggers[one.trigger]
         if not signals:
             self._fail(one.line, f"nothing signals trigger {one.trigger}")
         if len(signals) != (count if kind == "barrier" else 1):
@@ -164,6 +164,11 @@ class _Matrix(_Connections):
                 self._line(number, " ".join(words), words)
         if not self.hosts:
             self._fail(1, "Nodes is missing")
+        for one in self.connections:
+            for trigger in (*[one.trigger] * (one.trigger is not None), *(name for name, _ in one.done)):
+                if trigger not in self.triggers:
+                    choices = ", ".join(self.triggers) or "none"
+                    self._fail(one.line, f"trigger {trigger} is not declared; choices: {choices}")
         follow = {"connections": len(self.connections), "triggers": len(self.triggers)}
         for key, (number, announced) in self.announced.items():
             if announced != str(follow[key]):
@@ -184,27 +189,33 @@ class _Matrix(_Connections):
             if not 0 < self.hosts <= MOST_HOSTS:
                 self._fail(number, f"Nodes {words[1]} must be 1 to {MOST_HOSTS:,}")
         elif match := _TRIGGER.fullmatch(line):
+            if match[1] in self.triggers:
+                self._fail(number, f"trigger {match[1]} stands on line {self.triggers[match[1]][0]} too")
             self.triggers[match[1]] = number, match[2], int(match[3] or match[4] or 1)
-        elif match := _CONNECTION.fullmatch(line):
-            self.connections.append(self._connection(number, match))
         else:
-            self._fail(number, f"{line[:40]!r} where a connection or a trigger is expected")
+            try:
+                connection = connection_line(line)
+            except ValueError as error:
+                self._fail(number, str(error))
+            if connection is None:
+                self._fail(number, f"{line[:40]!r} where a connection or a trigger is expected")
+            self.connections.append(self._connection(number, connection))
 
-    def _connection(self, number: int, match: re.Match[str]) -> Connection:
-        source, target, rest = int(match[1]), int(match[2]), match[3].split()
+    def _connection(self, number: int, line: ConnectionLine) -> Connection:
+        source, target, options = int(line.source), int(line.target), line.options
         if max(source, target) >= self.hosts:
             self._fail(number, f"host {max(source, target)} where Nodes is {self.hosts}")
-        options = dict(zip(rest[::2], rest[1::2], strict=True))
-        known = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
-        if unknown := [name for name in options if name not in known]:
-            self._fail(number, f"unknown {unknown[0]!r}; choices: {', '.join(known)}")
+        if ADDON in options:
+            self._fail(number, "addon: bytes that a trigger adds to a connection are no message of a program")
         if ("start" in options) == ("trigger" in options):
             self._fail(number, "a connection has either a start or a trigger")
         size, start = (self._whole(number, name, options.get(name, default)) for name, default in
                        (("size", ""), ("start", "0")))  # fmt: skip
         if source == target or size < 1:
             self._fail(number, "a connection sends a byte or more to another host")
-        done = [(options[name], name[0] == "r") for name in known[4:6] if name in options]
+        done = [
+            (options[name], name[0] == "r") for name in ("send_done_trigger", "recv_done_trigger") if name in options
+        ]
         return Connection(number, source, target, size, start, options.get("trigger"), done)
 
     def _whole(self, number: int, name: str, text: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from flitlab.models import ns3_flows
+from flitlab.models.htsim_connections import connection_line
 from flitlab.models.readable import JsonError, Text, parse_json
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.formats import FormatError, sndlib, topology_sign
@@ -85,19 +86,16 @@ def _sndlib(path: Path | Text, content: str) -> Iterator[Entry]:
         raise SpecError(str(error), key="path") from None
 
 
-_CONNECTION = re.compile(r"(\d+)->(\d+)\s+(.*)")
-
-_OPTIONS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
-"""Options of a connection of htsim, each with a value."""
-
-
 def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
     """``source->target [id n] [start ps] size bytes ...``: the demand of a connection is its size."""
     timed = failures = connections = 0
     announced: tuple[int, str] | None = None
     for number, words in _lines(content, "#"):
-        match = _CONNECTION.fullmatch(" ".join(words))
-        if match is None:
+        try:
+            line = connection_line(" ".join(words))
+        except ValueError as error:
+            _fail(path, number, str(error))
+        if line is None:
             key = words[0].lower()
             if key not in ("nodes", "connections", "triggers", "trigger", "failures", "failure"):
                 _fail(path, number, f"{' '.join(words)[:40]!r} where source->target is expected")
@@ -106,16 +104,13 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
                 announced = number, words[-1]
             continue
         connections += 1
-        rest = [word for word in match[3].split() if word != "addon"]  # the only one without a value
-        if unknown := [name for name in rest[::2] if name not in _OPTIONS]:
-            _fail(path, number, f"unknown {unknown[0]!r}; choices: {', '.join(_OPTIONS)}")
-        options = dict(zip(rest[::2], rest[1::2], strict=False))
+        options = line.options
         if "size" not in options:
             _fail(path, number, "a connection without size has no demand")
-        if options["size"] == "0":
+        if not options["size"].strip("0."):
             _fail(path, number, f"size {options['size']} is a long-lived connection, which has no demand")
         timed += options.get("start", "0") not in ("0", "0.0") or any("trigger" in name for name in options)
-        yield f"{path}:{number}", match[1], match[2], options["size"]
+        yield f"{path}:{number}", line.source, line.target, options["size"]
     if announced and announced[1] != str(connections):
         _fail(path, announced[0], f"{announced[1]} connections are announced, {connections} follow")
     if failures:
