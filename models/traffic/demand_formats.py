@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from flitlab.models import ns3_flows
+from flitlab.models.delimited import is_number
 from flitlab.models.htsim_connections import connection_line
 from flitlab.models.readable import JsonError, Text, parse_json
 from flitlab.models.registry import SpecError, warn
@@ -135,6 +136,8 @@ def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
     for number, words in _lines(content, "%"):
         if not 3 <= len(words) <= 7:
             _fail(path, number, f"{len(words)} fields where source, target, pir and up to four more are expected")
+        if is_number(words[2]) and float(words[2]) > 1:
+            _fail(path, number, f"pir {words[2]} is no rate: a node injects at most a packet a cycle")
         more += len(words) > 3
         yield f"{path}:{number}", words[0], words[1], words[2]
     if more:

@@ -94,13 +94,19 @@ def _links(block: str, line: np.ndarray, nodes: int) -> tuple[np.ndarray, int]:
 
 
 def _dimensions(network: GraphBuilder, text: str) -> tuple[list[str], list[int], list[float], list[float]]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        root, data = yaml.compose(text, loader), yaml.load(text, loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         network.fail(mark.line + 1 if mark else 1, "not YAML")
     if not isinstance(data, dict):
         network.fail(1, "expected keys topology, npus_count, bandwidth and latency")
+    seen: set[str] = set()
+    for key, _ in root.value:
+        if key.value in seen:
+            network.fail(key.start_mark.line + 1, f"{key.value} is there twice")
+        seen.add(key.value)
     is_first = FIRST_KEYS["topology"] in data
     keys = list(FIRST_KEYS.values() if is_first else FIRST_KEYS)
     names, sizes, bandwidth, latency = (list(_entries(network, data, key)) for key in keys)

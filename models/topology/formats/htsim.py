@@ -48,6 +48,8 @@ def read_htsim(path: Readable) -> Topology:
     bundle = [1, *(_count(network, tier, "bundle") for tier in tiers[1:])]
     pods = _divided(network, "Nodes", hosts, "Podsize", pod) if len(tiers) == 3 else 1
     edge = _divided(network, "Podsize" if pods > 1 else "Nodes", hosts // pods, "Radix_Down of tier 0", down[0])
+    if len(tiers) == 2 and pod != hosts:
+        network.fail(1, f"Podsize {pod}, but with two tiers nothing joins pods: it must be Nodes, {hosts}")
     spine = _divided(network, "Radix_Up of tier 0", up[0], "Bundle of tier 1", bundle[1])
     _agree(network, tiers[1], "radix_down", edge * bundle[1])
     counts = [pods * edge, pods * spine]
@@ -108,10 +110,14 @@ def _sections(network: GraphBuilder, text: str) -> tuple[dict[str, int], list[Ti
         elif not tiers:
             if key not in ("nodes", "tiers", "podsize"):
                 network.fail(last, f"unknown key {words[0]!r}; choices: Nodes, Tiers, Podsize, Tier")
+            if key in whole:
+                network.fail(last, f"{words[0]} is there twice")
             whole[key] = network.whole(last, words[0], words[1], 1)
         else:
             if key not in TIER:
                 network.fail(last, f"unknown key {words[0]!r} of a tier; choices: {', '.join(TIER)}")
+            if key in tiers[-1]:
+                network.fail(last, f"{words[0]} of tier {len(tiers) - 1} stands on line {tiers[-1][key][0]} too")
             try:
                 tiers[-1][key] = last, float(words[1])
             except ValueError:
@@ -157,7 +163,10 @@ FORMATS = (
     FileFormat(
         "htsim",
         (".topo",),
-        re.compile(r"^[ \t]*Nodes[ \t]+\d+\s[\s\S]*?^[ \t]*Tiers[ \t]+\d", re.MULTILINE | re.IGNORECASE),
+        re.compile(
+            r"^[ \t]*(Downlink_speed_Gbps[ \t]|Nodes[ \t]+\d+\s[\s\S]*?^[ \t]*Tiers[ \t]+\d)",
+            re.MULTILINE | re.IGNORECASE,
+        ),
         without_attributes(read_htsim),
     ),
 )

@@ -32,12 +32,16 @@ def read_interconnect(path: Readable) -> Topology:
     """
     network = GraphBuilder(path)
     network.parallel = True
+    seen: dict[str, int] = {}  # tile -> its line
     for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#") or re.search(r"->\s*(unused|processor|host)", line):
             continue
         match = _LINE.match(line.strip())
         if match is None:
             network.fail(number, "expected tile -> tile, such as c0-0c0s0a0l00(0:0:0) green -> c0-0c0s1a0l15(0:0:1)")
+        tile = re.split(r"[(\[\s]", line.strip(), maxsplit=1)[0]
+        if (first := seen.setdefault(tile, number)) != number:
+            network.fail(number, f"tile {tile} stands on line {first} too: a tile has one channel")
         network.channel(number, match["source"], match["target"], "1", "0")
     topology = network.topology("interconnect")
     return topology.pair_directions()

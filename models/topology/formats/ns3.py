@@ -6,6 +6,7 @@ from math import isinf
 
 import numpy as np
 
+from flitlab.models.delimited import is_number
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.file_delays import LINK_GBPS, OF_HOSTS_NS, stated_delays
 from flitlab.models.topology.formats.attributed import Attributes
@@ -77,8 +78,6 @@ def read_ns3(
     host_links: dict[int, tuple[int, int, float, float]] = {}  # host -> line, switch, Gbit/s, ns
     between = []
     lossy = [(number, words[4]) for number, words in body if len(words) == 5 and words[4].strip("0.")]
-    if lossy:
-        network.warn(f"error_rate {lossy[0][1]} is not read: links lose no packets", lossy[0][0])
     for number, words in body:
         u, v, rate, delay = _link(network, number, words, nodes)
         if not switches or (u in is_switch and v in is_switch):
@@ -94,6 +93,8 @@ def read_ns3(
                 f"routes may not lead through hosts; {SEVERAL_LINKS}",
             )
         host_links[host] = number, switch, rate, delay
+    if lossy:
+        network.warn(f"error_rate {lossy[0][1]} is not read: links lose no packets", lossy[0][0])
     linked = is_switch | host_links.keys() if switches else {node for _, u, v, _, _ in between for node in (u, v)}
     if unlinked := sorted(set(range(nodes)) - linked):
         network.fail(1, f"node {unlinked[0]} is no switch and has no link")
@@ -138,6 +139,8 @@ def _link(network: GraphBuilder, number: int, words: list[str], nodes: int) -> t
     u, v = (network.whole(number, "node", word) for word in words[:2])
     if max(u, v) >= nodes:
         network.fail(number, f"node {max(u, v)} where nodes are 0 .. {nodes - 1}")
+    if len(words) == 5 and not is_number(words[4]):
+        network.fail(number, f"error_rate {words[4]!r} is not a number")
     try:
         rate, delay = gbps(words[2]), nanoseconds(words[3])
     except ValueError as error:
