@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any
 
-from flitlab.models.readable import Readable, Text
+from flitlab.models.readable import Readable, Text, encoding_of
 
 DELIMITERS = ("\t", ";", ",")
 """Field separators, in the order in which a line is searched for them; a line without any is separated by blanks."""
@@ -56,7 +56,7 @@ def quoted(field: str, special: str = "") -> str:
 def rows_of(source: Readable) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, fields) of the lines of a table; skip empty lines and comments (``#``).
 
-    The first such line determines the delimiter. A file is UTF-8, with or without a byte order mark.
+    The first such line determines the delimiter. A file is in UTF-8, or in UTF-16 with its byte order mark.
 
     Raises
     ------
@@ -73,11 +73,13 @@ def rows_of(source: Readable) -> Iterator[tuple[int, list[str]]]:
 
 
 def lines_of(source: Readable) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, with or without a byte order mark, or of a text. Raises as :func:`rows_of`."""
+    """Yield the lines of a file, in UTF-8 or with the mark of UTF-16, or of a text. Raises as :func:`rows_of`."""
     if isinstance(source, Text):
         yield from source.content.splitlines()
         return
-    with open(source, encoding="utf-8-sig") as lines:
+    with open(source, "rb") as file:
+        encoding = encoding_of(file.read(2))
+    with open(source, encoding=encoding) as lines:
         for line in lines:
             yield line.rstrip("\n")
 

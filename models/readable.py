@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input that is read from a file or stands in the configuration itself."""
 
+import codecs
 import json
 import re
 from dataclasses import dataclass
@@ -39,6 +40,41 @@ def source_of(path: Place | None, text: str | None) -> Place | Text:
     if text is None:
         raise SpecError("is missing", key="path", choices=("path", "text"))
     return Text(text)
+
+
+_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']""")
+
+_WIDE = re.compile(r"(utf|ucs|iso-10646)[-_]?(ucs-?)?(16|32|2|4)", re.IGNORECASE)
+"""Encodings in which no byte is a character: a declaration that is read byte by byte is in none of them."""
+
+
+def encoding_of(content: bytes) -> str:
+    """Return the encoding of a file: UTF-16 by its byte order mark, or what its XML declares, or UTF-8.
+
+    Programs that write XML as text in memory declare UTF-16, whatever the encoding in which it is saved afterwards.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    declared = _DECLARATION.match(content)
+    name = declared[1].decode() if declared else "utf-8"
+    return "utf-8-sig" if name.lower() == "utf-8" or _WIDE.match(name) else name
+
+
+def head_of(path: FilePath, most: int) -> str:
+    """Return the beginning of a file in UTF-8, or in UTF-16 with its byte order mark, as text.
+
+    Line ends are ``\\n``, and bytes of other encodings are replaced. Raises ``OSError``.
+
+    Parameters
+    ----------
+    path: the file.
+    most: bytes that are read; -1: all.
+    """
+    with open(path, "rb") as file:
+        head = file.read(most)
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = head.decode("utf-16" if wide else "utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class JsonError(ValueError):

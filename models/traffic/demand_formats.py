@@ -13,7 +13,7 @@ from typing import NoReturn
 from flitlab.models import ns3_flows
 from flitlab.models.delimited import is_number
 from flitlab.models.htsim_connections import connection_line
-from flitlab.models.readable import JsonError, Text, parse_json
+from flitlab.models.readable import JsonError, Text, head_of, parse_json
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.formats import FormatError, sndlib, topology_sign
 from flitlab.models.topology.formats.misplaced import misplaced
@@ -37,7 +37,7 @@ def known_entries(path: Path | Text) -> Iterator[Entry] | None:
         _fail(path, 1, f"is no demand; {problem}")
     if read is None:
         return None
-    return read(path, path.content if isinstance(path, Text) else path.read_text("utf-8-sig", errors="replace"))
+    return read(path, path.content if isinstance(path, Text) else head_of(path, -1))
 
 
 def holds_only_demands(path: Path | Text) -> bool:
@@ -51,8 +51,7 @@ def holds_only_demands(path: Path | Text) -> bool:
 def _head(path: Path | Text) -> str:
     if isinstance(path, Text):
         return path.content[:HEAD]
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return file.read(HEAD)
+    return head_of(path, HEAD)
 
 
 def _fail(path: Path | Text, line: int, problem: str) -> NoReturn:

@@ -237,3 +237,20 @@ def test_traces_say_their_unit(tmp_path):
         trace(tmp_path, ring(3), "time,src,dst\n1,0,1\n")
     with pytest.raises(SpecError, match=r"t.csv:2: 1,0,d: 'd' is no host"):
         trace(tmp_path, ring(3, list("abc")), "tick,src,dst\n1,0,d\n")
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src;dst;demand\n0;2;1.5\n1;0;2\n",
+        "Nodes 3\nConnections 2\n0->2 start 0 size 1.5\n1->0 start 0 size 2\n",
+        "DEMANDS 2\nlabel src dest bw\na 0 2 1.5\nb 1 0 2\n",
+    ],
+)
+def test_files_in_utf_16_are_read_by_their_mark(tmp_path, text, ends):
+    """As spreadsheets save tables as Unicode text."""
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        (tmp_path / "x.txt").write_bytes(text.replace("\n", ends).encode(encoding))
+        traffic = make("traffic", kind="matrix", path=str(tmp_path / "x.txt"), normalise="none").build(ring(3))
+        assert [part.tolist() for part in traffic.pairs()] == [[0, 1], [2, 0], [1.5, 2.0]]

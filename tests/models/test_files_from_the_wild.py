@@ -381,6 +381,10 @@ def test_names_may_hold_what_separates_others():
     assert found.notes["labels"] == ["New York", "San José", "Rack 1"]
     with pytest.raises(SpecError, match="text:1: separates fields by tabs and by blanks; use one of them, or quotes"):
         text("0\t1 2\n1\t0 2\n")
+    with pytest.raises(SpecError, match="text:1: has a comma in a number; write a point, or quotes"):
+        text("0 1 1,5\n1 0 2,0\n")
+    assert text('"New York 1",2\n2,"New York 1"\n').notes["labels"] == ["New York 1", "2"]
+    assert text("Leaf 1,Spine 2\nSpine 2,Leaf 1\n").notes["labels"] == ["Leaf 1", "Spine 2"]
     with pytest.raises(SpecError, match="text:1: 'New York' before -> is no name; one with blanks needs quotes"):
         text("New York -> Boston")
     with pytest.raises(SpecError, match="text:1: capacity '2,5' is not a number"):

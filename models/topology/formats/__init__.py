@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from flitlab.models.readable import FilePath, Readable, Text
+from flitlab.models.readable import FilePath, Readable, Text, head_of
 from flitlab.models.topology.formats.attributed import Attributes
-from flitlab.models.topology.formats.common import CannotWriteError, FormatError, encoding_of
+from flitlab.models.topology.formats.common import CannotWriteError, FormatError
 from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.formats.misplaced import misplaced
 from flitlab.models.topology.graph import Topology
@@ -142,9 +142,7 @@ def _head(path: Readable) -> str:
         return path.content[:HEAD]
     if not Path(path).is_file():
         return ""
-    with open(path, "rb") as file:
-        head = file.read(HEAD)
-    return head.decode("utf-16" if encoding_of(head) == "utf-16" else "utf-8-sig", errors="replace")
+    return head_of(path, HEAD)
 
 
 def is_topology(path: Path) -> bool:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that the readers and writers of topology files share."""
 
-import codecs
 import errno
 import math
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 
 from flitlab.models.delimited import is_number
 from flitlab.models.files import replace_file
-from flitlab.models.readable import FilePath, JsonError, Readable, Text, parse_json
+from flitlab.models.readable import FilePath, JsonError, Readable, Text, encoding_of, parse_json
 from flitlab.models.registry import warn
 from flitlab.models.topology.file_delays import LINK_GBPS, OF_HOSTS_NS
 from flitlab.models.topology.graph import NAMES, Topology
@@ -42,24 +40,6 @@ def json_of(path: Readable, text: str) -> Any:
 
 class CannotWriteError(ValueError):
     """A format cannot describe a topology without changing the network."""
-
-
-_DECLARATION = re.compile(rb"""<\?xml\s[^>]*?\bencoding\s*=\s*["']([\w.:-]+)["']""")
-
-_WIDE = re.compile(r"(utf|ucs|iso-10646)[-_]?(ucs-?)?(16|32|2|4)", re.IGNORECASE)
-"""Encodings in which no byte is a character: a declaration that is read byte by byte is in none of them."""
-
-
-def encoding_of(content: bytes) -> str:
-    """Return the encoding of a file: UTF-16 by its byte order mark, or what its XML declares, or UTF-8.
-
-    Programs that write XML as text in memory declare UTF-16, whatever the encoding in which it is saved afterwards.
-    """
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    declared = _DECLARATION.match(content)
-    name = declared[1].decode() if declared else "utf-8"
-    return "utf-8-sig" if name.lower() == "utf-8" or _WIDE.match(name) else name
 
 
 def text_of(path: Readable) -> str:

@@ -208,11 +208,14 @@ class _LineParser:
         """Return the fields of a line, or of its part behind an arrow. ends: number of names among them."""
         delimiter = delimiter_of(values)
         fields = fields_of(values, delimiter)
-        if delimiter != "\t" or '"' in values or not any(" " in name for name in fields):
+        if '"' in values or not any(" " in name for name in fields):
             return fields
         blanks = fields_of(values, None)
-        if ends < len(blanks) <= ends + 2 and all(map(is_number, blanks[ends:])):
+        numbers = blanks[ends:] if ends < len(blanks) <= ends + 2 else []
+        if delimiter == "\t" and numbers and all(map(is_number, numbers)):
             self.network.fail(number, "separates fields by tabs and by blanks; use one of them, or quotes around names")
+        if delimiter == "," and any(re.fullmatch(r"\d+,\d+", one) for one in numbers):
+            self.network.fail(number, "has a comma in a number; write a point, or quotes around names with blanks")
         return fields
 
     def _named(self, number: int, fields: list[str]) -> _Edge:
