@@ -214,6 +214,8 @@ class SpraySession(TransportSession):
                 yield SpecWarning(f"{delay}: windows shrink to their minimum on an empty network", self._key(name))
         if self.ports is not None and self.ports.shared is not None:
             yield from self._headroom_cautions(self.ports, self.ports.shared)
+        if self.ports is not None and self.ports.watchdog is not None:
+            yield from self._watchdog_cautions(self.ports, self.ports.watchdog[0])
 
     def _headroom_cautions(self, ports: PortSettings, shared: SharedSettings) -> Iterator[SpecWarning]:
         """Warn of headrooms that hold less than what arrives between a PAUSE and its effect.
@@ -230,6 +232,23 @@ class SpraySession(TransportSession):
         problem = f"a headroom of {headroom} bytes is less than the {needed} that arrive until a PAUSE has its effect"
         effect = "full ports send no PAUSE, and drop packets" if headroom < mtu else "full ports may drop packets"
         yield SpecWarning(f"{problem}: {effect}", "switching.pfc.headroom_bytes")
+
+    def _watchdog_cautions(self, ports: PortSettings, period: int) -> Iterator[SpecWarning]:
+        """Warn of watchdogs that expire in pauses of congestion.
+
+        Two input ports that share an output of their rate r drain at r / 2 each. In both delays, that of PAUSE and that
+        of the link, a charge grows by half of what arrives and then takes as long to fall to XOFF, and from there
+        2 (XOFF - XON) / r to XON. A RESUME takes as long as the PAUSE. With a shared buffer XOFF - XON counts as 0.
+        """
+        between = 0 if ports.shared is not None else ports.xoff - ports.xon
+        pauses = 2 * (ports.delay + self.delay + between * (self.ratio / 2**RATIO_BITS))[: self.topology.channels]
+        longest = float(pauses.max(initial=0.0))
+        if period >= longest:
+            return
+        watchdog, pause = (ticks * float(self.tick_s) * 1e6 for ticks in (period, longest))
+        problem = f"a watchdog of {watchdog:.4g} us is shorter than the {pause:.4g} us for which two input ports pause"
+        effect = "packets that only wait are discarded, and flows may never end"
+        yield SpecWarning(f"{problem} that share an output: {effect}", "switching.pfc.watchdog_us")
 
     def _key(self, name: str) -> str:
         """Path of a transport in the configuration."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from flitlab.sim.measure.spray import measure_sprayed
@@ -63,6 +64,26 @@ def test_watchdogs_break_a_deadlock():
     case = session(ring(5), pairs, 400_000, transport, queues, routes)
     _, counters = completed(case, "compiled", 1.0)
     assert counters.pause[:, PauseCount.FIRED].sum() > 0 and counters.link[:, LinkCount.DROPS].sum() > 0
+
+
+@pytest.mark.parametrize(("keys", "pause"), [({}, 5.92), ({"xoff": 1, "xon": 1}, 4.0), ({"response_ns": 1000.0}, 7.92)])
+@both
+def test_two_ports_that_share_an_output_pause_for_what_watchdogs_are_warned_of(engine, keys, pause):
+    """At rate r, both pause 2 (two delays + (XOFF - XON) / r) us, and up to four packet times longer."""
+    topology = Topology.from_links("star", 3, np.array([(0, 2), (1, 2)])).with_hosts(np.array([1, 1, 1]))
+    pairs, transport = [(0, 2), (1, 2)], {"kind": "roce", "timeout_us": 5000.0}
+    _, counters = completed(session(topology, pairs, 400_000, transport, fabric(**keys)), engine)
+    channels = counters.pause[: topology.channels][topology.dst == 2]
+    assert (channels[:, PauseCount.FRAMES] > 1).all()
+    mean = channels[:, PauseCount.PAUSED] / channels[:, PauseCount.FRAMES] * 8e-5
+    assert (mean >= pause - TAU).all() and (channels[:, PauseCount.LONGEST] * 8e-5 <= pause + 4 * TAU).all()
+    for watchdog, fires in ((pause - 0.001, True), (pause + 4 * TAU, False)):
+        case = session(topology, pairs, 400_000, transport, fabric(watchdog_us=watchdog, **keys))
+        warnings = [str(caution) for caution in case.cautions()]
+        assert [f"shorter than the {pause:.4g} us" in text for text in warnings] == [True] * fires
+        run = ENGINES[engine](case)
+        run.advance(12_500 * 1000)
+        assert bool(run.counters().pause[:, PauseCount.FIRED].any()) == fires
 
 
 def test_rows_and_keys_of_storms():
