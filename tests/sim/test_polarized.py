@@ -17,6 +17,7 @@ from flitlab.models.rules.vc import NOT_HELD, allowed_vcs, make_rings
 from flitlab.models.switching.ideal import Ideal
 from flitlab.models.topology.distances import diameter, distances
 from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.source import Source
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import TRAFFIC, build, line, one_way_ring, scenario, sources, topologies
@@ -110,6 +111,24 @@ def test_engines_agree(case, load, seed):
         run.advance(tick)
         run.snapshot()
         assert not run.deadlocked()
+
+
+@pytest.mark.parametrize("priority", ["class", "age"])
+def test_a_packet_is_visited_once_a_tick(priority):
+    """A granted packet may uncover one of a greater rank, which must not lead to others that tick a second time."""
+    case = scenario(
+        build("random_digraph", n=6, degree=2, seed=1), vcs=6, buffer_flits=2, header=2, switch=1, link=1,
+        routing={"kind": "polarized", "penalty": 0, "vc_policy": "hop"}, source=Source(flits=(1,)),
+    )  # fmt: skip
+    shares = [{"name": name, "kind": "uniform", "share": 0.45, "priority": rank} for rank, name in enumerate("ab")]
+    traffic = make("traffic", kind="classes", classes=shares).build(case.topology)
+    case = replace(case, instance=replace(case.instance, traffic=traffic))
+    switching = replace(case.switching, priority=priority, oldest_first=priority == "age")
+    for seed in range(6):
+        growing, offered = replace(case, switching=switching).at(0.9)
+        run = start("both", growing, offered, seed)
+        run.advance(300)
+        run.snapshot()
 
 
 @given(cases(), st.sampled_from([0.3, 0.9]), st.integers(0, 2**40))

@@ -269,6 +269,12 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
         if is_adaptive:
             state.credits_in_use_cache[granted_output, 0] += np.int64(state.pool.packet[packet].flits)
         grant_output_to_head_packet(const, state, packet, vc, granted_output, best_vc, tick)
+        if const.by_rank:  # the next head packet of the VC may rank before visited ones, which have moved down by one
+            for k in range(count):
+                for i in range(cursor[k] if cursor[k] < TICK_LIMIT else np.int64(0)):
+                    if read_age_key_of_request(const, state, np.int64(outputs[k]), i) & 0xFFFFFFFF == vc:
+                        cursor[k] += 1
+                        break
     for k in range(count):
         output = np.int64(outputs[k])
         if cursor[k] < state.output[output].requests_waiting:
