@@ -22,24 +22,27 @@ class Polarized(RoutingSpec):
 
     From s to t a packet may take a channel to switch w unless that lowers D(s, w) - D(w, t), where D is the distance.
     If the value does not change, w must be farther from both ends while the packet is nearer to s than to t, and
-    afterwards nearer to both. Where no such w exists the packet takes a shortest path. It takes the channel of least
-    cost, evaluated every tick, and waits for it: the cost is the packets of the credits in use on the channel, and
-    ``penalty`` for each by which the gain of D(s, w) - D(w, t) is below 2.
+    afterwards nearer to both. Where no such w exists, as in a leaf of the network, the packet takes a shortest path,
+    which may lead back over switches that it has visited. It takes the channel of least cost, evaluated every tick, and
+    waits for it: the cost is the packets of the credits in use on the channel, and ``penalty`` for each by which the
+    gain of D(s, w) - D(w, t) is below 2.
 
-    ``hops``: the most channels of a route, by default twice the diameter. A packet never takes a channel from which the
-    remaining hops would not suffice, so it always arrives. The VC policy is ``rising``, or ``hop`` if set, and needs as
-    many VCs as ``hops``. Serves ``mode: vct`` and ``ideal``.
+    ``hops``: the most channels of a route, by default twice the diameter, and at most the number of switches less one,
+    as a longer route visits a switch twice. A packet never takes a channel from which the remaining hops would not
+    suffice, so it always arrives. The VC policy is ``rising``, or ``hop`` if set, and needs as many VCs as ``hops``.
+    Serves ``mode: vct`` and ``ideal``.
 
     Example: ``routing: {kind: polarized}``
 
     Example: ``routing: {kind: polarized, hops: 6, penalty: 2}``
 
     Source: Camarero, Martínez, Beivide, Polarized routing: an efficient and versatile algorithm for large direct
-    networks, HOTI 2021; the bound on hops and the cost are our own.
+    networks, HOTI 2021; the bound on hops, the cost, and shortest paths where no hop
+    is polarized are our own.
     """
 
     hops: int | None = Field(default=None, ge=1, le=HOPS_MOST)
-    """The most channels of a route. null: twice the diameter."""
+    """The most channels of a route, at most the number of switches less one. null: twice the diameter."""
     penalty: int = Field(default=1, ge=0, le=1000)
     """Packets for each hop by which a channel gains less than the most."""
 
@@ -50,7 +53,7 @@ class Polarized(RoutingSpec):
             raise SpecError(f"serves a diameter of at most {HOPS_MOST}, and here it is {diameter}", key="kind")
         if hops < diameter:
             raise SpecError(f"must be at least the diameter, {diameter}", key="hops")
-        hops = min(hops, topology.switches - 1)  # no route visits a switch twice
+        hops = min(hops, topology.switches - 1)  # a longer one visits a switch twice
         return Routes(
             self.kind, NO_PORTS, Selection.ADAPTIVE, hops, vc_policy=VcPolicy.RISING, form=RouteForm.POLARIZED,
             leg=route_hops(topology, ports), threshold=self.penalty, notes={"hops": hops, "penalty": self.penalty},

@@ -85,6 +85,16 @@ def test_where_nothing_is_longer_it_is_minimal():
         assert {w for w, _ in allowed(tables, topology, s, 0, s, t)} <= {w for w in range(10) if far[w, t] < far[s, t]}
 
 
+def test_a_packet_comes_back_from_a_leaf():
+    """From 0 to 4 the leaf 2 is farther from both ends than 1, and 0 nearer: behind it there is only the way back."""
+    links = [(0, 1), (1, 2), (1, 3), (3, 5), (5, 4), (4, 6)]
+    topology = Topology.from_links("spur", 7, links).with_hosts(1)
+    r = make("routing", kind="polarized").build(topology).tables(topology, VcPolicy.RISING)
+    way = choose_route(r, 1, 0, 4, 7, 0, 0, 4)
+    onwards = [{w for w, _ in allowed(r, topology, way, hop, v, 4)} for hop, v in enumerate([0, 1, 2, 1])]
+    assert onwards == [{1}, {2, 3}, {1}, {3}]
+
+
 @st.composite
 def cases(draw):
     topology, source = draw(topologies()), draw(sources(one_length=False))
@@ -161,7 +171,7 @@ def test_what_it_is_certified_by():
         2 * diameter(topology),
     )
     assert certify(topology, routes, routes.hops_max).acyclic
-    assert make("routing", kind="polarized", hops=30).build(topology).hops_max == 9  # none comes back
+    assert make("routing", kind="polarized", hops=30).build(topology).hops_max == 9  # more visit one twice
     by_hop = make("routing", kind="polarized", vc_policy="hop").build(topology)
     assert certify(topology, by_hop, routes.hops_max).policy == VcPolicy.HOP
     with pytest.raises(SpecError, match="longest route, which has"):
