@@ -28,7 +28,7 @@ class Star(NamedTuple):
     arc: np.ndarray
 
 
-class Search(NamedTuple):
+class DijkstraSearch(NamedTuple):
     """State of a Dijkstra search: labels of the nodes, and a binary heap with lazy deletion.
 
     distance: float64 [nodes], inf where not reached. touched: int32 [nodes], the list of reached nodes. channel: int32
@@ -44,10 +44,10 @@ class Search(NamedTuple):
 
 
 @njit
-def new_search(nodes: int, channels: int) -> Search:
+def new_search(nodes: int, channels: int) -> DijkstraSearch:
     """A search that has reached no node."""
     heap = channels + 1
-    return Search(
+    return DijkstraSearch(
         np.full(nodes, np.inf), np.empty(nodes, np.int32), np.empty(nodes, np.int32),
         np.empty(heap), np.empty(heap, np.int32),
     )  # fmt: skip
@@ -84,12 +84,12 @@ def star(start: Ints, channel: Ints, end: Integers, length: Floats) -> Star:
 
 
 @kernel
-def push(search: Search, size: int, key: float, node: int) -> int:
+def push(search: DijkstraSearch, size: int, key: float, node: int) -> int:
     """Insert a node into the heap.
 
     Parameters
     ----------
-    search : Search
+    search : DijkstraSearch
         Its heap has ``size`` entries.
     size : int
         Entries of the heap.
@@ -115,7 +115,7 @@ def push(search: Search, size: int, key: float, node: int) -> int:
 
 
 @kernel
-def pop(search: Search, size: int) -> int:
+def pop(search: DijkstraSearch, size: int) -> int:
     """Remove the first of ``size`` entries of the heap; returns the new size."""
     size -= 1
     key, node = search.key[size], search.node[size]
@@ -135,7 +135,7 @@ def pop(search: Search, size: int) -> int:
 
 
 @kernel
-def start_search(search: Search, v: int) -> None:
+def start_search(search: DijkstraSearch, v: int) -> None:
     """Start at node v: a heap of one entry, and one reached node."""
     search.distance[v] = 0.0
     search.touched[0] = v
@@ -143,7 +143,7 @@ def start_search(search: Search, v: int) -> None:
 
 
 @kernel
-def reset_search(search: Search, touched: int) -> None:
+def reset_search(search: DijkstraSearch, touched: int) -> None:
     """Clear the labels of the first ``touched`` reached nodes."""
     for i in range(touched):
         search.distance[search.touched[i]] = np.inf
@@ -152,10 +152,10 @@ def reset_search(search: Search, touched: int) -> None:
 @kernel
 def _advance(
     channels: Star,
-    search: Search,
+    search: DijkstraSearch,
     size: int,
     touched: int,
-    other: Search,
+    other: DijkstraSearch,
     other_radius: float,
     best: float,
     middle: Int,
@@ -190,7 +190,7 @@ def _advance(
 
 @kernel
 def shortest_path(
-    out: Star, into: Star, s: int, t: int, limit: float, forward: Search, backward: Search
+    out: Star, into: Star, s: int, t: int, limit: float, forward: DijkstraSearch, backward: DijkstraSearch
 ) -> tuple[float, Int]:
     """Length of the shortest path from s to t if it is less than ``limit``, else ``limit``.
 
@@ -202,7 +202,7 @@ def shortest_path(
         Source and destination node.
     limit : float
         Upper bound on the length.
-    forward, backward : Search
+    forward, backward : DijkstraSearch
         Searches from s and from t, both fresh. Their labels are reset at the end, but ``channel`` is kept.
 
     Returns
@@ -236,8 +236,9 @@ def shortest_path(
 
 @kernel
 def write_path(
-    graph: Graph, s: int, t: int, middle: Int, forward: Search, backward: Search, channel: Ints32, size: int
-) -> int:
+    graph: Graph, s: int, t: int, middle: Int, forward: DijkstraSearch, backward: DijkstraSearch, channel: Ints32,
+    size: int,
+) -> int:  # fmt: skip
     """Write the channels of the path of :func:`shortest_path` to channel[size:]; returns the new size.
 
     Parameters
@@ -248,7 +249,7 @@ def write_path(
         Source and destination node.
     middle : int
         Node in the middle of the path.
-    forward, backward : Search
+    forward, backward : DijkstraSearch
         Searches from s and from t.
     channel : int32
         Output array.

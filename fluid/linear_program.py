@@ -37,7 +37,7 @@ class Size:
     entries: int
 
 
-class _Part(NamedTuple):
+class _Constraints(NamedTuple):
     """Rows that are equations, and channels used, by column. equations: [rows, columns + 1], the last is theta.
 
     use: [channels, columns].
@@ -92,7 +92,7 @@ def write_concurrent_flow(instance: Instance, kind: str, file: Path) -> Size:
     return Size(lp.num_row_, lp.num_col_, len(lp.a_matrix_.index_))
 
 
-def _arcs(problem: Problem) -> _Part:
+def _arcs(problem: Problem) -> _Constraints:
     """Flow toward every destination over every channel that it may use."""
     graph, demand = problem.graph, problem.demand
     require_memory(ENTRY_BYTES * 3.0 * len(demand.target) * graph.channels, "the linear program")
@@ -108,10 +108,10 @@ def _arcs(problem: Problem) -> _Part:
     use = sparse.csc_array((np.ones(count), (channel, np.arange(count))), (graph.channels, count))
     names = [f"b_{demand.target[r // nodes]}_{r % nodes}" for r in kept.tolist()]
     columns = [f"f_{demand.target[t]}_{c}" for t, c in zip(i.tolist(), channel.tolist(), strict=True)]
-    return _Part(sparse.csc_array(balance[kept]), use, names, columns)
+    return _Constraints(sparse.csc_array(balance[kept]), use, names, columns)
 
 
-def _paths(problem: Problem, paths: Paths) -> _Part:
+def _paths(problem: Problem, paths: Paths) -> _Constraints:
     """Flow over every path of every pair of switches with demand."""
     demand, count = problem.demand, len(paths.flow)
     require_memory(ENTRY_BYTES * float(len(paths.channel) + count), "the linear program")
@@ -124,10 +124,10 @@ def _paths(problem: Problem, paths: Paths) -> _Part:
     pairs = [f"{s}_{t}" for s, t in zip(demand.source.tolist(), demand.destination.tolist(), strict=True)]
     number = np.arange(count) - paths.first[paths.commodity]
     columns = [f"p_{pairs[k]}_{n}" for k, n in zip(paths.commodity.tolist(), number.tolist(), strict=True)]
-    return _Part(served, use, [f"d_{pair}" for pair in pairs], columns)
+    return _Constraints(served, use, [f"d_{pair}" for pair in pairs], columns)
 
 
-def _model(part: _Part, capacity: Floats, most: float) -> highspy.HighsLp:
+def _model(part: _Constraints, capacity: Floats, most: float) -> highspy.HighsLp:
     """The model: equations = 0, use <= capacity, 0 <= theta <= most."""
     theta = sparse.csc_array((len(capacity), 1))
     matrix = sparse.csc_array(sparse.vstack([part.equations, sparse.hstack([part.use, theta])]))

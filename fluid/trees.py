@@ -4,7 +4,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from flitlab.fluid.bidirectional import Search, pop, push, start_search
+from flitlab.fluid.bidirectional import DijkstraSearch, pop, push, start_search
 from flitlab.fluid.graph import Dags, Graph
 from flitlab.models.arrays import Floats, Ints32
 from flitlab.models.jit import kernel, njit
@@ -13,7 +13,7 @@ from flitlab.models.rules.port_sets import ports_at
 
 
 @kernel
-def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32) -> int:
+def dijkstra(graph: Graph, t: int, length: Floats, search: DijkstraSearch, order: Ints32) -> int:
     """Shortest-path tree toward node t, by Dijkstra's algorithm.
 
     Parameters
@@ -24,7 +24,7 @@ def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32
         Destination.
     length : float64 [channels]
         Lengths >= 0.
-    search : Search
+    search : DijkstraSearch
         Fresh; ``distance`` (inf: cannot reach t) and ``channel`` (the next one toward t) are written.
     order : int32 [nodes]
         Output: nodes by distance, every node after its next hop.
@@ -58,7 +58,7 @@ def dijkstra(graph: Graph, t: int, length: Floats, search: Search, order: Ints32
 
 
 @kernel
-def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: Search, order: Ints32) -> int:
+def dag_tree(graph: Graph, dags: Dags, t: int, length: Floats, search: DijkstraSearch, order: Ints32) -> int:
     """Shortest-path tree toward node t over the next hops of a routing; parameters as of :func:`dijkstra`.
 
     dags: next hops, with the topological order of the nodes.
@@ -96,7 +96,7 @@ def alike(length: Floats) -> bool:
 
 
 @kernel
-def level_tree(graph: Graph, t: int, length: Floats, search: Search, order: Ints32) -> int:
+def level_tree(graph: Graph, t: int, length: Floats, search: DijkstraSearch, order: Ints32) -> int:
     """Shortest-path tree toward node t by breadth-first search, for lengths that are :func:`alike`; as
     :func:`dijkstra`.
     """
@@ -117,7 +117,7 @@ def level_tree(graph: Graph, t: int, length: Floats, search: Search, order: Ints
 
 
 @kernel
-def tree(graph: Graph, dags: Dags, t: int, length: Floats, level: bool, search: Search, order: Ints32) -> int:
+def tree(graph: Graph, dags: Dags, t: int, length: Floats, level: bool, search: DijkstraSearch, order: Ints32) -> int:
     """Shortest-path tree toward t: over the routing's DAG if there is one, else over all channels.
 
     Parameters
@@ -181,11 +181,12 @@ def dag_order(graph: Graph, ports: npt.NDArray[np.uint64]) -> Ints32:
             for i in range(graph.in_start[v], graph.in_start[v + 1]):
                 a = graph.in_channel[i]
                 u = graph.src[a]
-                if contains(ports_at(ports[t], u), a - graph.out_start[u]):
-                    waiting[u] -= 1
-                    if waiting[u] == 0:
-                        order[t, placed] = u
-                        placed += 1
+                if not contains(ports_at(ports[t], u), a - graph.out_start[u]):
+                    continue
+                waiting[u] -= 1
+                if waiting[u] == 0:
+                    order[t, placed] = u
+                    placed += 1
         if placed < routed:
             order[t, 0] = -1
     return order

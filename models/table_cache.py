@@ -37,7 +37,7 @@ def cached_while_referenced(find: Callable[[K], T]) -> Callable[[K], T]:
     return cached
 
 
-class _Entry(NamedTuple, Generic[T]):
+class _CachedTable(NamedTuple, Generic[T]):
     table: ref[Masks]
     checksum: bytes
     value: T
@@ -58,7 +58,7 @@ class TableCache(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, _Entry[T]] = {}
+        self._known: dict[Hashable, _CachedTable[T]] = {}
 
     def get(self, key: Hashable) -> tuple[Masks, T] | None:
         """Return (table, value) of a key; None if nothing references the table, or if it has changed since
@@ -77,7 +77,7 @@ class TableCache(Generic[T]):
         table: uint64 [rows, columns].
         value: what :meth:`get` returns with the table.
         """
-        self._known[key] = _Entry(ref(table, lambda _: self._known.pop(key, None)), _checksum(table), value)
+        self._known[key] = _CachedTable(ref(table, lambda _: self._known.pop(key, None)), _checksum(table), value)
 
 
 def _checksum(table: Masks) -> bytes:

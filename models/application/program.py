@@ -44,7 +44,7 @@ class Step:
     iteration: int = -1
 
 
-class Window(NamedTuple):
+class SendWindow(NamedTuple):
     """A closed loop: with the end of a send of a rank, a dependency of its next send is met that waits for the window.
 
     waiting: int64 [ranks], the first such send of each rank, or -1. following: int64 [operations], of a send the next
@@ -87,7 +87,7 @@ class Program:
     iterations: int = 1
     notes: dict[str, Any] = field(default_factory=dict)
     source: str = ""
-    window: Window | None = None
+    window: SendWindow | None = None
 
     @property
     def ranks(self) -> int:

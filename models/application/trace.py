@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from flitlab.models.application.messages import Messages
-from flitlab.models.application.program import Op, Program, Step, Window
+from flitlab.models.application.program import Op, Program, SendWindow, Step
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.hashing import content_hash
@@ -154,7 +154,7 @@ def _with_window(program: TraceProgram, outstanding: int) -> TraceProgram:
     following[order[:-1][follows]] = order[1:][follows]
     need = program.need.copy()
     need[np.flatnonzero(nth >= outstanding)] += 1
-    return replace(program, need=need, window=Window(waiting, following))
+    return replace(program, need=need, window=SendWindow(waiting, following))
 
 
 def _validate(recorded: Recorded, one_length: bool) -> None:

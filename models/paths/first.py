@@ -16,7 +16,7 @@ MAX_STEPS_PER_PAIR = 10**8
 """Channels that the search may try for one pair of switches."""
 
 
-class _Search(NamedTuple):
+class _ShortestPathSearch(NamedTuple):
     """A topology, and the scratch of a depth-first search for paths in it.
 
     out_start, dst: as in the topology. hops: int64 [switches], distances to the destination, -1 without a path.
@@ -36,7 +36,7 @@ class _Search(NamedTuple):
 
 
 @device_function
-def _add_parallel_variants(length: int, search: _Search, rows: Ints32, count: int) -> int:
+def _add_parallel_variants(length: int, search: _ShortestPathSearch, rows: Ints32, count: int) -> int:
     """Add to ``rows`` the path over the first of parallel channels and its variants over the others.
 
     Parameters
@@ -73,7 +73,7 @@ def _add_parallel_variants(length: int, search: _Search, rows: Ints32, count: in
 
 @device_function
 def _first_of_length(
-    src_switch: int, dst_switch: int, length: int, steps_left: int, search: _Search, rows: Ints32
+    src_switch: int, dst_switch: int, length: int, steps_left: int, search: _ShortestPathSearch, rows: Ints32
 ) -> tuple[int, int]:
     """Find loopless paths of exactly ``length`` channels; return (number of filled ``rows``, remaining steps).
 
@@ -133,7 +133,7 @@ def _first_to(
     n = len(out_start) - 1
     hops = np.empty(n, np.int64)
     search_to(dst_switch, in_start, in_tail, hops, np.empty(n, np.int64))
-    search = _Search(
+    search = _ShortestPathSearch(
         out_start, dst, hops, np.zeros(n, np.bool_), np.empty(n, np.int64), np.empty(n, np.int64),
         np.empty(n, np.int32), np.empty(n, np.int32),
     )  # fmt: skip

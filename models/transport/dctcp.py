@@ -5,7 +5,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Floats
 from flitlab.models.registry import register
-from flitlab.models.rules.spray.layout import Window
+from flitlab.models.rules.spray.layout import WindowControl
 from flitlab.models.transport.law import Transport, WindowedSpec, halve, law
 from flitlab.models.transport.sprayed import SPRAYED, reject_keys, sprayed_keys
 from flitlab.models.transport.spraying import Paths, Spraying, Spread
@@ -76,4 +76,4 @@ class Dctcp(WindowedSpec):
     def spraying(self) -> Spraying:
         used = {"kind", "flows", "init_window", "priority_class", *SPRAYED}
         reject_keys(self, {*type(self).model_fields} - used, "spray")
-        return Spraying(Window.DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)
+        return Spraying(WindowControl.DCTCP, **sprayed_keys(self), init_window=self.init_window, flows=self.flows)

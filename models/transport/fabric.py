@@ -14,7 +14,7 @@ from flitlab.models.registry import SpecError, SpecWarning
 from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
 from flitlab.models.rules.rdma.layout import Law
-from flitlab.models.rules.spray.layout import Credit, Rules, Spread, Window
+from flitlab.models.rules.spray.layout import Credit, Rules, Spread, WindowControl
 from flitlab.models.rules.spray.ports import AtSwitch
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
@@ -57,7 +57,7 @@ _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
 _DCQCN_MARKS = Marks(5_000, 200_000, 0.01)
 _NO_MARKS = Marks(int(_NEVER_MARKS), int(_NEVER_MARKS) + 1, 1.0)
-_MARKED = (Window.NSCC, Window.DCTCP)
+_MARKED = (WindowControl.NSCC, WindowControl.DCTCP)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from flitlab.models.registry import SpecError, register
-from flitlab.models.rules.spray.layout import Credit, Window
+from flitlab.models.rules.spray.layout import Credit, WindowControl
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.spraying import Paths, Spraying, Spread
 from flitlab.models.transport.times import LONGEST
@@ -94,7 +94,7 @@ class Nscc(SprayedSpec):
     """Senders find dropped packets before the timeout, for switches that do not trim."""
 
     def spraying(self) -> Spraying:
-        return self.sprayed(window=Window.NSCC, target=self.target, sleek=self.sleek)
+        return self.sprayed(window=WindowControl.NSCC, target=self.target, sleek=self.sleek)
 
 
 @register("transport", "rccc")
@@ -128,7 +128,7 @@ class Both(Nscc):
     """
 
     def spraying(self) -> Spraying:
-        return self.sprayed(window=Window.NSCC, credit=Credit.RCCC, target=self.target, sleek=self.sleek)
+        return self.sprayed(window=WindowControl.NSCC, credit=Credit.RCCC, target=self.target, sleek=self.sleek)
 
 
 @register("transport", "ndp")
@@ -168,4 +168,4 @@ class Constant(SprayedSpec):
     """
 
     def spraying(self) -> Spraying:
-        return self.sprayed(window=Window.CONSTANT)
+        return self.sprayed(window=WindowControl.CONSTANT)

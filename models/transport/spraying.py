@@ -40,7 +40,7 @@ class Spraying:
     queues, None: the first.
     """
 
-    window: layout.Window = layout.Window.NONE
+    window: layout.WindowControl = layout.WindowControl.NONE
     credit: layout.Credit = layout.Credit.NONE
     paths: int = 64
     spread: Spread = "mixed"

@@ -17,7 +17,7 @@ from flitlab.models.rules.spray.layout import (
     Receivers,
     Rules,
     Senders,
-    Window,
+    WindowControl,
     has,
     size_of,
 )
@@ -146,7 +146,7 @@ def pull_target(r: Rules, s: Senders, i: Int, waiting: Int) -> int:
         return np.int64(0)
     demand = np.int64(backlog(r, s, i))
     demand = min(demand, np.int64(max_credit(r)))
-    if r.window != Window.NONE:
+    if r.window != WindowControl.NONE:
         demand = min(demand, np.int64(s.win[i].window) + np.int64(r.mtu))
     demand -= seq.credit
     if seq.speculates != 0 and seq.next < seq.packets:

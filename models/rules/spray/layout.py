@@ -15,7 +15,7 @@ from flitlab.models.arrays import Bytes, Int, Ints, Masks
 from flitlab.models.jit import kernel
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """What a packet is."""
 
     DATA = 0
@@ -26,7 +26,7 @@ class Kind(IntEnum):
     CNP = 5  # of RDMA
 
 
-class Window(IntEnum):
+class WindowControl(IntEnum):
     """What limits a sender's bytes in flight."""
 
     NONE = 0
@@ -77,9 +77,10 @@ class Rules(NamedTuple):
     """The parameters by which the senders and receivers of a transport act.
 
     seed: of all draws. mtu: bytes of a full packet; header: its bytes without payload; control: bytes of a control
-    packet. window: :class:`Window`; credit: :class:`Credit`; spread: :class:`Spread`. paths: entropy values of a flow,
-    a power of two. ack_bytes: received bytes that cause an acknowledgement. trims: 1 where full queues trim.
-    acknowledges: 1 where receivers acknowledge. rtt0: the longest zero-load round trip, ticks; timeout, freeze: ticks.
+    packet. window: :class:`WindowControl`; credit: :class:`Credit`; spread: :class:`Spread`. paths: entropy
+    values of a flow, a power of two. ack_bytes: received bytes that cause an acknowledgement. trims: 1 where full
+    queues trim. acknowledges: 1 where receivers acknowledge. rtt0: the longest zero-load round trip, ticks; timeout,
+    freeze: ticks.
     gap: ticks between packets (PACED). quantum: bytes of a unit of credit; pull_quanta: the most that a pull grants;
     empty_quanta: what the pacer waits for after a pull that grants nothing. gate: acknowledged bytes between window
     adjustments. rate: bytes per tick of a host. first_window: bytes. most_bdp: limit of windows and credits, in

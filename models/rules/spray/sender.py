@@ -12,7 +12,7 @@ from flitlab.models.rules.spray.layout import (
     Feedback,
     Rules,
     Senders,
-    Window,
+    WindowControl,
     bits_at,
     clear_at,
     has,
@@ -87,7 +87,7 @@ def may_send(r: Rules, s: Senders, i: Int) -> bool:
         return False
     if r.credit != Credit.NONE and seq.credit <= 0:
         return False
-    if r.window == Window.NONE or (seq.recover >= 0 and seq.resends_pending > 0):
+    if r.window == WindowControl.NONE or (seq.recover >= 0 and seq.resends_pending > 0):
         return True
     return float(seq.flight + size_of(r, s, i, next_packet(r, s, i))) <= s.win[i].window
 
@@ -125,7 +125,7 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
         seq.credit -= size if r.credit == Credit.RCCC else np.int64(r.mtu)
     ack_requested = again or number == seq.packets - 1
     ack_requested = ack_requested or (r.credit == Credit.RCCC and seq.credit <= 0)
-    ack_requested = ack_requested or (r.window != Window.NONE and float(seq.flight + size) >= s.win[i].window)
+    ack_requested = ack_requested or (r.window != WindowControl.NONE and float(seq.flight + size) >= s.win[i].window)
     flags = (ASKS if ack_requested else 0) | (IS_AGAIN if again else 0)
     return number, size, np.int64(flags), choose_entropy(r, s, i), pull_target(r, s, i, waiting)
 
@@ -352,7 +352,7 @@ def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
         return False
     if not waits and may_send(r, s, i):
         return False
-    return r.window == Window.NONE or now - seq.rts_at >= r.rtt0
+    return r.window == WindowControl.NONE or now - seq.rts_at >= r.rtt0
 
 
 @device_function

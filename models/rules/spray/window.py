@@ -11,7 +11,7 @@ from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.spray.layout import (
     Rules,
     Senders,
-    Window,
+    WindowControl,
 )
 
 
@@ -42,9 +42,9 @@ def window_on_ack(r: Rules, s: Senders, i: Int, news: Int, marked: bool, sample:
     sample: its round trip, ticks, already in BASE; -1: unknown.
     now: the present tick.
     """
-    if r.window == Window.NSCC:
+    if r.window == WindowControl.NSCC:
         _nscc_on_ack(r, s, i, np.int64(news), marked, np.int64(sample), np.int64(now))
-    elif r.window == Window.DCTCP:
+    elif r.window == WindowControl.DCTCP:
         window = s.win[i].window
         window += -float(news) / 3.0 if marked else float(news) * float(r.mtu) / window
         s.win[i].window = max(window, float(r.mtu))
@@ -62,9 +62,9 @@ def window_on_trim(r: Rules, s: Senders, i: Int, size: Int, now: Int) -> None:
     size: bytes of the packet.
     now: the present tick.
     """
-    if r.window == Window.NSCC:
+    if r.window == WindowControl.NSCC:
         _nscc_on_trim(r, s, i, np.int64(size), np.int64(now))
-    elif r.window == Window.DCTCP:
+    elif r.window == WindowControl.DCTCP:
         s.win[i].window = max(s.win[i].window - float(size), float(r.mtu))
 
 
@@ -79,7 +79,7 @@ def window_on_timeout(r: Rules, s: Senders, i: Int, size: Int) -> None:
     i: the flow.
     size: bytes of the packet.
     """
-    if r.window == Window.NSCC or r.window == Window.DCTCP:
+    if r.window == WindowControl.NSCC or r.window == WindowControl.DCTCP:
         s.win[i].window = max(s.win[i].window - float(size), float(r.mtu))
 
 

@@ -13,7 +13,7 @@ from flitlab.models.topology.limits import limit_size
 from flitlab.models.topology.spec import TopologySpec
 
 
-class Trees(NamedTuple):
+class LineNetworks(NamedTuple):
     """Networks of the lines of one direction. links: int64 [m, 2]. leaves, spines: total numbers of switches."""
 
     links: Ints
@@ -21,7 +21,7 @@ class Trees(NamedTuple):
     spines: int
 
 
-def trees(ends: Ints, first: int, radix: int) -> Trees:
+def trees(ends: Ints, first: int, radix: int) -> LineNetworks:
     """Return a switch for each line, or a two-level fat tree where a line has more ends than a switch has ports.
 
     Parameters
@@ -33,7 +33,7 @@ def trees(ends: Ints, first: int, radix: int) -> Trees:
     lines, count = ends.shape
     if count <= radix:
         switch = np.repeat(first + np.arange(lines), count)
-        return Trees(np.column_stack([ends.ravel(), switch]), lines, 0)
+        return LineNetworks(np.column_stack([ends.ravel(), switch]), lines, 0)
     half = radix // 2
     leaves = -(-count // half)
     spines = -(-leaves * half // radix)
@@ -43,7 +43,7 @@ def trees(ends: Ints, first: int, radix: int) -> Trees:
     up = np.stack(
         [first + line * leaves + port // half, first + lines * leaves + line * spines + port % spines], axis=-1
     )
-    return Trees(np.concatenate([down.reshape(-1, 2), up.reshape(-1, 2)]), lines * leaves, lines * spines)
+    return LineNetworks(np.concatenate([down.reshape(-1, 2), up.reshape(-1, 2)]), lines * leaves, lines * spines)
 
 
 @register("topology", "hammingmesh")
@@ -110,8 +110,8 @@ class HammingMesh(TopologySpec):
         topology = Topology.from_links(self.kind, switches, links, notes=notes)
         return topology.with_hosts(np.arange(switches) < accelerators)
 
-    def _joined(self, ends: Ints, first: int, extent: int) -> Trees:
+    def _joined(self, ends: Ints, first: int, extent: int) -> LineNetworks:
         """The network of each line, and none where a line is on one board."""
         if ends.shape[1] > 2:
             return trees(ends, first, self.radix)
-        return Trees(ends if extent > 2 else np.zeros((0, 2), np.int64), 0, 0)
+        return LineNetworks(ends if extent > 2 else np.zeros((0, 2), np.int64), 0, 0)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.messages import MessageStage, ticks_of
-from flitlab.models.application.program import Op, Window
+from flitlab.models.application.program import Op, SendWindow
 from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Bools, Ints, Ints32
@@ -37,7 +37,7 @@ class Ranks(NamedTuple):
     1, if it is another one, else 0. free_at, holder: int64 [ranks * cpus], when a processor is free, and the operation
     that held it last. event_time, event_code: a binary heap of events, ordered by time and 8 * operation + kind.
     outbox: int64 [operations], sends whose message, in its present stage, has to be enqueued. totals: see above.
-    window: see :class:`~flitlab.models.application.program.Window`; None where sends have no limit.
+    window: see :class:`~flitlab.models.application.program.SendWindow`; None where sends have no limit.
     """
 
     kind: np.ndarray
@@ -73,7 +73,7 @@ class Ranks(NamedTuple):
     event_code: Ints
     outbox: Ints
     totals: Ints
-    window: Window | None
+    window: SendWindow | None
 
 
 def make_ranks(workload: Workload, resolution: int = 1) -> Ranks:

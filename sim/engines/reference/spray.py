@@ -23,7 +23,7 @@ from flitlab.models.rules.spray.credit import (
     on_pull,
     throttles,
 )
-from flitlab.models.rules.spray.layout import Credit, Feedback, Kind, make_receivers, make_senders
+from flitlab.models.rules.spray.layout import Credit, Feedback, PacketKind, make_receivers, make_senders
 from flitlab.models.rules.spray.ports import AtSwitch, chosen_port, make_salts, make_switches, spray_port, spray_route
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
 from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
@@ -251,7 +251,7 @@ class ReferenceSpray(ReferenceTransport):
         number, size, flags, entropy, claimed = self._send(
             self.transports[flow], self.senders, flow, waiting, self.clock.now
         )
-        packet = self.packet(Kind.DATA, flow, entropy, size)
+        packet = self.packet(PacketKind.DATA, flow, entropy, size)
         packet.number, packet.flags, packet.claim = number, flags, claimed
         self._watch(flow)
         if not flags & IS_AGAIN:
@@ -264,9 +264,9 @@ class ReferenceSpray(ReferenceTransport):
             assert self.ranks is not None
             self.ranks.tail_sent(self.messages[flow], self.clock.now + 1)
 
-    def packet(self, kind: Kind, flow: int, entropy: int, size: int = 0) -> SprayPacket:
+    def packet(self, kind: PacketKind, flow: int, entropy: int, size: int = 0) -> SprayPacket:
         """A packet of a flow; size: 0: of a control packet."""
-        backwards = kind in (Kind.ACK, Kind.NACK, Kind.PULL, Kind.CNP)
+        backwards = kind in (PacketKind.ACK, PacketKind.NACK, PacketKind.PULL, PacketKind.CNP)
         to = self.source[flow] if backwards else self.destination[flow]
         return SprayPacket(kind, flow, size or self.rules.control, entropy, 2 * flow + backwards, self.hosts[to])
 
@@ -308,7 +308,7 @@ class ReferenceSpray(ReferenceTransport):
         if 0 <= tick <= now:
             if self._on_timeout(r, s, flow, now):
                 entropy, claimed = self._request(r, s, flow, len(host.waiting_with(flow)), now)
-                packet = self.packet(Kind.REQUEST, flow, entropy)
+                packet = self.packet(PacketKind.REQUEST, flow, entropy)
                 packet.claim = claimed
                 host.post(packet)
             host.enqueue_flow(flow)
@@ -331,7 +331,7 @@ class ReferenceSpray(ReferenceTransport):
         self.probe_timers.remove(flow)
         entropy = self._probe(self.transports[flow], self.senders, flow, self.clock.now)
         if entropy >= 0:
-            packet = self.packet(Kind.REQUEST, flow, entropy)
+            packet = self.packet(PacketKind.REQUEST, flow, entropy)
             packet.number = int(PROBE)
             self.hosts[self.source[flow]].post(packet)
         self._await_probe(flow)
@@ -349,13 +349,13 @@ class ReferenceSpray(ReferenceTransport):
         g, now, flow = self.receivers, self.clock.now, packet.flow
         r = self.transports[flow]
         asks = packet.flags & ASKS != 0
-        answer: Kind | None
+        answer: PacketKind | None
         if packet.trimmed:
-            answer = Kind.NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else Kind.ACK
+            answer = PacketKind.NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else PacketKind.ACK
         else:
             self.trace_packet(flow, packet.number)
             acks = self._on_data(r, g, flow, packet.number, packet.size, packet.marked, asks, now)
-            answer = Kind.ACK if acks else None
+            answer = PacketKind.ACK if acks else None
             self.received(flow, now)
         reply = None if answer is None else self._acknowledge(answer, packet, packet.marked or asks)
         self._claim_credit(packet, host, packet.trimmed)
@@ -372,14 +372,14 @@ class ReferenceSpray(ReferenceTransport):
         if self.ranks is not None and self.receivers.got[flow].complete == now:
             self.ranks.receive(self.messages[flow])
 
-    def _acknowledge(self, kind: Kind, packet: SprayPacket, exact: bool) -> SprayPacket:
+    def _acknowledge(self, kind: PacketKind, packet: SprayPacket, exact: bool) -> SprayPacket:
         """An ACK or NACK with the state of the receiver."""
         g, flow = self.receivers, packet.flow
         reply = self.packet(kind, flow, packet.entropy)
         reply.number, reply.flags, reply.marked, reply.last_hop = (
             packet.number, packet.flags, packet.marked, packet.last_hop,
         )  # fmt: skip
-        if kind == Kind.ACK:
+        if kind == PacketKind.ACK:
             reply.expected, reply.received = g.got[flow].expected, g.got[flow].bytes
             reply.start = self._bits_from(g, flow, packet.number, exact)
             reply.bits = self._bits_of(g, flow, reply.start)
@@ -387,7 +387,7 @@ class ReferenceSpray(ReferenceTransport):
 
     def _handle_request(self, packet: SprayPacket, host: SprayHost) -> None:
         self._on_request(self.transports[packet.flow], self.receivers, packet.flow)
-        reply = self._acknowledge(Kind.ACK, packet, False)
+        reply = self._acknowledge(PacketKind.ACK, packet, False)
         self._claim_credit(packet, host, True)
         host.post(reply)
 
@@ -441,7 +441,7 @@ class ReferenceSpray(ReferenceTransport):
         self._await_pull(host)
         if flow >= 0:
             got = self.receivers.got[flow]
-            packet = self.packet(Kind.PULL, flow, (int(got.pulls) - 1) % PULL_ENTROPIES)
+            packet = self.packet(PacketKind.PULL, flow, (int(got.pulls) - 1) % PULL_ENTROPIES)
             packet.granted = int(got.credit_granted)
             host.post(packet)
 

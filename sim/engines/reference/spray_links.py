@@ -10,7 +10,7 @@ from simpy.events import EventPriority
 
 from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
-from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.reference.clock import Alarm, Clock
@@ -55,7 +55,7 @@ class SprayPacket:
     came_by: the link by which it came to its switch. telemetry: int64 [1, numbers], if it is collected, and echoed.
     """
 
-    kind: Kind
+    kind: PacketKind
     flow: int
     size: int
     entropy: int
@@ -81,7 +81,7 @@ class SprayPacket:
     @property
     def is_data(self) -> bool:
         """Whether it is untrimmed data."""
-        return self.kind == Kind.DATA and not self.trimmed
+        return self.kind == PacketKind.DATA and not self.trimmed
 
 
 class SprayLink:

@@ -27,7 +27,7 @@ from flitlab.models.rules.lossless import (
 )
 from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
 from flitlab.models.rules.rdma.hpcc import stamp
-from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.queues import next_turn
 from flitlab.models.rules.watchdog import Action, make_watchdog, obeys, on_timer, timer_tick
 from flitlab.models.topology.graph import Topology
@@ -357,7 +357,7 @@ class LosslessQueue(SprayQueue):
 
     def _is_control(self, packet: SprayPacket) -> bool:
         """Whether a packet belongs to a class of control packets: it goes first, is not charged and not paused."""
-        return self.ports.settings.strict and packet.kind != Kind.DATA
+        return self.ports.settings.strict and packet.kind != PacketKind.DATA
 
     def has_left(self, packet: SprayPacket) -> None:
         if self._is_control(packet):
@@ -366,7 +366,7 @@ class LosslessQueue(SprayQueue):
             self._release(packet)
 
     def _release(self, packet: SprayPacket) -> None:
-        if packet.kind == Kind.DATA:
+        if packet.kind == PacketKind.DATA:
             left = self.queued[self.ports.class_of(packet.flow)] - packet.size
             self._mark(packet, left + packet.size * self.own)
         self._leave_queue(packet)
@@ -382,7 +382,7 @@ class LosslessQueue(SprayQueue):
             self.counts[LinkCount.MARKED] += 1
 
     def serve(self, packet: SprayPacket) -> None:
-        if packet.telemetry is not None and packet.kind == Kind.DATA:
+        if packet.telemetry is not None and packet.kind == PacketKind.DATA:
             queued = self.low - packet.size * (not self.own)
             stamp(packet.telemetry, 0, self.number, self.ratio, self.sent, queued, self.clock.now)
         self.sent += packet.size

@@ -18,7 +18,7 @@ from flitlab.models.rules.rdma.sender import (
     pacing_tick,
     send_next,
 )
-from flitlab.models.rules.spray.layout import Kind, Receivers, Senders
+from flitlab.models.rules.spray.layout import PacketKind, Receivers, Senders
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.sim.engines.reference.clock import Clock
 from flitlab.sim.engines.reference.machine_code import machine_code
@@ -39,7 +39,7 @@ class RdmaNetwork(Protocol):
     source: list[int]
     destination: list[int]
 
-    def packet(self, kind: Kind, flow: int, entropy: int, size: int = 0) -> SprayPacket: ...
+    def packet(self, kind: PacketKind, flow: int, entropy: int, size: int = 0) -> SprayPacket: ...
 
     def first_sent(self, flow: int, number: int) -> None: ...
 
@@ -97,7 +97,7 @@ class RdmaFlows:
         """The next packet of a flow that may send."""
         network, now = self.network, self.clock.now
         number, size, again = self._send(self.state, network.senders, flow, self.mtu, now)
-        packet = network.packet(Kind.DATA, flow, 0, size)
+        packet = network.packet(PacketKind.DATA, flow, 0, size)
         packet.number, packet.received = number, now
         if self.reports:
             packet.telemetry = np.zeros_like(self.no_telemetry)[None]
@@ -136,14 +136,14 @@ class RdmaFlows:
     def receive(self, packet: SprayPacket, host: SprayHost) -> None:
         """Receive a packet at its host."""
         d, s, flow, now = self.state, self.network.senders, packet.flow, self.clock.now
-        if packet.kind == Kind.DATA:
+        if packet.kind == PacketKind.DATA:
             self._receive_data(packet, host)
             return
-        if packet.kind in (Kind.ACK, Kind.NACK):
+        if packet.kind in (PacketKind.ACK, PacketKind.NACK):
             row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
             self._answer(
-                d, s, flow, packet.kind == Kind.NACK, packet.number, packet.expected, packet.received, packet.marked,
-                row, now,
+                d, s, flow, packet.kind == PacketKind.NACK, packet.number, packet.expected, packet.received,
+                packet.marked, row, now,
             )  # fmt: skip
         else:
             self._cnp(d, flow, now)
@@ -156,11 +156,11 @@ class RdmaFlows:
         network.received(flow, now)
         if packet.marked:
             if self._notifies(self.state, flow, now):
-                host.post(network.packet(Kind.CNP, flow, 0))
+                host.post(network.packet(PacketKind.CNP, flow, 0))
             self._start(_CNP, flow, self._cnp_tick(self.state, flow), self._notify)
         if answer == Answer.NONE:
             return
-        reply = network.packet(Kind.ACK if answer == Answer.ACK else Kind.NACK, flow, 0)
+        reply = network.packet(PacketKind.ACK if answer == Answer.ACK else PacketKind.NACK, flow, 0)
         reply.telemetry, reply.number = packet.telemetry, packet.number
         reply.expected, reply.received, reply.marked = int(g.got[flow].expected), packet.received, packet.marked
         host.post(reply)
@@ -168,5 +168,5 @@ class RdmaFlows:
     def _notify(self, flow: int) -> None:
         self.timers.remove((_CNP, flow))
         if self._notifies_late(self.state, flow, self.clock.now):
-            self.network.hosts[self.network.destination[flow]].post(self.network.packet(Kind.CNP, flow, 0))
+            self.network.hosts[self.network.destination[flow]].post(self.network.packet(PacketKind.CNP, flow, 0))
         self._start(_CNP, flow, self._cnp_tick(self.state, flow), self._notify)

@@ -14,7 +14,7 @@ from flitlab.models.rules.spray.credit import (
     on_pull,
     throttles,
 )
-from flitlab.models.rules.spray.layout import Credit, Feedback, Kind
+from flitlab.models.rules.spray.layout import Credit, Feedback, PacketKind
 from flitlab.models.rules.spray.queues import next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
 from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
@@ -195,7 +195,7 @@ def _make_data(rdma, const, state, flow, waiting, tick):
     if rdma is not None:
         return make_rdma_data(rdma, const, state, flow, tick)
     number, size, flags, entropy, pull_target = send(rules_of(const, flow), state.senders, flow, waiting, tick)
-    kind = Kind.DATA
+    kind = PacketKind.DATA
     if flags & ASKS != 0:
         kind |= Flag.ACK_REQUESTED
     if flags & IS_AGAIN != 0:
@@ -287,13 +287,13 @@ def _receive(const, state, host, packet, now):
     kind, flow, number = record.kind, np.int64(record.flow), np.int64(record.number)
     value, rules = np.int64(record.value), rules_of(const, flow)
     marked, asks, trimmed = kind & Flag.ECN_MARK != 0, kind & Flag.ACK_REQUESTED != 0, kind & Flag.TRIMMED != 0
-    responds, response_kind, exact = True, Kind.ACK, marked or asks
-    if kind & Flag.KIND_MASK == Kind.REQUEST:
+    responds, response_kind, exact = True, PacketKind.ACK, marked or asks
+    if kind & Flag.KIND_MASK == PacketKind.REQUEST:
         on_request(rules, state.receivers, flow)
         number, exact = np.int64(np.int32(record.number)), False
     elif trimmed:
         if on_trimmed(rules, state.receivers, flow, number, marked):
-            response_kind = Kind.NACK
+            response_kind = PacketKind.NACK
     else:
         trace_packet(state, flow, number, len(state.nic), now)
         responds = on_data(rules, state.receivers, flow, number, np.int64(record.size), marked, asks, now)
@@ -301,7 +301,7 @@ def _receive(const, state, host, packet, now):
     if responds:
         record.kind = response_kind | kind & (Flag.ECN_MARK | Flag.RETRANSMISSION | Flag.LAST_HOP)
         record.size, record.host, record.hop = rules.control, const.hosts_of_flow[flow, 0], 0
-        if response_kind == Kind.ACK:
+        if response_kind == PacketKind.ACK:
             got = state.receivers.got[flow]
             start = bits_from(state.receivers, flow, number, exact)
             bits = bits_of(state.receivers, flow, start)
@@ -318,12 +318,12 @@ def _receive(const, state, host, packet, now):
             host,
             flow,
             value,
-            trimmed or kind & Flag.KIND_MASK == Kind.REQUEST,
+            trimmed or kind & Flag.KIND_MASK == PacketKind.REQUEST,
             now,
         )
         if not was_scheduled and state.pacers.due[host] >= 0:
             set_timer(const, state, state.pacers.due[host], Timer.PULL, host)
-    if throttles(rules) and kind & Flag.KIND_MASK == Kind.DATA:
+    if throttles(rules) and kind & Flag.KIND_MASK == PacketKind.DATA:
         what = np.int64(marked)
         if trimmed:
             what = np.int64(Feedback.TIMED_OUT if kind & Flag.LAST_HOP != 0 else Feedback.TRIMMED)
@@ -340,14 +340,14 @@ def _process_response(const, state, host, packet, now):
     rules = rules_of(const, flow)
     entropy, value = np.int64(record.entropy), np.int64(record.value)
     marked, again, last_hop = kind & Flag.ECN_MARK != 0, kind & Flag.RETRANSMISSION != 0, kind & Flag.LAST_HOP != 0
-    if kind & Flag.KIND_MASK == Kind.ACK:
+    if kind & Flag.KIND_MASK == PacketKind.ACK:
         start = np.int64(record.start)
         on_ack(
             rules, senders, flow, value, record.received, number, again, entropy, marked, start, record.bits, now
         )  # fmt: skip
         if rules.sleek != 0:
             _await_probe(const, state, flow, now)
-    elif kind & Flag.KIND_MASK == Kind.PULL:
+    elif kind & Flag.KIND_MASK == PacketKind.PULL:
         on_pull(rules, senders, flow, value)
     elif on_nack(rules, senders, flow, number, again, last_hop, now):
         request_turn(const, state, host, flow, now)
@@ -372,7 +372,7 @@ def check_timeout(const, state, host, flow, now):
             entropy, pull_target = request(
                 rules, senders, flow, state.nic[turns_of(state.classes, host, flow)].waiting, now
             )  # fmt: skip
-            packet = make_packet(const, state, flow, Kind.REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
+            packet = make_packet(const, state, flow, PacketKind.REQUEST, rules.control, entropy, _NO_NUMBER & _LOW)
             state.packet[packet].value = pull_target
             send_control(const, state, host, packet, now)
         request_turn(const, state, host, flow, now)
@@ -405,7 +405,7 @@ def check_probe(const, state, host, flow, now):
     state.timers_set[flow] &= ~_PROBE
     entropy = probe(rules_of(const, flow), state.senders, flow, now)
     if entropy >= 0:
-        packet = make_packet(const, state, flow, Kind.REQUEST, const.rules.control, entropy, PROBE & _LOW)
+        packet = make_packet(const, state, flow, PacketKind.REQUEST, const.rules.control, entropy, PROBE & _LOW)
         state.packet[packet].value = 0
         send_control(const, state, host, packet, now)
     _await_probe(const, state, flow, now)
@@ -438,6 +438,6 @@ def pull(const, state, host, now):
     if flow >= 0:
         got = state.receivers.got[flow]
         entropy = (got.pulls - 1) % PULL_ENTROPIES
-        packet = make_packet(const, state, flow, Kind.PULL, const.rules.control, entropy, np.int64(0))
+        packet = make_packet(const, state, flow, PacketKind.PULL, const.rules.control, entropy, np.int64(0))
         state.packet[packet].value = got.credit_granted
         send_control(const, state, host, packet, now)

@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
-from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
 from flitlab.sim.engines.compiled.pool import NONE, free_record
@@ -25,13 +25,13 @@ from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
 @inline
 def is_untrimmed(kind):
     """Tell whether a packet of a kind is data that was not trimmed."""
-    return kind & (Flag.KIND_MASK | Flag.TRIMMED) == Kind.DATA
+    return kind & (Flag.KIND_MASK | Flag.TRIMMED) == PacketKind.DATA
 
 
 @inline
 def is_response(kind):
     """Tell whether a packet of a kind goes from the destination of its flow to the source."""
-    return kind & Flag.KIND_MASK != Kind.DATA and kind & Flag.KIND_MASK != Kind.REQUEST
+    return kind & Flag.KIND_MASK != PacketKind.DATA and kind & Flag.KIND_MASK != PacketKind.REQUEST
 
 
 @inline

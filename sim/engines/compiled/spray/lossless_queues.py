@@ -22,7 +22,7 @@ from flitlab.models.rules.lossless import (
     switch_pause,
 )
 from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
-from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.watchdog import Action, obeys, on_timer, timer_tick
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
@@ -132,7 +132,7 @@ def _cause(lossless, const, state, came_by, port, number, queue):
 @inline
 def _is_data(state, packet):
     """Tell whether a packet is data."""
-    return state.packet[packet].kind & Flag.KIND_MASK == Kind.DATA
+    return state.packet[packet].kind & Flag.KIND_MASK == PacketKind.DATA
 
 
 @inline

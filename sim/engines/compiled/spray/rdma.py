@@ -14,7 +14,7 @@ from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick
 from flitlab.models.rules.rdma.sender import law_tick, pacing_tick, send_next
-from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.spray.messages import record_first_send
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
@@ -58,7 +58,7 @@ def with_more_records(state: Any) -> Any:
 def make_rdma_data(rdma, const, state, flow, now):
     """Let a flow, which is ready, send its next packet; returns the packet."""
     number, size, again = send_next(rdma, state.senders, flow, const.rules.mtu, now)
-    kind = Kind.DATA
+    kind = PacketKind.DATA
     if again:
         kind |= Flag.RETRANSMISSION
     else:

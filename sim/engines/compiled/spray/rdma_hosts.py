@@ -8,7 +8,7 @@ from flitlab.models.rules.rdma.laws import on_cnp, on_timer
 from flitlab.models.rules.rdma.layout import Answer
 from flitlab.models.rules.rdma.receiver import notifies, notifies_late, on_data
 from flitlab.models.rules.rdma.sender import on_answer, on_timeout, pacing_expires
-from flitlab.models.rules.spray.layout import Kind
+from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.sender import begin_sending
 from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.spray.hosts import request_turn, send_control, settle_nic
@@ -50,7 +50,7 @@ def _receive(rdma, const, state, host, packet, now):
     if answer == Answer.NONE:
         free_record(state, packet)
         return
-    record.kind = (Kind.ACK if answer == Answer.ACK else Kind.NACK) | record.kind & Flag.ECN_MARK
+    record.kind = (PacketKind.ACK if answer == Answer.ACK else PacketKind.NACK) | record.kind & Flag.ECN_MARK
     record.size, record.host, record.hop = const.rules.control, const.hosts_of_flow[flow, 0], 0
     record.value = state.receivers.got[flow].expected
     send_control(const, state, host, packet, now)
@@ -60,7 +60,7 @@ def _receive(rdma, const, state, host, packet, now):
 def _send_cnp(const, state, host, flow, now):
     """Let a receiver send a congestion notification packet."""
     settle_nic(const, state, host, now)
-    packet = make_packet(const, state, flow, np.int64(Kind.CNP), const.rules.control, np.int64(0), np.int64(0))
+    packet = make_packet(const, state, flow, np.int64(PacketKind.CNP), const.rules.control, np.int64(0), np.int64(0))
     send_control(const, state, host, packet, now)
 
 
@@ -69,8 +69,8 @@ def _process_response(rdma, const, state, host, packet, now):
     """Process an ACK, a NACK or a CNP at its sender."""
     record = state.packet[packet]
     kind, flow, expected = record.kind & Flag.KIND_MASK, np.int64(record.flow), np.int64(record.value)
-    if kind == Kind.ACK or kind == Kind.NACK:
-        number, marked, nack = np.int64(record.number), record.kind & Flag.ECN_MARK != 0, kind == Kind.NACK
+    if kind == PacketKind.ACK or kind == PacketKind.NACK:
+        number, marked, nack = np.int64(record.number), record.kind & Flag.ECN_MARK != 0, kind == PacketKind.NACK
         row = rdma.telemetry[telemetry_row(rdma, packet)]
         on_answer(rdma, state.senders, flow, nack, number, expected, record.received, marked, row, now)
     else:

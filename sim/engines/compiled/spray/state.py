@@ -30,7 +30,7 @@ PACKET = np.dtype(
         ("next", np.uint32),  # next packet in that list
         ("previous", np.uint32),  # previous packet in the data FIFO; in a lossless queue the port by which it came
         ("ended", np.uint32),  # in flight: low 32 bits of the tick at which its service ended
-        ("kind", np.uint32),  # Kind, and flags
+        ("kind", np.uint32),  # PacketKind, and flags
         ("flow", np.uint32),
         ("size", np.uint32),  # bytes
         ("entropy", np.uint16),  # entropy value that ECMP hashes
