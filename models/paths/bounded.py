@@ -13,7 +13,7 @@ from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
 
-class _Walk(NamedTuple):
+class _LooplessSearch(NamedTuple):
     """A topology, and the scratch of a depth-first search in it.
 
     out_start, dst: as in the topology. visited: bool [switches], all False before and after. switch_at, next_channel:
@@ -56,7 +56,7 @@ def all_paths_within(
     """
     toward = np.ascontiguousarray(distances(topology).T)
     visited, depths = np.zeros(topology.switches, np.bool_), (np.empty(max_hops + 1, np.int64) for _ in range(3))
-    walk = _Walk(topology.out_start, topology.dst, visited, *depths)
+    walk = _LooplessSearch(topology.out_start, topology.dst, visited, *depths)
     counted = _PathLists(np.zeros(len(src_switch), np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
     ends = (src_switch, dst_switch, max_hops, max_per_pair, max_total, toward, walk)
     size = _enumerate_paths(*ends, counted)
@@ -75,7 +75,7 @@ def _enumerate_paths(
     max_per_pair: int,
     max_total: int,
     toward: Integers,
-    walk: _Walk,
+    walk: _LooplessSearch,
     listed: _PathLists,
 ) -> int:
     """Fill ``listed``; return the number of channels, or -1 if a limit is exceeded.
@@ -103,7 +103,7 @@ def _enumerate_paths(
 
 @device_function
 def _paths_of_length(
-    s: Int, t: Int, length: int, most: int, hops_left: Integers, walk: _Walk, channel: Ints32
+    s: Int, t: Int, length: int, most: int, hops_left: Integers, walk: _LooplessSearch, channel: Ints32
 ) -> int:  # fmt: skip
     """Count the loopless paths from s to t of exactly ``length`` channels, and write them unless ``channel`` is empty.
 
@@ -127,7 +127,8 @@ def _paths_of_length(
         if w != t:
             depth += 1
             switch_at[depth], next_channel[depth], visited[w] = w, out_start[w], True
-        elif depth + 1 == length:
+            continue
+        if depth + 1 == length:
             if len(channel) > 0:
                 for h in range(length):
                     channel[count * length + h] = path[h]

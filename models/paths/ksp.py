@@ -11,7 +11,7 @@ import numpy.typing as npt
 from flitlab.models.arrays import Bools, Floats, Int, Integers, Ints, Ints32
 from flitlab.models.heap import sift_down, sift_up
 from flitlab.models.jit import device_function, njit
-from flitlab.models.paths.dijkstra import UNREACHED, settle
+from flitlab.models.paths.dijkstra import UNREACHED, Star, Tree, settle
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
 from flitlab.models.paths.search import search_to
 from flitlab.models.rules.draw import Stream, draw
@@ -47,7 +47,7 @@ class _Pair(NamedTuple):
     draws: Ints
 
 
-class _Search(NamedTuple):
+class _DetourSearch(NamedTuple):
     """Scratch of a search for shortest paths that avoid switches and channels.
 
     forbidden, banned: bool [switches], excluded switches, and bool [channels], excluded channels; all False before and
@@ -99,7 +99,7 @@ def _uniform(draws: Ints) -> float:
 
 @device_function
 def _count_detours(
-    weight: Ints | None, start: int, limit: int, pair: _Pair, network: _Network, search: _Search
+    weight: Ints | None, start: int, limit: int, pair: _Pair, network: _Network, search: _DetourSearch
 ) -> tuple[int, int]:
     """Count the shortest paths from ``start`` to the destination that avoid marked switches and channels.
 
@@ -124,11 +124,10 @@ def _count_detours(
             step = level[v] + 1
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]
-                if step + hops[u] > length:
-                    if step + hops[u] < next_length and not forbidden[u] and not banned[c]:
-                        next_length = step + hops[u]
+                if step + hops[u] >= next_length or forbidden[u] or banned[c]:
                     continue
-                if forbidden[u] or banned[c]:
+                if step + hops[u] > length:
+                    next_length = step + hops[u]
                     continue
                 if level[u] < 0:
                     level[u], number[u] = step, 0.0
@@ -145,7 +144,7 @@ def _count_detours(
 
 @device_function
 def _count_weighted_detours(
-    weight: Ints, start: int, limit: int, pair: _Pair, network: _Network, search: _Search
+    weight: Ints, start: int, limit: int, pair: _Pair, network: _Network, search: _DetourSearch
 ) -> tuple[int, int]:
     """:func:`_count_detours` by weight: A*, then the number of paths, which it adds up by distance from the start.
 
@@ -200,14 +199,14 @@ def _count_weighted_detours(
 
 
 @device_function
-def _reset_search(reached_count: int, search: _Search) -> None:
+def _reset_search(reached_count: int, search: _DetourSearch) -> None:
     """Reset ``search`` after a search that reached ``reached_count`` switches."""
     for i in range(reached_count):
         search.level[search.reached[i]] = -1
 
 
 @device_function
-def _draw_detour(first: int, pair: _Pair, network: _Network, search: _Search, path: Ints32) -> int:
+def _draw_detour(first: int, pair: _Pair, network: _Network, search: _DetourSearch, path: Ints32) -> int:
     """Draw one of the paths that :func:`_count_detours` counted, uniformly.
 
     first: index in ``path`` of its first channel. Returns the index after its last.
@@ -314,7 +313,7 @@ def _add_candidate(
     parent: tuple[int, float],
     pair: _Pair,
     network: _Network,
-    search: _Search,
+    search: _DetourSearch,
     candidates: _Candidates,
 ) -> None:
     """Add the candidate of all paths that begin with ``prefix``, up to switch v, and continue over no banned channel.
@@ -350,7 +349,7 @@ def _add_candidate(
 
 @device_function
 def _yen(
-    pair: _Pair, network: _Network, search: _Search, path: Ints32, path_length: Ints, candidates: _Candidates
+    pair: _Pair, network: _Network, search: _DetourSearch, path: Ints32, path_length: Ints, candidates: _Candidates
 ) -> int:
     """Find the k shortest loopless paths of one pair, none longer than its limit; return how many exist.
 
@@ -417,10 +416,8 @@ def _find_distances(weight: Ints | None, dst_switch: int, network: _Network, hea
         search_to(dst_switch, network.in_start, network.in_tail, network.distance, order)
         network.distance[network.distance < 0] = n
         return n, n - 1
-    in_weight, before, by_channel = weight[network.in_channel], np.empty(n, np.int64), np.empty(n, np.int64)
-    settle(
-        dst_switch, network.in_start, network.in_tail, in_weight, network.distance, before, by_channel, heap, order
-    )  # fmt: skip
+    into = Star(network.in_start, network.in_tail, weight[network.in_channel])
+    settle(dst_switch, into, Tree(network.distance, np.empty(n, np.int64), np.empty(n, np.int64), order, heap))
     return UNREACHED, UNREACHED // n - 1
 
 
@@ -436,7 +433,7 @@ def _k_shortest_to(
     n = len(distance)
     heap = np.empty(n + len(network.dst) + 2, np.int64)
     unreached, most = _find_distances(network.weight, dst_switch, network, heap)
-    search = _Search(
+    search = _DetourSearch(
         np.zeros(n, np.bool_), np.zeros(len(network.dst), np.bool_), np.empty(n, np.int64), np.full(n, -1, np.int64),
         np.empty(n), heap,
     )  # fmt: skip

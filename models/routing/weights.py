@@ -9,7 +9,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
-from flitlab.models.paths.dijkstra import UNREACHED, settle
+from flitlab.models.paths.dijkstra import UNREACHED, Star, Tree, new_tree, settle
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import most_channels, serves_hosts, shortest_ports
@@ -158,8 +158,8 @@ def distances_from(topology: Topology, switch: int, weight: Ints) -> Ints:
     weight: int64 [channels], 1 or more.
     """
     far, before, by_channel, order = np.empty((4, topology.switches), np.int64)
-    heap = np.empty(topology.channels + 2, np.int64)
-    settle(switch, topology.out_start, topology.dst, weight, far, before, by_channel, heap, order)
+    tree = Tree(far, before, by_channel, order, np.empty(topology.channels + 2, np.int64))
+    settle(switch, Star(topology.out_start, topology.dst, weight), tree)
     return far
 
 
@@ -187,10 +187,10 @@ def weighted_ports(topology: Topology, weight: Ints | None, first: bool) -> tupl
     n = topology.switches
     weight = np.ones(topology.channels, np.int64) if weight is None else weight
     ports = empty_table(topology)
-    out = topology.out_start, topology.dst, weight
-    back = topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels]
+    out = Star(topology.out_start, topology.dst, weight)
+    into = Star(topology.in_start, topology.src[topology.in_channels], weight[topology.in_channels])
     fill = _fill_first if first else _fill_all
-    reached = map_row_blocks(lambda begin, end: bool(fill(*out, *back, ports, begin, end)), n)
+    reached = map_row_blocks(lambda begin, end: bool(fill(out, into, ports, begin, end)), n)
     if not all(reached) and not serves_hosts(topology):
         return ports, -1
     return ports, most_channels(topology, ports)
@@ -208,21 +208,14 @@ def part_connected_ports(topology: Topology, weight: Ints | None, first: bool) -
 
 
 @njit
-def _fill_all(
-    out_start: Integers, dst: Integers, weight: Ints, in_start: Integers, in_tail: Integers, in_weight: Ints, ports:
-    Masks, begin: int, end: int,
-) -> bool:  # fmt: skip
+def _fill_all(out: Star, into: Star, ports: Masks, begin: int, end: int) -> bool:
     """Fill the rows ``begin`` to ``end`` - 1 of ports [t, v] with all shortest next hops; whether all are reached."""
     n, reached = len(ports), True
-    far, before, by_channel, order = (
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-    )
-    heap = np.zeros(len(dst) + 2, np.int64)
+    out_start, dst, weight = out
+    tree = new_tree(n, len(dst))
+    far = tree.far
     for t in range(begin, end):
-        reached &= settle(t, in_start, in_tail, in_weight, far, before, by_channel, heap, order) == n
+        reached &= settle(t, into, tree) == n
         for v in range(n):
             here = empty_set(ports_at(ports[t], v))
             for c in range(out_start[v], out_start[v + 1]):
@@ -233,25 +226,17 @@ def _fill_all(
 
 
 @njit
-def _fill_first(
-    out_start: Integers, dst: Integers, weight: Ints, in_start: Integers, in_tail: Integers, in_weight: Ints, ports:
-    Masks, begin: int, end: int,
-) -> bool:  # fmt: skip
+def _fill_first(out: Star, into: Star, ports: Masks, begin: int, end: int) -> bool:
     """Fill the columns ``begin`` to ``end`` - 1 of ports [t, v] with first next hops; whether all are reached."""
     n, reached = len(ports), True
-    far, before, by_channel, order = (
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-    )
-    heap, port = np.zeros(len(dst) + 2, np.int64), np.zeros(n, np.int64)
+    tree, port = new_tree(n, len(out.end)), np.zeros(n, np.int64)
     for v in range(begin, end):
-        done = settle(v, out_start, dst, weight, far, before, by_channel, heap, order)
+        done = settle(v, out, tree)
         reached &= done == n
         for i in range(1, done):
-            t = order[i]
-            port[t] = by_channel[t] - out_start[v] if before[t] == v else port[before[t]]
+            t = tree.order[i]
+            before = tree.before[t]
+            port[t] = tree.by_channel[t] - out.start[v] if before == v else port[before]
             set_ports(ports[t], v, with_port(empty_set(ports_at(ports[t], v)), port[t]))
     return reached
 
@@ -286,8 +271,11 @@ def path_sets(topology: Topology, hops: Hops, most: int, seed: int) -> Iterator[
 
 
 @njit
-def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_switch: Int, count: Ints) -> Int:
-    """The number of paths from v by next hops, at most _MANY. count: int64 [switches], known numbers, else -1."""
+def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, count: Ints) -> Int:
+    """The number of paths from v by next hops, at most _MANY.
+
+    count: int64 [switches], known numbers, 1 at the destination; else -1.
+    """
     stack = np.zeros(len(row) + 1, np.int64)
     stack[0], top = v, 0
     while top >= 0:
@@ -299,9 +287,7 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, dst_swi
         while not is_empty(here):
             w = dst[out_start[u] + lowest(here)]
             here = without_lowest(here)
-            if w == dst_switch:
-                total += 1
-            elif count[w] >= 0:
+            if count[w] >= 0:
                 total += count[w]
             elif known:
                 known = False
@@ -321,12 +307,13 @@ def _paths_to(
     """(paths of each source, channels of each path, channels of all paths) by next hops ``row`` to a switch."""
     n = len(row)
     count = np.full(n, -1, np.int64)
+    count[dst_switch] = 1
     counts, lengths = np.zeros(len(src_switches), np.int64), np.zeros(len(src_switches) * most, np.int64)
     flat, filled, paths = np.zeros(1024, np.int64), 0, 0
     chosen = np.zeros(most, np.int64)
     for k in range(len(src_switches)):
         s = src_switches[k]
-        total = _count_paths(row, out_start, dst, s, dst_switch, count)
+        total = _count_paths(row, out_start, dst, s, count)
         counts[k] = min(total, most)
         _draw_distinct(total, counts[k], seed, s, dst_switch, chosen)
         for j in range(counts[k]):
@@ -336,10 +323,9 @@ def _paths_to(
                 while True:
                     c = out_start[v] + lowest(here)
                     here = without_lowest(here)
-                    paths_after = np.int64(1) if dst[c] == dst_switch else count[dst[c]]
-                    if rank < paths_after or is_empty(here):
+                    if rank < count[dst[c]] or is_empty(here):
                         break
-                    rank -= paths_after
+                    rank -= count[dst[c]]
                 if filled == len(flat):
                     longer = np.zeros(2 * filled, np.int64)
                     for i in range(filled):
