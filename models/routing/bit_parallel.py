@@ -52,7 +52,7 @@ def channel_index(topology: Topology) -> ChannelIndex:
     return ChannelIndex(topology.out_start, topology.dst, topology.in_start, in_tail, masks, min(degree, WORD))
 
 
-class _Search(NamedTuple):
+class _BreadthFirst(NamedTuple):
     """A breadth-first search against the channels, in rounds, to 64 destinations.
 
     reached: uint64 [switches], destinations for which a switch is reached. fresh: uint64 [switches], reached in the
@@ -69,14 +69,14 @@ class _Search(NamedTuple):
 
 
 @njit
-def _new_search(n: int) -> _Search:
+def _new_search(n: int) -> _BreadthFirst:
     """A search to start with."""
     reached, fresh, new = np.zeros(n, np.uint64), np.zeros(n, np.uint64), np.zeros(n, np.uint64)
-    return _Search(reached, fresh, new, np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64))
+    return _BreadthFirst(reached, fresh, new, np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(n, np.int64))
 
 
 @njit
-def _end_round(star: ChannelIndex, search: _Search, changed: int) -> int:
+def _end_round(star: ChannelIndex, search: _BreadthFirst, changed: int) -> int:
     """End a round with ``changed`` changed switches; returns the size of the next frontier."""
     search.fresh[:] = np.uint64(0)
     count = 0
@@ -96,7 +96,7 @@ def _end_round(star: ChannelIndex, search: _Search, changed: int) -> int:
 
 
 @njit
-def _begin(star: ChannelIndex, search: _Search, first: int, targets: int) -> int:
+def _begin(star: ChannelIndex, search: _BreadthFirst, first: int, targets: int) -> int:
     """Start at the destinations, switches ``first`` and on; returns the size of the frontier."""
     search.reached[:] = np.uint64(0)
     for i in range(targets):
@@ -106,7 +106,7 @@ def _begin(star: ChannelIndex, search: _Search, first: int, targets: int) -> int
 
 
 @njit
-def _shortest(star: ChannelIndex, search: _Search, first: int, targets: int, allowed: Masks) -> int:
+def _shortest(star: ChannelIndex, search: _BreadthFirst, first: int, targets: int, allowed: Masks) -> int:
     """Set ``allowed`` [channels] to the destinations whose shortest paths a channel is on.
 
     Returns the distance of the farthest switch in channels, or -1 if some switch has no path.
@@ -134,7 +134,7 @@ def _shortest(star: ChannelIndex, search: _Search, first: int, targets: int, all
 
 
 @njit
-def _longest(star: ChannelIndex, search: _Search, first: int, targets: int, allowed: Masks, digits: Masks) -> int:
+def _longest(star: ChannelIndex, search: _BreadthFirst, first: int, targets: int, allowed: Masks, digits: Masks) -> int:
     """Set ``digits`` [8, switches] to the binary digits of the longest allowed path to each destination.
 
     allowed: uint64 [channels], the destinations for which a channel is allowed. A path that does not end has none.
@@ -151,13 +151,14 @@ def _longest(star: ChannelIndex, search: _Search, first: int, targets: int, allo
                 allowed_dsts |= allowed[c]
                 all_end &= search.reached[star.dst[c]] | ~allowed[c]
             new = allowed_dsts & all_end
-            if new != 0:
-                for b in range(len(digits)):
-                    if rounds >> b & 1:
-                        digits[b, v] |= new
-                search.new[v] = new
-                search.changed[changed] = v
-                changed += 1
+            if new == 0:
+                continue
+            for b in range(len(digits)):
+                if rounds >> b & 1:
+                    digits[b, v] |= new
+            search.new[v] = new
+            search.changed[changed] = v
+            changed += 1
         count = _end_round(star, search, changed)
     used = 0
     while rounds >> used:

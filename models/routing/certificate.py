@@ -8,11 +8,12 @@ neither is part of the graph.
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Bools, Bytes, Int, Integers, Ints, Masks
-from flitlab.models.jit import njit
+from flitlab.models.jit import kernel, njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import has_dependency_cycle
 from flitlab.models.routing.layers import assign_layers
@@ -63,9 +64,9 @@ class Certified:
     acyclic: bool = True
 
 
-@njit
+@kernel
 def _add(table: Ints, known: int, a: Int, b: Int) -> int:
-    """Insert the edge a -> b into an open-addressing hash set; returns the number of edges."""
+    """Insert the edge a -> b into an open-addressing hash set; returns the number of edges, -1 if it is too full."""
     size = len(table)
     key = (a << 32) | b
     slot = ((key * 0x9E3779B97F4A7C15) >> 20) & (size - 1)
@@ -74,44 +75,66 @@ def _add(table: Ints, known: int, a: Int, b: Int) -> int:
             return known
         slot = (slot + 1) & (size - 1)
     table[slot] = key
-    return known + 1
+    return known + 1 if 2 * (known + 1) <= size else -1
+
+
+class _Graph(NamedTuple):
+    """Channels as of a topology, and the largest degree."""
+
+    out_start: Integers
+    dst: Integers
+    src: Integers
+    degree: int
+
+
+class _Vcs(NamedTuple):
+    """The virtual channels of a channel: their number, and which of them packets may take."""
+
+    number: int
+    policy: int
+    rings: Rings
+
+
+@kernel
+def _vcs_of(r: Tables, graph: _Graph, vcs: _Vcs, s: Int, t: Int, c: Int) -> tuple[int, int]:
+    """First vertex of channel c whose VC packets from s to t may take, and the one after the last."""
+    v, unused = graph.src[c], np.int64(0)
+    port = c - graph.out_start[v]
+    low, high = allowed_vcs(r, unused, vcs.policy, vcs.number, unused, vcs.rings, s, t, c, v, port, NOT_HELD)
+    return c * vcs.number + low, c * vcs.number + high
+
+
+@kernel
+def _add_all(table: Ints, known: int, held: tuple[int, int], requested: tuple[int, int]) -> int:
+    """Insert the edges from all vertices of one range to all of another; returns the number as :func:`_add`."""
+    for a in range(held[0], held[1]):
+        for b in range(requested[0], requested[1]):
+            known = _add(table, known, a, b)
+            if known < 0:
+                return known
+    return known
 
 
 @njit
 def _table_dependencies(
-    r: Tables,
-    graph: tuple[Integers, Integers, Integers],
-    degree: int,
-    ends: Ints,
-    targets: Ints,
-    vcs: int,
-    policy: int,
-    rings: Rings,
-    per_source: bool,
-    table: Ints,
-) -> int:
+    r: Tables, graph: _Graph, ends: Ints, targets: Ints, vcs: _Vcs, per_source: bool, table: Ints
+) -> int:  # fmt: skip
     """Fill ``table`` with the edges (from << 32 | to), -1 elsewhere; returns their number, -1 when it is full.
 
-    graph: (out_start, dst, src). degree: the largest. ends: where packets start. targets: where they end. With
-    ``per_source`` False the VC depends neither on the source nor on the hop count, so one walk serves every source.
+    ends: where packets start. targets: where they end. With ``per_source`` False the VC depends neither on the source
+    nor on the hop count, so one walk serves every source.
     """
-    out_start, dst, src = graph
-    known, unused = 0, np.int64(0)
+    out_start, dst, known = graph.out_start, graph.dst, 0
     seen, stack = np.zeros(r.switches, np.bool_), np.empty(r.switches, np.int64)
-    edges = np.empty((degree * len(dst), 2), np.int64)
+    edges = np.empty((graph.degree * len(dst), 2), np.int64)
     for t in targets:
         for i in range(len(ends) if per_source else 1):
             s, starts = ends[i], ends[i : i + 1] if per_source else ends
             for j in range(hop_dependencies(r, out_start, dst, starts, t, seen, stack, edges)):
                 c, e = edges[j, 0], edges[j, 1]
-                v, w = src[c], src[e]
-                low, high = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, c, v, c - out_start[v], NOT_HELD)
-                low2, high2 = allowed_vcs(r, unused, policy, vcs, unused, rings, s, t, e, w, e - out_start[w], NOT_HELD)
-                for a in range(low, high):
-                    for b in range(low2, high2):
-                        known = _add(table, known, c * vcs + a, e * vcs + b)
-                        if 2 * known > len(table):
-                            return -1
+                known = _add_all(table, known, _vcs_of(r, graph, vcs, s, t, c), _vcs_of(r, graph, vcs, s, t, e))
+                if known < 0:
+                    return known
     return known
 
 
@@ -123,17 +146,17 @@ def _path_dependencies(
 
     width: the number of layers if ``layered``, else 1.
     """
-    known = 0
+    known, count = 0, len(targets)
     edges = np.empty((r.switches, 2), np.int64)
-    for s in range(r.switches):
-        for t in targets:
-            pair = s * r.switches + t
-            for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
-                layer = np.int64(r.layer[p]) if layered else 0
-                for i in range(path_dependencies(r, out_start, dst, p, s, edges)):
-                    known = _add(table, known, edges[i, 0] * width + layer, edges[i, 1] * width + layer)
-                    if 2 * known > len(table):
-                        return -1
+    for k in range(r.switches * count):
+        s = k // count
+        pair = s * r.switches + targets[k % count]
+        for p in range(r.pair_start[pair], r.pair_start[pair + 1]):
+            layer = np.int64(r.layer[p]) if layered else 0
+            for i in range(path_dependencies(r, out_start, dst, p, s, edges)):
+                known = _add(table, known, edges[i, 0] * width + layer, edges[i, 1] * width + layer)
+                if known < 0:
+                    return known
     return known
 
 
@@ -217,10 +240,9 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
         tables = tables._replace(ports=pack_ports(_escape_sets(topology, routes)))
     per_source = policy in (VcPolicy.DATELINE_ENTRY, VcPolicy.DATELINE_CROSSING, VcPolicy.LAYERED, VcPolicy.GROUPS)
     classes = policy if per_source else VcPolicy.ANY
-    rings: Rings = make_rings(topology)
     ends = _starts(topology, policy)
     dst_switches = topology.dst_switches if dst_switches is None else dst_switches
-    graph, degree = (topology.out_start, topology.dst, topology.src), int(topology.out_degree.max(initial=0))
+    graph = _Graph(topology.out_start, topology.dst, topology.src, int(topology.out_degree.max(initial=0)))
     size = 1 << 16
     while True:
         table = np.full(size, -1, np.int64)
@@ -229,9 +251,8 @@ def dependencies(topology: Topology, routes: Routes, vcs: int, policy: int, dst_
                 tables, topology.out_start, topology.dst, dst_switches, width, policy == VcPolicy.LAYERED, table
             )  # fmt: skip
         else:
-            known = _table_dependencies(
-                tables, graph, degree, ends, dst_switches, width, classes, rings, per_source, table
-            )
+            vcs_in_use = _Vcs(width, classes, make_rings(topology))
+            known = _table_dependencies(tables, graph, ends, dst_switches, vcs_in_use, per_source, table)
         if known >= 0:
             break
         size *= 4

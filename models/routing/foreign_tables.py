@@ -97,15 +97,16 @@ def rapidchiplet_entries(path: Path, topology: Topology) -> list[Entry]:
             if to is None:
                 if number(target, line) != switch:
                     raise SpecError(f"{line}: no next hop", key="path")
-            elif document["type"] == "default":
+                continue
+            if document["type"] == "default":
                 entries.append(Entry(line, number(target, line), switch, number(to, line), None))
-            elif not isinstance(to, dict):
+                continue
+            if not isinstance(to, dict):
                 raise SpecError(f"{line}: needs a mapping of previous nodes", key="path")
-            else:
-                for before, after in to.items():
-                    line = where()
-                    came = -1 if before == "-1" else number(before, line)
-                    entries.append(Entry(line, number(target, line), switch, number(after, line), came))
+            for before, after in to.items():
+                line = where()
+                came = -1 if before == "-1" else number(before, line)
+                entries.append(Entry(line, number(target, line), switch, number(after, line), came))
     return entries
 
 

@@ -9,7 +9,7 @@ DFSSSP, IPDPS 2011, doi:10.1109/IPDPS.2011.65 (spreading units over spare layers
 Pearce and Kelly, J. Experimental Algorithmics 11, 2006, doi:10.1145/1187436.1210590.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,18 @@ _ONE = np.uint64(1)
 
 _Graph: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints]
 """Arrays of a topology that the search needs: (out_start, dst, in_start, in_channels, src)."""
+
+
+class _Scratch(NamedTuple):
+    """Scratch of :func:`_insert_order`.
+
+    is_reached: bool [channels], all False before and after. successors, predecessors, ordered: int64 [channels].
+    """
+
+    is_reached: Bools
+    successors: Ints
+    predecessors: Ints
+    ordered: Ints
 
 
 @njit
@@ -82,22 +94,12 @@ def _sort(values: Ints, count: int) -> None:
 
 
 @njit
-def _insert_order(
-    graph: _Graph,
-    follows: Masks,
-    rank: Ints,
-    a: Int,
-    b: Int,
-    is_reached: Bools,
-    successors: Ints,
-    predecessors: Ints,
-    ordered: Ints,
-) -> bool:
+def _insert_order(graph: _Graph, follows: Masks, rank: Ints, a: Int, b: Int, scratch: _Scratch) -> bool:
     """Make rank[a] < rank[b] and keep the order of all dependencies; False if b must come before a.
 
-    follows: uint64 [channels], ports of the channels that each channel requests. rank: int64 [channels]. is_reached:
-    bool [channels], all False before and after; successors, predecessors, ordered: int64 [channels], scratch.
+    follows: uint64 [channels], ports of the channels that each channel requests. rank: int64 [channels].
     """
+    is_reached, successors, predecessors, ordered = scratch
     if rank[a] < rank[b]:
         return True
     after = _search(graph, follows, rank, b, rank[a], False, is_reached, successors)
@@ -153,8 +155,9 @@ def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Grap
     """
     channels, switches = len(graph[1]), len(graph[0]) - 1
     follows, rank = _with_empty_layer(np.zeros((0, channels), np.uint64), np.zeros((0, channels), np.int64))
-    is_reached, seen = np.zeros(channels, np.bool_), np.zeros(switches, np.bool_)
-    scratch, stack = np.empty((3, channels), np.int64), np.empty(switches, np.int64)
+    rows = np.empty((3, channels), np.int64)
+    scratch = _Scratch(np.zeros(channels, np.bool_), rows[0], rows[1], rows[2])
+    seen, stack = np.zeros(switches, np.bool_), np.empty(switches, np.int64)
     edges = np.empty((MASK_PORTS * channels if not is_path else switches, 2), np.int64)
     new, source = np.empty(len(edges), np.int64), np.empty(1, np.int64)
     for unit in units:
@@ -175,7 +178,7 @@ def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Grap
                 bit = _ONE << np.uint64(b - graph[0][graph[1][a]])
                 if follows[k, a] & bit:
                     continue
-                if not _insert_order(graph, follows[k], rank[k], a, b, is_reached, scratch[0], scratch[1], scratch[2]):
+                if not _insert_order(graph, follows[k], rank[k], a, b, scratch):
                     fits = False
                     break
                 follows[k, a] |= bit
