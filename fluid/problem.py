@@ -174,7 +174,7 @@ class Problem:
         compact_demand = demand_of(traffic, listed=routes is not None)
         dags, paths = UNRESTRICTED, None
         if routes is not None and routes.paths is not None:
-            paths = paths_of(routes.paths, topology.switches, graph, compact_demand.listed())
+            paths = paths_of(routes.paths, graph, compact_demand.listed())
         elif routes is not None:
             dags = dags_of(topology, routes)
         orbit = Orbit.of(topology, traffic) if routes is None else None

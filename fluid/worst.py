@@ -115,13 +115,12 @@ class Shares:
     def __init__(self, topology: Topology, routes: Routes):
         self.topology = topology
         self.graph = Graph.of(topology)
-        n = topology.switches
         self._dags: Dags | None = None
         if routes.paths is None:
             self._dags = dags_of(topology, routes)
             return
         pairs = Demand.of(np.outer(topology.host_count > 0, topology.ejection_count > 0).astype(float))
-        paths = paths_of(routes.paths, n, self.graph, pairs)
+        paths = paths_of(routes.paths, self.graph, pairs)
         order = np.argsort(paths.channel, kind="stable")
         self._first = np.searchsorted(paths.channel[order], np.arange(topology.channels + 1))
         path = np.repeat(np.arange(len(paths.flow)), paths.hops)[order]
@@ -158,7 +157,7 @@ def worst_case(topology: Topology, routes: Routes) -> WorstDemand:
     if routes.form == RouteForm.VIA:
         return _via_intermediate(topology, shares)
     group = _symmetry(topology, routes)
-    search = _Search(topology, shares)
+    search = _WorstChannel(topology, shares)
     if group is None and topology.channels * topology.switches**2 > MAX_VISITS:
         raise TooLargeError(
             f"{topology.channels} channels and {topology.switches} switches without symmetries that help are too many: "
@@ -188,7 +187,7 @@ def _via_intermediate(topology: Topology, shares: Shares) -> WorstDemand:
     return WorstDemand(channel, source, target, amount.astype(float), theta, theta, *none)
 
 
-class _Search:
+class _WorstChannel:
     """The worst channel so far, its demand, and the prices of all channels that were solved."""
 
     def __init__(self, topology: Topology, shares: Shares):

@@ -262,20 +262,24 @@ def schedules(collective_bounds: CollectiveBounds) -> Iterator[tuple[str, Fracti
     collective, network, lower = collective_bounds.collective, collective_bounds.network, collective_bounds.lower
     if isinstance(lower.proof, AllToAllFlow):
         yield "flow", lower.proof.reached
-    elif collective.kind in ("scatter", "gather"):  # one flow from many sources, or to many sinks
+        return
+    if collective.kind in ("scatter", "gather"):  # one flow from many sources, or to many sinks
         yield "flow", lower.time
-    elif _packs(network) and collective.kind != "all_reduce":
+        return
+    if not _packs(network):
+        return
+    if collective.kind != "all_reduce":
         yield "trees", lower.time
-    elif _packs(network):
-        even = network.even()
-        gathered = cuts.all_gather(even).time
-        scattered = gathered if network.balanced else cuts.reduce_scatter(even).time
-        yield "reduce-scatter and all-gather", (scattered + gathered) / network.ranks
-        parts = collective_bounds.proofs.get("parts")
-        if network.ranks_only and network.symmetric and isinstance(parts, Parts) and parts.best:
-            yield "spanning trees, both ways", parts.time
-        elif network.ranks_only and network.ranks <= MAX_ROOTED_RANKS:
-            yield "rooted trees", rooted_trees(network).reached
+        return
+    even = network.even()
+    gathered = cuts.all_gather(even).time
+    scattered = gathered if network.balanced else cuts.reduce_scatter(even).time
+    yield "reduce-scatter and all-gather", (scattered + gathered) / network.ranks
+    parts = collective_bounds.proofs.get("parts")
+    if network.ranks_only and network.symmetric and isinstance(parts, Parts) and parts.best:
+        yield "spanning trees, both ways", parts.time
+    elif network.ranks_only and network.ranks <= MAX_ROOTED_RANKS:
+        yield "rooted trees", rooted_trees(network).reached
 
 
 def _packs(network: CollectiveNetwork) -> bool:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, cast
 
 from flitlab.models.layout.design_prices import DesignPrices
@@ -114,16 +115,15 @@ def options(
     families: kind -> keys of its own.
     prices: what links and hosts cost.
     """
-    for sku in skus:
-        for b in planes:
-            for total in splits[sku.name]:
-                if total % b:
-                    continue
-                equipment = Equipment(hosts, sku.ports * b, total // b, most_switches(hosts, sku.ports * b))
-                for kind, keys in families.items():
-                    spec = cast(type[TopologySpec], spec_class("topology", kind))
-                    for candidate in spec.candidates(equipment):
-                        yield priced(_with_keys(candidate, keys), equipment, sku, b, prices)
+    for sku, b in product(skus, planes):
+        for total in splits[sku.name]:
+            if total % b:
+                continue
+            equipment = Equipment(hosts, sku.ports * b, total // b, most_switches(hosts, sku.ports * b))
+            for kind, keys in families.items():
+                spec = cast(type[TopologySpec], spec_class("topology", kind))
+                for candidate in spec.candidates(equipment):
+                    yield priced(_with_keys(candidate, keys), equipment, sku, b, prices)
 
 
 def _with_keys(candidate: Candidate, keys: Mapping[str, Any]) -> Candidate:

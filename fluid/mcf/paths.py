@@ -69,17 +69,10 @@ class Paths(NamedTuple):
 
 @njit
 def _channels(
-    table: PathTable,
-    switches: int,
-    out_start: Ints,
-    dst: Ints,
-    source: Ints,
-    target: Ints,
-    first: Ints,
-    start: Ints,
-    channel: Ints32,
-) -> tuple[int, int]:
+    table: PathTable, graph: Graph, source: Ints, target: Ints, first: Ints, start: Ints, channel: Ints32
+) -> tuple[int, int]:  # fmt: skip
     """Fill first and, unless they are empty, start and channel of the paths of every commodity; returns both sizes."""
+    out_start, dst, switches = graph.out_start, graph.dst, len(graph.out_start) - 1
     count = size = 0
     for k in range(len(source)):
         pair = source[k] * switches + target[k]
@@ -98,31 +91,41 @@ def _channels(
     return count, size
 
 
-def paths_of(table: PathTable, switches: int, graph: Graph, demand: Demand) -> Paths:
+def paths_of(table: PathTable, graph: Graph, demand: Demand) -> Paths:
     """The paths of a routing for each commodity, with the demand split by their weights as flow.
 
     Parameters
     ----------
     table : PathTable
         Paths of all pairs of switches.
-    switches : int
-        Number of switches.
     graph : Graph
         The graph.
     demand : Demand
         Commodities.
     """
     first = np.zeros(demand.size + 1, np.int64)
-    ends = (table, switches, graph.out_start, graph.dst, demand.source, demand.destination, first)
-    count, size = _channels(*ends, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    pairs = (demand.source, demand.destination)
+    count, size = _channels(table, graph, *pairs, first, np.zeros(0, np.int64), np.zeros(0, np.int32))
     start, channel = np.zeros(count + 1, np.int64), np.zeros(size, np.int32)
-    _channels(*ends, start, channel)
+    _channels(table, graph, *pairs, first, start, channel)
     number = np.diff(first)
     if not len(table.threshold):
         return Paths(first, start, channel, np.repeat(demand.amount / np.maximum(number, 1), number))
-    own = table.pair_start[demand.source * switches + demand.destination]
+    own = table.pair_start[demand.source * graph.nodes + demand.destination]
     share = table.shares[np.repeat(own - first[:-1], number) + np.arange(count)]
     return Paths(first, start, channel, np.repeat(demand.amount, number) * share)
+
+
+class _Loads(NamedTuple):
+    """Arrays [channels] of :func:`balance`.
+
+    scale: float64, alpha / capacity. load, z: float64. mark: int64, of the channels of a path, a number.
+    """
+
+    scale: Floats
+    load: Floats
+    z: Floats
+    mark: Ints
 
 
 @kernel
@@ -134,8 +137,9 @@ def _cost(paths: Paths, p: int, z: Floats) -> float:
 
 
 @kernel
-def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Floats, load: Floats, z: Floats) -> None:
+def _shift(paths: Paths, p: int, best: int, stamp: Int, loads: _Loads) -> None:
     """Move flow from path p to ``best``, whose channels are marked ``stamp``: one Newton step of bounded size."""
+    scale, z, mark = loads.scale, loads.z, loads.mark
     gain, curvature, steepest = 0.0, 0.0, 0.0
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
@@ -159,15 +163,16 @@ def _shift(paths: Paths, p: int, best: int, mark: Ints, stamp: Int, scale: Float
     if step > 0.0:
         paths.flow[p] -= step
         paths.flow[best] += step
-        _put(paths, p, -step, stamp + 1, mark, scale, load, z)
-        _put(paths, best, step, stamp + 1, mark, scale, load, z)
+        _put(paths, p, -step, stamp + 1, loads)
+        _put(paths, best, step, stamp + 1, loads)
     for i in range(paths.start[best], paths.start[best + 1]):
         mark[paths.channel[i]] = stamp
 
 
 @kernel
-def _put(paths: Paths, p: int, amount: float, skip: int, mark: Ints, scale: Floats, load: Floats, z: Floats) -> None:
+def _put(paths: Paths, p: int, amount: float, skip: int, loads: _Loads) -> None:
     """Add ``amount`` to the channels of path p that are not marked ``skip``, and update z exponentially."""
+    scale, load, z, mark = loads
     last, factor = 0.0, 1.0
     for i in range(paths.start[p], paths.start[p + 1]):
         a = paths.channel[i]
@@ -180,17 +185,7 @@ def _put(paths: Paths, p: int, amount: float, skip: int, mark: Ints, scale: Floa
 
 
 @kernel
-def _balance(
-    paths: Paths,
-    order: Ints,
-    passes: int,
-    tolerance: float,
-    scale: Floats,
-    load: Floats,
-    z: Floats,
-    mark: Ints,
-    cost: Floats,
-) -> None:
+def _balance(paths: Paths, order: Ints, passes: int, tolerance: float, loads: _Loads, cost: Floats) -> None:
     stamp = np.int64(0)
     for _ in range(passes):
         for k in order:
@@ -199,16 +194,16 @@ def _balance(
                 continue
             best = low
             for p in range(low, high):
-                cost[p - low] = _cost(paths, p, z)
+                cost[p - low] = _cost(paths, p, loads.z)
                 if cost[p - low] < cost[best - low]:
                     best = p
             enough = (1 + tolerance) * cost[best - low]
             stamp += 2
             for i in range(paths.start[best], paths.start[best + 1]):
-                mark[paths.channel[i]] = stamp
+                loads.mark[paths.channel[i]] = stamp
             for p in range(low, high):
                 if paths.flow[p] > 0.0 and cost[p - low] > enough:
-                    _shift(paths, p, best, mark, stamp, scale, load, z)
+                    _shift(paths, p, best, stamp, loads)
 
 
 @njit
@@ -243,7 +238,7 @@ def balance(
     most = 0
     for k in range(len(order)):
         most = max(most, paths.first[k + 1] - paths.first[k])
-    _balance(paths, order, passes, tolerance, alpha / graph.capacity, load, z, mark, np.empty(most))
+    _balance(paths, order, passes, tolerance, _Loads(alpha / graph.capacity, load, z, mark), np.empty(most))
 
 
 @njit
