@@ -166,31 +166,29 @@ def make_arrivals(
         raise ValueError(problem)
     peak = float(rate.max(initial=0.0))
     packets = min(Fraction(load) * Fraction(peak) / Fraction(mean_flits), Fraction(1))
-    code, shift, base, stop = KINDS[kind], 0, 0, 0
+    code, shift, base, stop, markov = KINDS[kind], 0, 0, 0, None
     coarse = fine = np.zeros(0, np.int64)
-    markov = None
     if packets == 0:
-        keep = np.full(len(rate), -1, np.int64)
+        never = np.full(len(rate), -1, np.int64)
+        return Arrivals(code, 0, 0, coarse, _guide(coarse), fine, _guide(fine), 0, never, ticks, None, flit_ticks)
+    rates, rate_index = np.unique(rate, return_inverse=True)
+    thresholds = [_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates]
+    keep = np.array(thresholds, np.int64)[rate_index]
+    if code == BERNOULLI:
+        base = 1
+        coarse = _geometric(1 - packets)
+    elif code == POISSON:
+        shift = SUBTICK_BITS
+        steps = 1 << shift
+        ratio = steps / (steps + packets)  # gaps 0, 1, ... of mean steps / packets
+        coarse, fine = _geometric(ratio**steps), _truncated(ratio, steps)
+    elif isinstance(burst, BurstRates):
+        code, base, coarse = MARKOV, 1, _geometric(1 - packets)  # for typical_gap
+        markov = _markov(*burst.complete(packets))
     else:
-        rates, rate_index = np.unique(rate, return_inverse=True)
-        keep = np.array([_threshold(Fraction(r) / Fraction(peak)) if r > 0 else -1 for r in rates], np.int64)[
-            rate_index
-        ]
-        if code == BERNOULLI:
-            base = 1
-            coarse = _geometric(1 - packets)
-        elif code == POISSON:
-            shift = SUBTICK_BITS
-            steps = 1 << shift
-            ratio = steps / (steps + packets)  # gaps 0, 1, ... of mean steps / packets
-            coarse, fine = _geometric(ratio**steps), _truncated(ratio, steps)
-        elif isinstance(burst, BurstRates):
-            code, base, coarse = MARKOV, 1, _geometric(1 - packets)  # for typical_gap
-            markov = _markov(*burst.complete(packets))
-        else:
-            pause = Fraction(burst) * (1 / packets - Fraction(mean_flits) * flit_ticks)
-            if pause > 0:
-                coarse, stop = _geometric(pause / (pause + 1)), _threshold(1 / Fraction(burst))
+        pause = Fraction(burst) * (1 / packets - Fraction(mean_flits) * flit_ticks)
+        if pause > 0:
+            coarse, stop = _geometric(pause / (pause + 1)), _threshold(1 / Fraction(burst))
     return Arrivals(
         code, shift, base, coarse, _guide(coarse), fine, _guide(fine), stop, keep, ticks << shift, markov, flit_ticks
     )  # fmt: skip

@@ -111,12 +111,12 @@ class BuffersByChannel(Parameters):
         flits = np.full(channels + hosts, default, np.int64)
         for key in self._order:
             value = getattr(self, key)
+            if value is None:
+                continue
             if key == "of":
                 for i, one in enumerate(self.of):
                     where = f"switching.buffer_flits.of[{i}].links"
                     flits[channels_of(topology, one.links, [], where, one.directed)] = one.flits
-            elif value is None:
-                continue
             elif key == "rtt":
                 flits[:] = [max(ceil(Fraction(str(value)) * int(trip) / vcs), least) for trip in round_trips(topology)]
                 if flits.max(initial=0) > MOST_FLITS:

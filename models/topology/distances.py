@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Integers, Ints
-from flitlab.models.jit import njit
+from flitlab.models.arrays import Bools, Int, Integers, Ints, Masks
+from flitlab.models.jit import kernel, njit
 from flitlab.models.rules.bits import lowest, popcount
 from flitlab.models.topology.graph import Topology
 
@@ -18,6 +18,22 @@ WORDS = 8
 """Words of 64 sources per search: a cache line."""
 
 BATCH = 64 * WORDS
+
+
+@kernel
+def _gather(frontier: Masks, neighbours: Integers, arriving: Masks) -> None:
+    """Add the sources of some switches of the frontier to ``arriving``."""
+    for u in neighbours:
+        for w in range(WORDS):
+            arriving[w] |= frontier[u, w]
+
+
+@kernel
+def _enter(table: Integers, first: int, sources: Int, v: int, hops: int) -> None:
+    """Enter the hops from some sources to v; bit i of ``sources`` is row ``first`` + i."""
+    while sources != np.uint64(0):
+        table[first + lowest(sources), v] = hops
+        sources &= sources - np.uint64(1)
 
 
 @njit
@@ -70,9 +86,7 @@ def _search(
                 missing |= all_sources[w] ^ reached[v, w]
                 arriving[w] = np.uint64(0)
             if missing != np.uint64(0):
-                for k in range(in_start[v], in_start[v + 1]):
-                    for w in range(WORDS):
-                        arriving[w] |= frontier[neighbour[k], w]
+                _gather(frontier, neighbour[in_start[v] : in_start[v + 1]], arriving)
             for w in range(WORDS):
                 new_sources = arriving[w] & ~reached[v, w]
                 next_frontier[v, w] = new_sources
@@ -85,9 +99,7 @@ def _search(
                 for b in range(bits):
                     counts[hops] += weight[v] * popcount(new_sources & planes[b, w]) << b
                 if len(table) > 0:
-                    while new_sources != np.uint64(0):
-                        table[64 * w + lowest(new_sources), v] = hops
-                        new_sources &= new_sources - np.uint64(1)
+                    _enter(table, 64 * w, new_sources, v, hops)
         pairs += new_pairs
         frontier, next_frontier = next_frontier, frontier
     return pairs

@@ -246,10 +246,11 @@ def _add_load(
             share = flow[v] / next_hops
             for c in range(out_start[v], out_start[v + 1]):
                 u = dst[c]
-                if hops[u] == hops[v] - 1:
-                    if flow[u] == 0.0:
-                        order[queued] = u
-                        queued += 1
-                    flow[u] += share
-                    load[channel[c]] += share
+                if hops[u] != hops[v] - 1:
+                    continue
+                if flow[u] == 0.0:
+                    order[queued] = u
+                    queued += 1
+                flow[u] += share
+                load[channel[c]] += share
         flow[v] = 0.0

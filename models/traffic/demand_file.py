@@ -100,14 +100,14 @@ def read_lines(path: Path | Text, columns: Columns, rows: Iterable[Row]) -> Iter
         if not place and columns.is_header(fields):
             order, width = columns.order(fields, f"{path}:{number}"), len(fields)
             least = max(order[:needed]) + 1
-        elif order is not None and not least <= len(fields) <= width:
-            raise SpecError(f"{where}: {len(fields)} fields where the header has {width}", key="path")
-        elif order is not None:
-            yield where, [fields[i] if 0 <= i < len(fields) else "" for i in order]
-        elif needed <= len(fields) <= len(columns.names):
+        elif order is None:
+            if not needed <= len(fields) <= len(columns.names):
+                raise SpecError(f"{where}: expected {','.join(columns.names)}", key="path")
             yield where, fields + [""] * (len(columns.names) - len(fields))
         else:
-            raise SpecError(f"{where}: expected {','.join(columns.names)}", key="path")
+            if not least <= len(fields) <= width:
+                raise SpecError(f"{where}: {len(fields)} fields where the header has {width}", key="path")
+            yield where, [fields[i] if 0 <= i < len(fields) else "" for i in order]
 
 
 def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layout | None) -> sparse.csr_array:
