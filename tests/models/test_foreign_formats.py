@@ -266,36 +266,28 @@ def test_nodes_of_ns3_without_switches_are_switches_with_a_host_each(header):
     assert read(Text(ring)).edge_hash == topology.edge_hash
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("4 2 3\n2 3\n0 2 1Gbps 1us 0\n0 3 1Gbps 1us 0\n1 3 1Gbps 1us 0\n", ":4: host 0 has a link on line 3, too"),
-        (
-            "router 0 node 0 router 1\nrouter 1 node 0 node 1\n",
-            ":2: node 0 is at router 0 by line 1: it cannot be at 1",
-        ),
-    ],
-)
-def test_a_host_with_two_links_is_an_error_that_says_what_is_possible(text, said):
-    with pytest.raises(FormatError) as error:
-        read(Text(text))
-    assert said in str(error.value) and "a node of its own, with one host, in an edge list" in str(error.value)
+def test_no_packet_passes_through_a_host_of_ns3_with_several_links():
+    """Two servers of two GPUs, each with an NVSwitch (4, 5) and a network card at the switch of its rail (6, 7)."""
+    nvlinks = "".join(f"{gpu} {4 + gpu // 2} 800Gbps 25ns 0\n" for gpu in range(4))
+    cards = "".join(f"{gpu} {6 + gpu % 2} 200Gbps 500ns 0\n" for gpu in range(4))
+    with pytest.warns(SpecWarning, match=":7: a host has several links: each host is two switches"):
+        topology = read(Text("8 2 2 2 8 H100\n4 5 6 7\n" + nvlinks + cards))
+    assert topology.notes["link_gbps"] == 200 and topology.host_capacity == 5
+    labels = topology.notes["labels"]
+    assert [labels[v] for v in topology.host_switch] == ["0", "1", "2", "3"]
+    assert [labels[v] for v in topology.ejection_switch] == [f"{host} receives" for host in range(4)]
+    assert between(topology, "0", "4") == between(topology, "4", "0 receives") == [4]
+    assert between(topology, "3", "7", "delay_ns") == between(topology, "7", "3 receives", "delay_ns") == [500]
+    assert topology.channels == 16
+    assert not np.isin(topology.host_switch, topology.dst).any()
+    assert not np.isin(topology.ejection_switch, topology.src).any()
 
 
-def test_routes_do_not_lead_through_a_card_whose_links_weigh_more():
-    """Two leaves, a spine and a host with links to both leaves: by hops it is as near as the spine, by cost not."""
-    links = [("leaf0", "spine", 1), ("leaf1", "spine", 1), ("h0", "leaf0", 10), ("h0", "leaf1", 10)]
-    lines = "".join(f"{u},{v},{cost}\n" for u, v, cost in links)
-    topology = read(Text(f"# directed: false\nsource,target,cost\n{lines}")).with_hosts(1)
-    at = topology.notes["labels"]
-    through = {}
-    for weight in ("hops", "cost"):
-        ports = make("routing", kind="ecmp", weight=weight).build(topology).ports
-        source = at.index("leaf0")
-        own = range(*topology.out_start[source : source + 2])
-        taken = int(ports[at.index("leaf1"), source])
-        through[weight] = {at[topology.dst[channel]] for i, channel in enumerate(own) if taken >> i & 1}
-    assert through == {"hops": {"spine", "h0"}, "cost": {"spine"}}
+def test_a_host_of_anynet_with_two_links_is_an_error_that_says_what_is_possible():
+    with pytest.raises(
+        FormatError, match=r":2: node 0 is at router 0 by line 1: .* a host with several links is two switches"
+    ):
+        read(Text("router 0 node 0 router 1\nrouter 1 node 0 node 1\n"))
 
 
 def test_simai_announces_nvswitches_and_switches():
@@ -412,7 +404,6 @@ def test_ends_of_json_graphs_are_no_columns():
         (XML.replace("<target>Bonn</target>", "", 1), ":5: <link> without source and target"),
         (XML.replace("</links>", ""), "not XML"),
         (NS3.replace("1 4 100Gbps", "1 4 40Gbps"), "hosts have links of 40 and 100 Gbit/s: one rate is read"),
-        (NS3.replace("4 6 400Gbps", "0 6 400Gbps"), ":7: host 0 has a link on line 3, too"),
         (NS3.replace("4 6 400Gbps", "0 1 400Gbps"), ":7: nodes 0 and 1 are both hosts"),
         (NS3.replace("4 6 400Gbps", "4 7 400Gbps"), ":7: node 7 where nodes are 0 .. 6"),
         (NS3.replace("7 3 6", "7 2 6"), ":2: 3 switches below 7 are expected to be 2"),

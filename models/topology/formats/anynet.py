@@ -10,7 +10,6 @@ from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import (
     HOST_DELAYS,
     PAIRS,
-    SEVERAL_LINKS,
     GraphBuilder,
     need_links,
     omitted_features,
@@ -135,7 +134,7 @@ class _AnynetReader:
             self.network.fail(
                 number,
                 f"node {node} is at router {known} by line {line}: it cannot be at {router} too "
-                f"(ejection of topology names switches where hosts eject); {SEVERAL_LINKS}",
+                "(in an edge list, a host with several links is two switches, the second one named by ejection)",
             )
         if known_latency != value:
             self.network.fail(number, f"latency {value} of node {node} contradicts {known_latency} on line {line}")

@@ -141,10 +141,6 @@ def need_links(topology: Topology, format: str) -> None:
         raise CannotWriteError(f"{format} files hold bi-directional links only; this topology has uni-directional ones")
 
 
-SEVERAL_LINKS = "make a host with links to several switches a node of its own, with one host, in an edge list"
-"""What to do with a host that is linked to several switches: docs/howto/topology.md, Hosts with several links."""
-
-
 class GraphBuilder:
     """Collects the nodes and channels of a file.
 

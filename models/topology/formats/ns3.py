@@ -13,7 +13,6 @@ from flitlab.models.topology.formats.attributed import Attributes
 from flitlab.models.topology.formats.common import (
     HOSTS_NS,
     PAIRS,
-    SEVERAL_LINKS,
     GraphBuilder,
     need_links,
     omitted_directions,
@@ -37,7 +36,10 @@ def read_ns3(
     The first line is ``nodes switches links`` (SimAI: ``nodes gpus_per_server nvswitches switches links gpu``, and
     perhaps one more number), the second names the switches; all other nodes are hosts. Capacities are relative to the
     rate of hosts, which is the note ``link_gbps``; ``rate_gbps`` and ``delay_ns`` are columns, the note
-    ``host_delay_ns`` has the delays of hosts. Without switches, each
+    ``host_delay_ns`` has the delays of hosts. If some host has several links, as the GPUs of SimAI, each host becomes
+    two switches, where it injects and ejects (labels ``0`` and ``0 receives``), with the channels that it sends or
+    receives on, so that no packet passes through a host; the host injects as much as all its links take, and capacities
+    are relative to the slowest of them. Without switches, each
     node is a switch with a host that sends as much as all links of the node take, capacities are relative to the rate
     of the first link, and a warning says that packets pass through nodes, which ns-3 does not let them.
 
@@ -49,7 +51,7 @@ def read_ns3(
 
     Raises
     ------
-    OSError, FormatError: as all readers; also for hosts with several links, or with links of different rates.
+    OSError, FormatError: as all readers; also for hosts with a link each, of different rates.
 
     Source: simulation/README.md of github.com/alibaba-edu/High-Precision-Congestion-Control.
     """
@@ -75,7 +77,7 @@ def read_ns3(
         network.warn("no switches: each node is one, with a host; packets pass through nodes, as they do not in ns-3")
     for switch in sorted(is_switch) or range(nodes):
         network.node(str(switch))
-    host_links: dict[int, tuple[int, int, float, float]] = {}  # host -> line, switch, Gbit/s, ns
+    host_links: dict[int, list[tuple[int, int, float, float]]] = {}  # host -> line, switch, Gbit/s, ns of each
     between = []
     lossy = [(number, words[4]) for number, words in body if len(words) == 5 and words[4].strip("0.")]
     for number, words in body:
@@ -86,40 +88,69 @@ def read_ns3(
         host, switch = (v, u) if u in is_switch else (u, v)
         if switch not in is_switch:
             network.fail(number, f"nodes {u} and {v} are both hosts: links of hosts lead to switches")
-        if host in host_links:
-            network.fail(
-                number,
-                f"host {host} has a link on line {host_links[host][0]}, too: only hosts with one link are read, since "
-                f"routes may not lead through hosts; {SEVERAL_LINKS}",
-            )
-        host_links[host] = number, switch, rate, delay
+        host_links.setdefault(host, []).append((number, switch, rate, delay))
     if lossy:
         network.warn(f"error_rate {lossy[0][1]} is not read: links lose no packets", lossy[0][0])
     linked = is_switch | host_links.keys() if switches else {node for _, u, v, _, _ in between for node in (u, v)}
     if unlinked := sorted(set(range(nodes)) - linked):
         network.fail(1, f"node {unlinked[0]} is no switch and has no link")
-    rates = sorted({rate for _, _, rate, _ in host_links.values()})
-    if len(rates) > 1:
+    several = next((links for links in host_links.values() if len(links) > 1), None)
+    rates = sorted({rate for links in host_links.values() for _, _, rate, _ in links})
+    if len(rates) > 1 and not several:
         advice = "make a host with a slower link a node of its own, with one host, in an edge list"
         network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read; {advice}")
     unit = rates[0] if rates else 1.0 if switches else between[0][3]
     for number, u, v, rate, delay in between:
-        data = {"rate_gbps": repr(rate), "delay_ns": repr(delay)}
-        network.link(number, str(u), str(v), repr(rate / unit), attributes=data)
+        network.link(number, str(u), str(v), repr(rate / unit), attributes=_stated(rate, delay))
     network.parallel = True
+    if several:
+        network.warn(
+            "a host has several links: each host is two switches, of its injection and ejection", several[1][0]
+        )
+        return _with_switches_of_hosts(network, host_links, unit)
     hosts = dict.fromkeys(network.nodes, 0 if switches else 1)
-    for _, switch, _, _ in host_links.values():
+    for ((_, switch, _, _),) in host_links.values():
         hosts[str(switch)] += 1
     topology = network.topology("ns3", hosts, link_gbps=unit)
     if not switches:
         of_node = np.bincount(topology.src, topology.capacity, topology.switches)
         return topology.with_hosts(topology.host_count, float(of_node.max()))
     at = {int(label): i for i, label in enumerate(topology.notes.get("labels", range(topology.switches)))}
-    order = sorted(host_links, key=lambda host: (at[host_links[host][1]], host))
+    order = sorted(host_links, key=lambda host: (at[host_links[host][0][1]], host))
     if order != list(range(len(order))):
         topology.notes["nodes"] = order
-    topology.notes[OF_HOSTS_NS] = [host_links[host][3] for host in order]
+    topology.notes[OF_HOSTS_NS] = [host_links[host][0][3] for host in order]
     return topology
+
+
+def _with_switches_of_hosts(
+    network: GraphBuilder, host_links: dict[int, list[tuple[int, int, float, float]]], unit: float
+) -> Topology:
+    """Return the network in which hosts inject at switches without channels to them, and eject at ones without
+    channels from them.
+
+    Parameters
+    ----------
+    network: with switches and the links between them.
+    host_links: line, switch, Gbit/s and ns of each link, by host.
+    unit: Gbit/s of capacity 1.
+    """
+    hosts = {str(host): f"{host} receives" for host in sorted(host_links)}
+    for label in (*hosts, *hosts.values()):
+        network.node(label)
+    for host, links in host_links.items():
+        for number, switch, rate, delay in links:
+            for tail, head in ((str(host), str(switch)), (str(switch), hosts[str(host)])):
+                network.channel(number, tail, head, repr(rate / unit), "0", attributes=_stated(rate, delay))
+    topology = network.topology("ns3", dict.fromkeys(hosts, 1), link_gbps=unit)
+    most = max(sum(rate for _, _, rate, _ in links) for links in host_links.values())
+    ejection = [network.nodes[label] for label in hosts.values()]
+    return topology.with_hosts(topology.host_count, most / unit, ejection=ejection)
+
+
+def _stated(rate: float, delay: float) -> dict[str, str]:
+    """Return the columns of a channel of a rate in Gbit/s and a delay in ns."""
+    return {"rate_gbps": repr(rate), "delay_ns": repr(delay)}
 
 
 def _counts(network: GraphBuilder, number: int, words: list[str]) -> tuple[int, int, int]:
