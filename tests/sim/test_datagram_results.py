@@ -161,6 +161,17 @@ def test_what_is_swept_alone_makes_groups_which_have_their_names_on_the_axis(tmp
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["whiskers: range of flows"]
 
 
+def test_no_line_crosses_the_number_of_a_mean(tmp_path):
+    run = stored(tmp_path, [{"case": "a", "mmf_drawn": "0.5"}])  # the mean, whose number is beside it
+    figure = figure_of(run, "throughput")
+    (number,) = figure.axes[0].texts
+    number.set_color("white")
+    figure.canvas.draw()
+    x0, y0, x1, y1 = np.rint(number.get_window_extent().extents).astype(int)
+    pixels = np.asarray(figure.canvas.buffer_rgba())[::-1]
+    assert (pixels[y0:y1, x0:x1] == 255).all()
+
+
 def test_a_label_that_does_not_fit_into_the_figure_is_broken(tmp_path):
     run = stored(tmp_path, [{"case": case} for case in ("a", "b")])
     assert "\n" not in figure_of(run, "throughput", size="column").axes[0].get_ylabel()

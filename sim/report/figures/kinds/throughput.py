@@ -50,7 +50,7 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
         ax.plot([x], [mean], linestyle="none", label=label, gid="curve", **look_of)
         ax.annotate(
             f"{mean:.2f}", (x, mean), xytext=(3, 0), textcoords="offset points", va="center", rotation=90,
-            fontsize=6.5, path_effects=marks.HALO, zorder=1.9,
+            fontsize=6.5, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6}, zorder=1.9,
         )  # fmt: skip
         if fair := point.values("mmf_drawn"):
             ends = [x - 0.42 * step, x + 0.42 * step]
