@@ -195,7 +195,7 @@ PAIR = "{{kind: mesh, dims: [2], host_capacity: {}, capacity: {}}}"
 
 @pytest.mark.parametrize("mode", FLIT_MODES)
 @pytest.mark.parametrize(("capacity", "ticks_of_flit"), [(1 / 2, 2), (1 / 4, 4), (1 / 64, 64), (1 / 256, 256)])
-def test_a_slow_channel_between_fast_hosts_delays_only_the_head_beyond_it(mode, capacity, ticks_of_flit):
+def test_a_slow_channel_between_fast_hosts_delays_only_the_head_beyond_it(mode, capacity, ticks_of_flit, engine_name):
     """The head is on the channel from 1 + 2 to the end of its flits, and each then takes switch and link.
 
     At the far switch 20 flits are slower than 2 ticks of header, so that the last one only takes switch and ejection.
@@ -207,11 +207,11 @@ def test_a_slow_channel_between_fast_hosts_delays_only_the_head_beyond_it(mode, 
     latency = Latency.of(scenario.topology, scenario.switching)
     bound = bounds(scenario.topology, Collective("gather", "hosts")).at(20, latency)
     assert (bound.by, bound.time) == ("cut with latency", expected)
-    assert ticks(scenario, made("gather", "binomial", 2, 20 * FLIT)) == expected
+    assert ticks(scenario, made("gather", "binomial", 2, 20 * FLIT), engine_name) == expected
 
 
 @pytest.mark.parametrize(("mode", "wait"), [(FLIT_MODES[0], 7), (FLIT_MODES[1], 2), (FLIT_MODES[2], 7)])
-def test_the_time_of_a_flit_on_a_slow_host_channel_is_counted_once(mode, wait):
+def test_the_time_of_a_flit_on_a_slow_host_channel_is_counted_once(mode, wait, engine_name):
     """Two flits of 8 ticks on the channels of hosts, of 1 between: the head is on the last channel after two headers.
 
     Packets of vct and ideal wait until no flit starves the faster channel: 8 - 1 ticks in place of a header of 2.
@@ -222,7 +222,7 @@ def test_the_time_of_a_flit_on_a_slow_host_channel_is_counted_once(mode, wait):
     found = bounds(scenario.topology, Collective("broadcast", "hosts"))
     bound = found.at(2, Latency.of(scenario.topology, scenario.switching))
     assert (bound.by, bound.time) == ("cut with latency", injection + 2 + between + 2 + ejection)
-    took = ticks(scenario, made("broadcast", "binomial", 2, 2 * FLIT))
+    took = ticks(scenario, made("broadcast", "binomial", 2, 2 * FLIT), engine_name)
     assert took == injection + wait + between + 2 + ejection
 
 
@@ -251,7 +251,7 @@ SPEEDS = [
 
 @pytest.mark.parametrize("mode", long_after(1, FLIT_MODES))
 @pytest.mark.parametrize("network", SPEEDS)
-def test_no_program_takes_less_over_channels_of_several_speeds(network, mode):
+def test_no_program_takes_less_over_channels_of_several_speeds(network, mode, engine_name):
     (case,) = read("c.yaml", text=CONFIG.format(topology=network, mode=mode)).cases
     scenario, p = case.scenario, case.topology.hosts
     latency = Latency.of(scenario.topology, scenario.switching)
@@ -261,7 +261,7 @@ def test_no_program_takes_less_over_channels_of_several_speeds(network, mode):
             size = unit * p if kind in ("reduce_scatter", "scatter") else unit
             least = found.at(unit, latency).time
             for algorithm in COLLECTIVES[kind].algorithms:
-                took = ticks(scenario, made(kind, algorithm, p, size * FLIT), rendezvous=1 << 40)
+                took = ticks(scenario, made(kind, algorithm, p, size * FLIT), engine_name, rendezvous=1 << 40)
                 assert took >= least - Fraction(1, 512), (kind, algorithm, unit)
 
 

@@ -115,12 +115,12 @@ def network(mode: str, p: int, apart: bool) -> tuple[Scenario, int]:
     return case.scenario, ends + (hops + 1) * (model.header + model.switch) + hops * model.link
 
 
-def ticks(scenario: Scenario, what: Program, **messages) -> float:
+def ticks(scenario: Scenario, what: Program, engine: str = "compiled", **messages) -> float:
     """What a program takes, to its end."""
     workload = scenario.work
     workload = Workload(what, np.arange(what.ranks), replace(workload.messages, **messages))
     scenario = replace(scenario, work=workload)
-    run = start("compiled", scenario, 1.0, 1)
+    run = start(engine, scenario, 1.0, 1)
     run.advance(1 << 24)
     assert run.done()
     execution = run.execution()

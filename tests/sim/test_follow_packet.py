@@ -76,14 +76,14 @@ def test_packets_are_not_listed(folder, capsys, monkeypatch, name):
 
 
 @pytest.mark.parametrize("name", sorted(NOT_FOLLOWED.keys() - NOT_LISTED.keys()))
-def test_all_other_packets_are_listed(folder, capsys, name):
+def test_all_other_packets_are_listed(folder, capsys, name, engine_name):
     (folder / "c.yaml").write_text(NOT_FOLLOWED[name][0])
-    assert main(["trace", "c.yaml", "--to", "100"]) == 0
+    assert main(["trace", "c.yaml", "--to", "100", "--set", f"engine={engine_name}"]) == 0
     assert "packets delivered in ticks 0 .. 99" in capsys.readouterr().out
 
 
-def test_packets_of_a_trace_are_listed_with_their_source(folder, capsys):
+def test_packets_of_a_trace_are_listed_with_their_source(folder, capsys, engine_name):
     (folder / "c.yaml").write_text(RECORDED)
-    assert main(["trace", "c.yaml", "--to", "100"]) == 0
+    assert main(["trace", "c.yaml", "--to", "100", "--set", f"engine={engine_name}"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:5]]
     assert [row[:2] + row[3:] for row in rows] == [["2", "2", "1"], ["6", "2", "1"], ["1", "1", "1"]]
