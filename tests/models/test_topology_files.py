@@ -144,6 +144,19 @@ def test_graphml_of_others_and_ours_is_understood_both_ways(tmp_path):
     assert sorted(theirs.edges()) == list(zip(torus.src.tolist(), torus.dst.tolist(), strict=True))
 
 
+def test_nodes_of_yed_are_called_as_they_are_drawn():
+    """A label may have lines, a layout and more labels after it; it may be empty; an attribute takes precedence."""
+    drawn = [
+        "<y:NodeLabel>New\n York<y:LabelModel><y:S d='4'/></y:LabelModel></y:NodeLabel><y:NodeLabel>b</y:NodeLabel>",
+        "<y:Geometry height='3'/><y:NodeLabel>Leaf 1</y:NodeLabel>", "<y:NodeLabel hasText='false'/>",
+        "<y:NodeLabel>drawn</y:NodeLabel></data><data key='label'>stated",
+    ]  # fmt: skip
+    nodes = "".join(f"<node id='n{i}'><data key='d6'>{text}</data></node>" for i, text in enumerate(drawn))
+    edges = "".join(f"<edge source='n{i}' target='n{i + 1}'/>" for i in range(3))
+    text = f"<graphml xmlns:y='urn:y'><graph edgedefault='undirected'>{nodes}{edges}</graph></graphml>"
+    assert read(Text(text)).notes["labels"] == ["New York", "Leaf 1", "n2", "stated"]
+
+
 def test_graphml_defaults_apply(tmp_path):
     (tmp_path / "x.graphml").write_text(
         '<graphml><key id="c" for="edge" attr.name="capacity"><default>4</default></key>\n'

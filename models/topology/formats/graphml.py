@@ -35,7 +35,8 @@ def read_graphml(
     """Read GraphML; by default, the optional attributes are those that :func:`write_graphml` writes.
 
     Edges that are undirected, as the graph or they themselves say, are bi-directional links. Nodes are called by their
-    attribute ``label`` or ``name``, or by their id where there is none or it is not unique.
+    attribute ``label`` or ``name``, or else the text that yEd draws on them (the first ``y:NodeLabel``), or by their id
+    where there is none or it is not unique.
 
     Parameters
     ----------
@@ -71,6 +72,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         self.data: dict[str, str] = {}
         self.key = ""
         self.text: list[str] = []
+        self.is_drawn_label = False
 
     @property
     def line(self) -> int:
@@ -78,6 +80,7 @@ class _GraphmlReader(xml.sax.ContentHandler):
         return number
 
     def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        self._end_drawn_label()
         match name:
             case "key":
                 self.key = self._need(name, attrs, "id")
@@ -103,12 +106,15 @@ class _GraphmlReader(xml.sax.ContentHandler):
                 self.network.fail(self.line, "a hyperedge is no channel; write a node and an edge to each of its ends")
             case "data":
                 self.key = self._need(name, attrs, "key")
+            case "y:NodeLabel":
+                self.is_drawn_label = True
         self.text = []
 
     def characters(self, content: str) -> None:
         self.text.append(content)
 
     def endElement(self, name: str) -> None:
+        self._end_drawn_label()
         text = "".join(self.text).strip()
         if name == "data":
             self.data[self.names.get(self.key, self.key)] = text
@@ -116,6 +122,12 @@ class _GraphmlReader(xml.sax.ContentHandler):
             self.defaults[self.key] = text
         elif name in ("node", "edge"):
             self.data = {}  # data that follow belong to the graph
+
+    def _end_drawn_label(self) -> None:
+        """Name a node by the text so far, if it is that of a label; elements of the layout may follow it."""
+        if self.is_drawn_label and (label := " ".join("".join(self.text).split())):
+            self.data.setdefault("label", label)
+        self.is_drawn_label = False
 
     def _need(self, element: str, attrs: AttributesImpl, name: str) -> str:
         if name not in attrs:
