@@ -105,14 +105,17 @@ Tiers 3
 Podsize 4
 Tier 0
 Downlink_speed_Gbps 100
+Downlink_Latency_ns 500
 Radix_Down 2
 Radix_Up 2
 Tier 1
 Downlink_speed_Gbps 100
+Downlink_Latency_ns 500
 Radix_Down 2
 Radix_Up 2
 Tier 2
 Downlink_speed_Gbps 100
+Downlink_Latency_ns 500
 Radix_Down 4
 """
 ASTRA = (
@@ -423,6 +426,7 @@ def test_ends_of_json_graphs_are_no_columns():
         (LEAF_SPINE.replace("Nodes 8", "Nodes 8\nNodes 16"), ":3: Nodes is there twice"),
         (LEAF_SPINE.replace("Bundle 2", "Bundle 2\nBundle 1"), ":17: Bundle of tier 1 stands on line 16 too"),
         (LEAF_SPINE.replace("Nodes 8\n", ""), "Nodes is missing"),
+        (LEAF_SPINE.replace("Downlink_Latency_ns 500\n", ""), "tier 1 needs a positive downlink_latency_ns"),
         (LEAF_SPINE.replace("Nodes 8", "Nodes many"), ":2: Nodes 'many' is not an integer"),
         (LEAF_SPINE.replace("Podsize 8", "Podsize 4"), "Podsize 4, but with two tiers nothing joins pods"),
         (ASTRA.replace("Ring", "Mesh"), ":1: 'Mesh': choices are Ring, FullyConnected, Switch"),
@@ -823,7 +827,7 @@ def test_a_weight_that_is_read_as_the_capacity_is_said():
 
 
 def test_queues_of_htsim_tiers_are_named_as_its_files_name_them():
-    tier = "Tier {}\nDownlink_speed_Gbps 100\nRadix_Down 2\nRadix_Up 2\nQueue_Up 100\nQueue_Down 100\n"
+    tier = "Tier {}\nDownlink_speed_Gbps 100\nDownlink_Latency_ns 500\nRadix_Down 2\nRadix_Up 2\nQueue_Up 100\nQueue_Down 100\n"
     text = "Nodes 4\nTiers 2\nPodsize 4\n" + tier.format(0) + tier.format(1).replace("Radix_Up 2\n", "")
     with pytest.warns(SpecWarning, match="queue_up is not read: set switching.queue_bytes"):
         read(Text(text))

@@ -13,7 +13,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
 TIER = {
-    "downlink_speed_gbps": None, "radix_down": None, "radix_up": 0.0, "downlink_latency_ns": 0.0,
+    "downlink_speed_gbps": None, "radix_down": None, "radix_up": 0.0, "downlink_latency_ns": None,
     "switch_latency_ns": 0.0, "bundle": 1.0, "oversubscribed": 1.0, "queue_up": 0.0, "queue_down": 0.0,
 }  # fmt: skip
 """Keys of a tier and their defaults; None: required."""
@@ -78,12 +78,12 @@ def read_htsim(path: Readable) -> Topology:
     unit = tiers[0]["downlink_speed_gbps"][1]
     sizes = [len(part) for part in links]
     speed = [tier["downlink_speed_gbps"][1] for tier in tiers[1:]]
-    delay = [tier.get("downlink_latency_ns", (1, 0.0))[1] for tier in tiers[1:]]
+    delay = [tier["downlink_latency_ns"][1] for tier in tiers[1:]]
     topology = Topology.from_links(
         "htsim", int(first[-1]), np.concatenate(links), capacity=np.repeat(speed, sizes) / unit,
         columns={"delay_ns": np.repeat(delay, sizes)}, notes={"link_gbps": unit},
     )  # fmt: skip
-    topology.notes[OF_HOSTS_NS] = [tiers[0].get("downlink_latency_ns", (1, 0.0))[1]] * hosts
+    topology.notes[OF_HOSTS_NS] = [tiers[0]["downlink_latency_ns"][1]] * hosts
     return topology.with_hosts(np.repeat([down[0], 0], [counts[0], sum(counts[1:])]))
 
 
