@@ -75,7 +75,7 @@ class RdmaSpec(TransportSpec):
     timeout_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """Time without progress after which packets are repeated. null: 1000, selective 320."""
     short_timeout_us: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    """The same with fewer than three packets in flight, selective. null: 100."""
+    """The same with at most three packets in flight, selective. null: 100."""
     extra: Literal[0, 1] = 0
     """1: one packet more for messages of full packets only, as htsim sends; a test option."""
     reorder: int = Field(default=0, ge=0, le=64)

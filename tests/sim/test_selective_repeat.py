@@ -9,7 +9,7 @@ import pytest
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.transport.fabric import Fabric
-from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
+from flitlab.sim.engines.transport.spray import Counters, FlowCount, LinkCount
 from tests import long_after
 from tests.sim.lossless_cases import ENGINES, ROCE, TAU, TAU_ACK, completed, fabric, racks, rebuilt, session
 from tests.sim.spray_cases import case_of_number
@@ -72,6 +72,38 @@ def test_a_single_packet_is_repeated_after_the_timeout(engine, keys, wait_us):
     assert counters.flow[0, FlowCount.TIMEOUTS] == counters.flow[0, FlowCount.RESENT] == 1
 
 
+def counters_of_a_failure(keys: dict, packets: int, first: int, ticks: int, engine: str) -> Counters:
+    """The counters of a flow whose only channel has no delay, and fails for some ticks while it sends a packet.
+
+    Packet n is in service from (n + 1) MTU + LINK on, for MTU ticks. The next one arrives when its service ends.
+    """
+    case, routes, routing = one_flow({**SELECTIVE, **keys}, packets * (MTU - 64), trim=False)
+    case = replace(case, delay=np.where(np.arange(len(case.delay)) == 0, 0, case.delay))
+    cut, back = {"fail": {"links": [[0, 1]]}, "reroute_after": inf}, {"restore": {"links": [[0, 1]]}}
+    begin = (first + 1) * MTU + LINK + 1
+    run = ENGINES[engine](
+        happening(case, routes, routing, [{"at_tick": begin, **cut}, {"at_tick": begin + ticks, **back}])
+    )
+    run.advance(20_000_000)
+    return run.counters()
+
+
+@both
+@pytest.mark.parametrize(("packets", "lost"), [(6, 1), (6, 3), (6, 4), (7, 5), (8, 8)])
+def test_the_last_packets_are_repeated_after_one_timeout_a_round_trip_each(engine, packets, lost):
+    """No later packet proves their loss: the acknowledgement of a repeated one uncovers the next.
+
+    The timeout restarts with the acknowledgement of the last packet that arrives, or with the first that is sent.
+    """
+    arrived = packets - lost
+    counters = counters_of_a_failure({}, packets, arrived, lost * MTU, engine)
+    assert counters.link[0, LinkCount.DROPS] == counters.flow[0, FlowCount.RESENT] == lost
+    assert counters.flow[0, FlowCount.TIMEOUTS] == 1
+    round_trip = 3 * MTU + 2 * LINK + 3 * (64 + LINK)
+    restarted = 0 if arrived == 0 else round_trip + (arrived - 1) * MTU
+    assert counters.flow[0, FlowCount.FINISHED] == restarted + (100 if lost <= 3 else 320) * LINK + lost * round_trip
+
+
 @both
 def test_of_many_packets_in_flight_only_lost_ones_are_repeated_and_no_timeout_is_needed(engine):
     """A link fails for 2 us: what it held, and what came to it, is dropped, and nothing else is sent twice.
@@ -92,14 +124,9 @@ def test_of_many_packets_in_flight_only_lost_ones_are_repeated_and_no_timeout_is
 @both
 @pytest.mark.parametrize(("reorder", "timeouts"), [(0, 0), (1, 0), (2, 1)])
 def test_a_packet_is_lost_if_one_more_than_reorder_beyond_it_was_acknowledged(engine, reorder, timeouts):
-    """Packet n reaches the link at (n + 1) MTU + LINK: 92 is the last one while it is down, and two follow."""
-    case = one_flow({**SELECTIVE, "window_bdp": 3, "reorder": reorder}, 95 * (MTU - 64), trim=False)
-    cut, back = {"fail": {"links": [[0, 1]]}, "reroute_after": inf}, {"restore": {"links": [[0, 1]]}}
-    run = ENGINES[engine](happening(*case, [{"at_tick": 30 * LINK, **cut}, {"at_tick": 32 * LINK, **back}]))
-    run.advance(20_000_000)
-    counters = run.counters()
-    assert counters.flow[0, FlowCount.FINISHED] > 0
-    assert counters.flow[0, FlowCount.RESENT] == counters.link[0, LinkCount.DROPS] > 5
+    """Of six packets the fourth is lost, at the beginning of its service, and two follow."""
+    counters = counters_of_a_failure({"reorder": reorder}, 6, 3, 2, engine)
+    assert counters.link[0, LinkCount.DROPS] == counters.flow[0, FlowCount.RESENT] == 1
     assert counters.flow[0, FlowCount.TIMEOUTS] == timeouts
 
 

@@ -49,7 +49,7 @@ class Law(NamedTuple):
     rate. cnps: 1 where receivers send CNPs for marks; telemetry: 1 where outputs report to packets. reorder: packets
     beyond the expected one that a receiver keeps, at most 64. selective: 1 where receivers keep all packets and senders
     repeat only missing ones; reorder is then how many packets beyond a missing one do not prove it lost. short_timeout:
-    ticks of the timeout while fewer than three packets are in flight, with selective.
+    ticks of the timeout while at most three packets are in flight, with selective.
     stages: F of DCQCN, increases of fast recovery; maxStage of HPCC, additive increases in a row; those of TIMELY
     before larger ones. additive: increase of the rate (DCQCN, TIMELY), of the window in packets per round trip (Swift)
     or in bytes (HPCC). least_window, first_window, most_window: in packets (Swift) or bytes (HPCC).

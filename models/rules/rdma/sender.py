@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sender of an RDMA flow: packets in order, paced by a rate, repeated from the first missing one (go-back-N).
 
-With selective repeat only missing packets are repeated. A packet is lost if a later one was acknowledged.
+With selective repeat only missing packets are repeated. A packet is lost if a later one was acknowledged or, in
+recovery, if it is the first one missing.
 
 Source: InfiniBand Architecture Specification 1.2.1, annex A17 (RoCEv2); section 9.7 (reliable service). Mittal et al.,
-Revisiting network support for RDMA, SIGCOMM 2018, doi:10.1145/3230543.3230557 (selective repeat).
+Revisiting network support for RDMA, SIGCOMM 2018, doi:10.1145/3230543.3230557 (selective repeat); modules receiveAck,
+txFree and timeout of its first author, https://github.com/NetSys/irn-vivado-hls.
 """
 
 import numpy as np
@@ -17,7 +19,7 @@ from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.spray.layout import Senders, bits_at, has, put, take
 
 FEW = 3
-"""Packets in flight from which on the timeout of selective repeat is the long one."""
+"""Packets in flight up to which the timeout of selective repeat is the short one."""
 
 
 @kernel
@@ -134,9 +136,14 @@ def _restart_timeout(d: Rdma, i: Int, now: Int) -> None:
 
 @kernel
 def _next_lost(d: Rdma, s: Senders, i: Int) -> int:
-    """The next lost packet of sender i that is not repeated yet, -1 if there is none."""
+    """The next lost packet of sender i in recovery that is not repeated yet, -1 if there is none.
+
+    The first unacknowledged packet is lost: it was sent before the repeated one whose acknowledgement uncovered it.
+    """
     flow, seq = d.flow[i], s.seq[i]
-    number, end = max(flow.searched, seq.una), flow.highest - 1 - d.laws[d.kind[i]].reorder
+    if flow.searched <= seq.una:
+        return np.int64(seq.una)
+    number, end = flow.searched, flow.highest - 1 - d.laws[d.kind[i]].reorder
     while number < end:
         bits = bits_at(s.in_flight, seq.word, number)
         if bits != 0:
@@ -160,8 +167,7 @@ def _acknowledge(d: Rdma, s: Senders, i: Int, number: Int, expected: Int, now: I
         flow.highest = max(flow.highest, np.int64(number + 1))
     _advance(d, s, i, expected, now)
     if seq.recover >= 0 and seq.una >= seq.recover:
-        seq.recover = -1
-        flow.next_lost = -1
+        seq.recover = flow.next_lost = -1
     elif seq.recover >= 0 and flow.next_lost != seq.una:
         flow.next_lost = _next_lost(d, s, i)
     return acked
@@ -242,7 +248,7 @@ def on_timeout(d: Rdma, s: Senders, i: Int, now: Int) -> None:
     if flow.deadline < 0 or flow.deadline > now:
         return
     if law.selective != 0:
-        few = flow.cursor - s.seq[i].una < FEW
+        few = flow.cursor - s.seq[i].una <= FEW
         if now < flow.restarted + (law.short_timeout if few else law.timeout):
             flow.deadline = min(flow.restarted + law.timeout, now + law.short_timeout)
             return
