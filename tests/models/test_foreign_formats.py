@@ -827,7 +827,8 @@ def test_a_weight_that_is_read_as_the_capacity_is_said():
 
 
 def test_queues_of_htsim_tiers_are_named_as_its_files_name_them():
-    tier = "Tier {}\nDownlink_speed_Gbps 100\nDownlink_Latency_ns 500\nRadix_Down 2\nRadix_Up 2\nQueue_Up 100\nQueue_Down 100\n"
+    tier = "Tier {}\nDownlink_speed_Gbps 100\nDownlink_Latency_ns 500\nRadix_Down 2\nRadix_Up 2\n"
+    tier += "Queue_Up 100\nQueue_Down 100\n"
     text = "Nodes 4\nTiers 2\nPodsize 4\n" + tier.format(0) + tier.format(1).replace("Radix_Up 2\n", "")
     with pytest.warns(SpecWarning, match="queue_up is not read: set switching.queue_bytes"):
         read(Text(text))
