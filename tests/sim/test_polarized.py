@@ -107,7 +107,7 @@ def cases(draw):
     longest = max(source.flits)
     keys = {
         "vcs": vcs, "buffer_flits": draw(st.integers(longest, 3 * longest)), "shared_input": draw(st.booleans()),
-        "header": draw(st.integers(0, 6)),
+        "oldest_first": draw(st.booleans()), "header": draw(st.integers(0, 6)),
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
     }  # fmt: skip
     return scenario(topology, routing=routing, traffic=draw(st.sampled_from(TRAFFIC)), source=source, **keys)
