@@ -178,7 +178,7 @@ def _tidy(schema: Any) -> Any:
         return schema
     tidy: Schema = {}
     for key, value in schema.items():
-        if key in ("title", "discriminator"):
+        if key in ("title", "discriminator") or (key == "default" and isinstance(value, dict)):
             continue
         if key == "properties":
             tidy[key] = {name: _tidy(one) for name, one in value.items()}
@@ -186,8 +186,6 @@ def _tidy(schema: Any) -> Any:
             tidy["anyOf"] = _distinct(_tidy(value))
         elif key == "description" and isinstance(value, str):
             tidy[key] = _first_paragraph(value)
-        elif key == "default":
-            tidy |= {} if isinstance(value, dict) else {key: value}
         else:
             tidy[LIMITS.get(key) or key] = _tidy(value)
     return tidy

@@ -363,10 +363,11 @@ class _Reader:
     def mapping(self, node: yaml.MappingNode, path: KeyPath, parents: tuple[yaml.Node, ...]) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
         for key_node, value_node in node.value:
-            key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode):
                 self.report_error(key_node, path, "", "a key must be a plain name")
-            elif not key:
+                continue
+            key = key_node.value
+            if not key:
                 self.report_error(key_node, path, "", "a key has no name")
             elif _NON_TEXT.search(key):
                 self.report_error(key_node, (*path, repr(key)), "", "is not text")

@@ -97,8 +97,6 @@ def _reject_schema_error(
     elif kind == "extra_forbidden":
         known = {key for one in models_at(model, path[:-1]) for key in keys_of(one)}
         reject_unknown_key(document, path, sorted(known | set(keys if len(path) == 1 else ())))
-    elif kind == "missing":
-        document.reject(path, "is missing")
     elif kind in ("literal_error", "not_a_choice"):
         choices = literals_at(model, path) if kind == "literal_error" else error["ctx"]["choices"]
         closest = closest_match(value, choices) if isinstance(value, str) else None
@@ -121,6 +119,7 @@ def _in_our_words(message: str) -> str:
     """A message of pydantic in the words of our other messages."""
     message = re.sub(r"^(Value error, )?(Input should|List should|String should)", "must", message)
     message = re.sub("^Input is not a valid path.*", "must be a path", message)
+    message = re.sub("^Field required$", "is missing", message)
     for theirs, ours in WORDS.items():
         message = message.replace(theirs, ours)
     return re.sub(r" after validation, not \d+$", "", message).removeprefix("Value error, ")

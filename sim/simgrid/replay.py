@@ -132,20 +132,25 @@ class Conductor:
         elif what == BEGUN:
             self.release(o, 1, now)
         elif what == QUEUED:
-            if plan["waits"][o]:
-                self.transfer(o, REQUEST, now)
-            else:
-                if plan["await_receive"] and not self.ready[plan["partner"][o]]:
-                    self.requested[o] = True
-                else:
-                    self.transfer(o, DATA, now)
-                if plan["buffered"] or self.is_local(o):
-                    self.schedule(now, o, DONE)
+            self.begin_send(o, now)
         elif what == ARRIVED:
             self.arrive(o, now)
         else:
             self.finish[o] = now
             self.release(o, 0, now)
+
+    def begin_send(self, send: int, now: float) -> None:
+        """Send a request or the message, or wait for the receive."""
+        plan = self.plan
+        if plan["waits"][send]:
+            self.transfer(send, REQUEST, now)
+            return
+        if plan["await_receive"] and not self.ready[plan["partner"][send]]:
+            self.requested[send] = True
+        else:
+            self.transfer(send, DATA, now)
+        if plan["buffered"] or self.is_local(send):
+            self.schedule(now, send, DONE)
 
     def arrive(self, send: int, now: float) -> None:
         """Handle the arrival of the message, the request or the consent of a send."""

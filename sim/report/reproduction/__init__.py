@@ -2,6 +2,7 @@
 """The pages of the scoreboard: a summary and a page for each paper, in Markdown, and all of it in one file of HTML."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from markdown_it import MarkdownIt
@@ -44,14 +45,14 @@ def _rendered(name: str, text: str, figures: Path) -> Markup:
         if token.type == "heading_open":
             heading = "".join(part.content for part in tokens[i + 1].children or ())
             token.attrSet("id", name if token.tag == "h1" else heading)
-        for part in token.children or ():
-            if part.type == "link_open":
-                page, _, anchor = str(part.attrGet("href")).partition("#")
-                part.attrSet("href", f"#{anchor or PurePosixPath(page).stem}")
-            elif part.type == "image":
-                file = figures / PurePosixPath(str(part.attrGet("src"))).name
-                if file.exists():
-                    part.attrSet("src", data_uri(file))
-                else:
-                    part.type, part.content = "text", ""
+    for part in chain.from_iterable(token.children or () for token in tokens):
+        if part.type == "link_open":
+            page, _, anchor = str(part.attrGet("href")).partition("#")
+            part.attrSet("href", f"#{anchor or PurePosixPath(page).stem}")
+        elif part.type == "image":
+            file = figures / PurePosixPath(str(part.attrGet("src"))).name
+            if file.exists():
+                part.attrSet("src", data_uri(file))
+            else:
+                part.type, part.content = "text", ""
     return Markup(markdown.renderer.render(tokens, markdown.options, {}))
