@@ -69,11 +69,10 @@ class Paths(NamedTuple):
 
 @njit
 def _channels(
-    table: PathTable, graph: Graph, source: Ints, target: Ints, first: Ints, start: Ints, channel: Ints32
+    table: PathTable, out_start: Ints, dst: Ints, source: Ints, target: Ints, first: Ints, start: Ints, channel: Ints32
 ) -> tuple[int, int]:  # fmt: skip
     """Fill first and, unless they are empty, start and channel of the paths of every commodity; returns both sizes."""
-    out_start, dst, switches = graph.out_start, graph.dst, len(graph.out_start) - 1
-    count = size = 0
+    switches, count, size = len(out_start) - 1, 0, 0
     for k in range(len(source)):
         pair = source[k] * switches + target[k]
         for p in range(table.pair_start[pair], table.pair_start[pair + 1]):
@@ -104,10 +103,10 @@ def paths_of(table: PathTable, graph: Graph, demand: Demand) -> Paths:
         Commodities.
     """
     first = np.zeros(demand.size + 1, np.int64)
-    pairs = (demand.source, demand.destination)
-    count, size = _channels(table, graph, *pairs, first, np.zeros(0, np.int64), np.zeros(0, np.int32))
+    ends = (table, graph.out_start, graph.dst, demand.source, demand.destination, first)
+    count, size = _channels(*ends, np.zeros(0, np.int64), np.zeros(0, np.int32))
     start, channel = np.zeros(count + 1, np.int64), np.zeros(size, np.int32)
-    _channels(table, graph, *pairs, first, start, channel)
+    _channels(*ends, start, channel)
     number = np.diff(first)
     if not len(table.threshold):
         return Paths(first, start, channel, np.repeat(demand.amount / np.maximum(number, 1), number))
