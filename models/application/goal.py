@@ -18,7 +18,7 @@ grammar); Hoefler, Siebert, Lumsdaine 2009, Group Operation Assembly Language, d
 import codecs
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +42,42 @@ EAGER = np.iinfo(np.int64).max
 """A rendezvous threshold above every message."""
 
 
-Columns: TypeAlias = tuple[Integers, ...]
-"""Type of (kind, amount, peer, tag, cpu) of all operations of a program: 8, 64, 32, 32 and 16 bits."""
+class _Arrays(NamedTuple):
+    """Arrays of a program (:class:`~flitlab.models.application.program.Program`): all operations and dependencies.
+
+    kind, amount, peer, tag, cpu: 8, 64, 32, 32 and 16 bits.
+    """
+
+    kind: Integers
+    amount: Ints
+    peer: Ints32
+    tag: Ints32
+    cpu: Integers
+    need: Ints32
+    after: Ints
+    successor: Ints
+
+
+class _Labels(NamedTuple):
+    """Labels of the operations of a rank.
+
+    table: int64 [mask + 1], a hash table, 1 + an operation, 0 where free. offset: int64 [operations], where each
+    label begins.
+    """
+
+    table: Ints
+    mask: int
+    offset: Ints
+
+
+class _Spare(NamedTuple):
+    """Arrays large enough for any rank: those of :class:`_Labels`, and of :func:`_link`."""
+
+    table: Ints
+    offset: Ints
+    waiting: Ints
+    awaited: Ints
+    cursor: Ints
 
 
 @device_function
@@ -74,9 +108,10 @@ def _survey(
             if begin[rank] >= 0:
                 return g.RANK_TWICE, offset - 1
             begin[rank] = offset
-        elif rank < 0:
+            continue
+        if rank < 0:
             return (g.NOT_OPEN if kind == g.CLOSE else g.OUTSIDE), offset - 1
-        elif kind == g.CLOSE:
+        if kind == g.CLOSE:
             end[rank] = before
             rank = -1
         elif kind == g.OPERATION:
@@ -89,17 +124,15 @@ def _survey(
 
 
 @inline
-def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -> Int:
-    """The slot of the label text[at:end] in a hash table, or the free slot for it.
-
-    table: int64 [mask + 1], 1 + an operation, 0 where free; label: int64 [operations], offsets of their labels.
-    """
+def _slot(text: Bytes, at: int, end: int, labels: _Labels) -> Int:
+    """The slot of the label text[at:end] in the hash table, or the free slot for it."""
+    table, mask = labels.table, labels.mask
     code = np.uint64(0)
     for i in range(at, end):
         code = code * np.uint64(0x100000001B3) ^ np.uint64(text[i])
     slot = np.int64((code ^ (code >> np.uint64(29))) & np.uint64(mask))
     while table[slot] > 0:
-        other, i = label[table[slot] - 1], at
+        other, i = labels.offset[table[slot] - 1], at
         while i < end and text[other + i - at] == text[i]:
             i += 1
         if i == end and g.SYMBOL[text[other + end - at]] == 0:
@@ -110,47 +143,46 @@ def _slot(text: Bytes, at: int, end: int, table: Ints, mask: int, label: Ints) -
 
 @device_function
 def _labels(
-    text: Bytes, offset: int, end: int, first: int, columns: Columns, table: Ints, mask: int, label: Ints, field: Ints
-) -> tuple[int, int]:
+    text: Bytes, offset: int, end: int, first: int, arrays: _Arrays, labels: _Labels, field: Ints
+) -> tuple[int, int]:  # fmt: skip
     """Read the operations of a rank, numbered from ``first``; returns (error, offset), error -1 if there is none.
 
-    columns: (kind, amount, peer, tag, cpu) of the program. table, mask, label: see :func:`_slot`; filled.
+    arrays, labels: filled.
     """
-    table[: mask + 1] = 0
-    kind, amount, peer, tag, cpu = columns
+    labels.table[: labels.mask + 1] = 0
     count = 0
     while offset < end:
         kind_read, offset = g.statement(text, offset, field)
         if kind_read != g.OPERATION:
             continue
         o = first + count
-        kind[o], amount[o], peer[o] = field[g.KIND], field[g.AMOUNT], field[g.PEER]
-        tag[o], cpu[o] = field[g.TAG], field[g.CPU]
+        arrays.kind[o], arrays.amount[o], arrays.peer[o] = field[g.KIND], field[g.AMOUNT], field[g.PEER]
+        arrays.tag[o], arrays.cpu[o] = field[g.TAG], field[g.CPU]
         if field[g.LABEL] >= 0:
-            slot = _slot(text, field[g.LABEL], field[g.LABEL_END], table, mask, label)
-            if table[slot] > 0:
+            slot = _slot(text, field[g.LABEL], field[g.LABEL_END], labels)
+            if labels.table[slot] > 0:
                 return g.LABEL_TWICE, field[g.LABEL]
-            table[slot] = count + 1
-            label[count] = field[g.LABEL]
+            labels.table[slot] = count + 1
+            labels.offset[count] = field[g.LABEL]
         count += 1
     return -1, offset
 
 
 @device_function
 def _dependencies(
-    text: Bytes, offset: int, end: int, table: Ints, mask: int, label: Ints, waiting: Ints, awaited: Ints, field: Ints
-) -> tuple[int, int]:
+    text: Bytes, offset: int, end: int, labels: _Labels, waiting: Ints, awaited: Ints, field: Ints
+) -> tuple[int, int]:  # fmt: skip
     """Read the dependencies of a rank; returns (error, offset), error -1 if there is none.
 
     waiting: 2 * waiting operation + early; awaited: the operation waited for; both numbered within the rank.
     """
-    count = 0
+    table, count = labels.table, 0
     while offset < end:
         kind, offset = g.statement(text, offset, field)
         if kind != g.DEPENDENCY:
             continue
-        one = _slot(text, field[g.LABEL], field[g.LABEL_END], table, mask, label)
-        other = _slot(text, field[g.OTHER], field[g.OTHER_END], table, mask, label)
+        one = _slot(text, field[g.LABEL], field[g.LABEL_END], labels)
+        other = _slot(text, field[g.OTHER], field[g.OTHER_END], labels)
         if table[one] == 0 or table[other] == 0:
             return g.UNKNOWN, field[g.LABEL if table[one] == 0 else g.OTHER]
         waiting[count] = 2 * (table[one] - 1) + field[g.EARLY]
@@ -161,20 +193,14 @@ def _dependencies(
 
 @device_function
 def _link(
-    first: int,
-    operations: int,
-    dependencies: int,
-    waiting: Ints,
-    awaited: Ints,
-    need: Ints32,
-    after: Ints,
-    successor: Ints,
-    cursor: Ints,
-) -> None:
+    first: int, operations: int, dependencies: int, waiting: Ints, awaited: Ints, cursor: Ints, arrays: _Arrays
+) -> None:  # fmt: skip
     """Enter the dependencies of a rank, whose operations begin at ``first``, into a program's arrays.
 
-    after[first] is known; cursor: int64 [operations of the rank at least], scratch.
+    arrays: after[first] is known. waiting, awaited: of :func:`_dependencies`. cursor: int64 [operations of the rank at
+    least], scratch.
     """
+    need, after, successor = arrays.need, arrays.after, arrays.successor
     cursor[:operations] = 0
     for d in range(dependencies):
         cursor[awaited[d]] += 1
@@ -190,35 +216,22 @@ def _link(
 
 @device_function
 def _fill(
-    text: Bytes,
-    begin: Ints,
-    end: Ints,
-    start: Ints,
-    dependencies: Ints,
-    columns: Columns,
-    need: Ints32,
-    after: Ints,
-    successor: Ints,
-    spare: tuple[Ints, ...],
-    field: Ints,
+    text: Bytes, begin: Ints, end: Ints, start: Ints, dependencies: Ints, arrays: _Arrays, spare: _Spare, field: Ints
 ) -> tuple[int, int]:
-    """Read all ranks into the arrays of a program; returns (error, offset), error -1 if there is none.
-
-    spare: (table, label, waiting, awaited, cursor), large enough for any rank; the size of table is a power of two.
-    """
-    table, label, waiting, awaited, cursor = spare
+    """Read all ranks into the arrays of a program; returns (error, offset), error -1 if there is none."""
+    table, label_offset, waiting, awaited, cursor = spare
     for r in range(len(begin)):
         first, operations = start[r], start[r + 1] - start[r]
         mask = 1
         while mask < 2 * operations:
             mask *= 2
-        mask -= 1
-        fault, offset = _labels(text, begin[r], end[r], first, columns, table, mask, label, field)
+        labels = _Labels(table, mask - 1, label_offset)
+        fault, offset = _labels(text, begin[r], end[r], first, arrays, labels, field)
         if fault < 0:
-            fault, offset = _dependencies(text, begin[r], end[r], table, mask, label, waiting, awaited, field)
+            fault, offset = _dependencies(text, begin[r], end[r], labels, waiting, awaited, field)
         if fault >= 0:
             return fault, offset
-        _link(first, operations, dependencies[r], waiting, awaited, need, after, successor, cursor)
+        _link(first, operations, dependencies[r], waiting, awaited, cursor, arrays)
     return -1, 0
 
 
@@ -258,16 +271,18 @@ def read_goal(path: Path) -> Program:
         raise SpecError(f"{path}: rank {missing[0]} is missing; num_ranks is {ranks}", "path")
     start = np.concatenate([[0], np.cumsum(operations)])
     total = int(start[-1])
-    columns = tuple(scratch(total, dtype) for dtype in (np.int8, np.int64, np.int32, np.int32, np.int16))
-    need, after = scratch(total, np.int32), scratch(total + 1, np.int64)
-    successor = scratch(int(dependencies.sum()), np.int64)
+    arrays = _Arrays(
+        scratch(total, np.int8), scratch(total, np.int64), scratch(total, np.int32), scratch(total, np.int32),
+        scratch(total, np.int16), scratch(total, np.int32), scratch(total + 1, np.int64),
+        scratch(int(dependencies.sum()), np.int64),
+    )  # fmt: skip
     most, linked = int(operations.max()), int(dependencies.max())
     table = 1 << max(0, (2 * most - 1).bit_length())
-    spare = tuple(scratch(size, np.int64) for size in (table, most, linked, linked, most))
-    fault, offset = _fill(text, begin, end, start, dependencies, columns, need, after, successor, spare, field)
+    spare = _Spare(*(scratch(size, np.int64) for size in (table, most, linked, linked, most)))
+    fault, offset = _fill(text, begin, end, start, dependencies, arrays, spare, field)
     if fault >= 0:
         raise _text_error(path, text, fault, offset)
-    kind, amount, peer, tag, cpu = columns
+    kind, amount, peer, tag, cpu, need, after, successor = arrays
     try:
         partner = match(start, kind, peer, tag)
         check_sizes(start, kind, amount, partner)

@@ -74,7 +74,8 @@ def _skip(text: Bytes, offset: int) -> int:
         byte = text[offset]
         if byte in (_SPACE, _TABULATOR, _RETURN):
             offset += 1
-        elif byte == _HASH or (byte == _SLASH and offset + 1 < end and text[offset + 1] == _SLASH):
+            continue
+        if byte == _HASH or (byte == _SLASH and offset + 1 < end and text[offset + 1] == _SLASH):
             while offset < end and text[offset] != NEWLINE:
                 offset += 1
         elif byte == _SLASH and offset + 1 < end and text[offset + 1] == _STAR:
