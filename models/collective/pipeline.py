@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Floats, Ints
+from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.collective.tree import Tree
-from flitlab.models.jit import njit
+from flitlab.models.jit import kernel, njit
 
 RankPair = tuple[int, int]
 """Two ranks, of which the first sends to the second."""
@@ -102,6 +102,28 @@ def chained_streams(into: Stream, out: Stream) -> Stream:
     return Stream(into.start, out.goal, into.count, into.arcs + out.arcs, into.after + after, into.paths + out.paths)
 
 
+class _Lists(NamedTuple):
+    """Lists of arcs: those of i are arc[first[i]:first[i + 1]]."""
+
+    first: Ints
+    arc: Ints
+
+
+class _Arcs(NamedTuple):
+    """The arcs of all streams.
+
+    stream, pair, height: int64 [arcs]: stream, pair of ranks, and :func:`_heights`. of_pair: arcs of each pair.
+    predecessors: arcs on which each arc depends. successors: arcs that depend on it.
+    """
+
+    stream: Ints
+    pair: Ints
+    height: Ints
+    of_pair: _Lists
+    predecessors: _Lists
+    successors: _Lists
+
+
 def chunk_order(streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, Fraction | float]) -> ChunkOrder:
     """Return the transmission order of all chunks with the earliest end among those of :data:`LAGS`.
 
@@ -119,23 +141,9 @@ def chunk_order(streams: Sequence[Stream], chunks: int, rate: Mapping[RankPair, 
     count = np.array([stream.count * chunks for stream in streams], np.int64)
     duration = np.array([1 / float(rate[arc]) / chunks for arc in pair_ids])
     pair_arcs = np.argsort(pair, kind="stable")
-    predecessor_table, successor_table = _flattened(after), _flattened(_successors(after))
-    pair_first = np.searchsorted(pair[pair_arcs], np.arange(len(pair_ids) + 1))
-    orders = (
-        _serve_chunks(
-            stream,
-            count,
-            pair,
-            duration,
-            pair_first,
-            pair_arcs,
-            *predecessor_table,
-            *successor_table,
-            _heights(after),
-            lag,
-        )
-        for lag in LAGS
-    )
+    of_pair = _Lists(np.searchsorted(pair[pair_arcs], np.arange(len(pair_ids) + 1)), pair_arcs)
+    arcs = _Arcs(stream, pair, _heights(after), of_pair, _flattened(after), _flattened(_successors(after)))
+    orders = (_serve_chunks(arcs, count, duration, lag) for lag in LAGS)
     order_arc, number, begin, end = min(orders, key=lambda order: order[-1].max(initial=0.0))
     order = np.argsort(begin, kind="stable")
     order_arc = order_arc[order]
@@ -151,10 +159,9 @@ def _successors(after: Sequence[Sequence[int]]) -> list[list[int]]:
     return successors
 
 
-def _flattened(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Return where each list begins in their concatenation, and the concatenation."""
+def _flattened(lists: Sequence[Sequence[int]]) -> _Lists:
     flat = np.array([entry for entries in lists for entry in entries], np.int64)
-    return np.cumsum([0, *map(len, lists)]), flat
+    return _Lists(np.cumsum([0, *map(len, lists)]), flat)
 
 
 def _heights(after: Sequence[Sequence[int]]) -> Ints:
@@ -166,28 +173,39 @@ def _heights(after: Sequence[Sequence[int]]) -> Ints:
     return heights
 
 
+@kernel
+def _most_urgent(arcs: _Arcs, count: Ints, sent: Ints, received: Ints, channel: int, lag: float) -> Int:
+    """The arc of a pair of ranks that sends its next chunk first, -1: none has one."""
+    best, best_urgency = np.int64(-1), -np.inf
+    for k in range(arcs.of_pair.first[channel], arcs.of_pair.first[channel + 1]):
+        arc = arcs.of_pair.arc[k]
+        chunks = count[arcs.stream[arc]]
+        ready = chunks
+        for b in range(arcs.predecessors.first[arc], arcs.predecessors.first[arc + 1]):
+            ready = min(ready, received[arcs.predecessors.arc[b]])
+        if sent[arc] < ready:
+            urgency = arcs.height[arc] - lag * (sent[arc] + 0.5) / chunks
+            if urgency > best_urgency:
+                best, best_urgency = arc, urgency
+    return best
+
+
 @njit
-def _serve_chunks(
-    stream: Ints, count: Ints, pair: Ints, duration: Floats, pair_first: Ints, pair_arcs: Ints, predecessor_first: Ints,
-    predecessor: Ints, successor_first: Ints, successor: Ints, height: Ints, lag: float,
-) -> tuple[Ints, Ints, Floats, Floats]:  # fmt: skip
+def _serve_chunks(arcs: _Arcs, count: Ints, duration: Floats, lag: float) -> tuple[Ints, Ints, Floats, Floats]:
     """Transmit all chunks; return (arc, number of the chunk in its stream, begin, end) of each transmission.
 
     Parameters
     ----------
-    stream, pair, height: int64 [arcs]: stream, pair of ranks, and :func:`_heights`.
+    arcs: the arcs.
     count: int64 [streams], chunks.
     duration: float64 [pairs], time of a chunk.
-    pair_first, pair_arcs: arcs of a pair are pair_arcs[pair_first[pair]:pair_first[pair + 1]].
-    predecessor_first, predecessor: arcs on which an arc depends, in the same form.
-    successor_first, successor: arcs that depend on an arc.
     lag: see :data:`LAGS`.
     """
-    arcs, pairs = len(stream), len(duration)
-    sent, received = np.zeros(arcs, np.int64), np.zeros(arcs, np.int64)
+    pairs, successors = len(duration), arcs.successors
+    sent, received = np.zeros(len(arcs.stream), np.int64), np.zeros(len(arcs.stream), np.int64)
     total = 0
-    for arc in range(arcs):
-        total += count[stream[arc]]
+    for i in arcs.stream:
+        total += count[i]
     order_arc, number = np.empty(total, np.int64), np.empty(total, np.int64)
     begin, end = np.empty(total), np.empty(total)
     serving = np.full(pairs, -1, np.int64)
@@ -200,16 +218,7 @@ def _serve_chunks(
             if not pending[channel] or serving[channel] >= 0:
                 continue
             pending[channel] = False
-            best, best_urgency = -1, -np.inf
-            for k in range(pair_first[channel], pair_first[channel + 1]):
-                arc = pair_arcs[k]
-                ready = count[stream[arc]]
-                for b in range(predecessor_first[arc], predecessor_first[arc + 1]):
-                    ready = min(ready, received[predecessor[b]])
-                if sent[arc] < ready:
-                    urgency = height[arc] - lag * (sent[arc] + 0.5) / count[stream[arc]]
-                    if urgency > best_urgency:
-                        best, best_urgency = arc, urgency
+            best = _most_urgent(arcs, count, sent, received, channel, lag)
             if best >= 0:
                 serving[channel] = best
                 busy_until[channel] = time + duration[channel]
@@ -224,6 +233,6 @@ def _serve_chunks(
                 arc = serving[channel]
                 received[arc] += 1
                 serving[channel], busy_until[channel], pending[channel] = -1, np.inf, True
-                for w in range(successor_first[arc], successor_first[arc + 1]):
-                    pending[pair[successor[w]]] = True
+                for w in range(successors.first[arc], successors.first[arc + 1]):
+                    pending[arcs.pair[successors.arc[w]]] = True
     return order_arc[:done], number[:done], begin[:done], end[:done]

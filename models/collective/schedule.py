@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from flitlab.models.arrays import Bools, Ints
-from flitlab.models.jit import njit
+from flitlab.models.arrays import Bools, Ints, Masks
+from flitlab.models.jit import kernel, njit
 
 ALL = -1
 """Stands for all ranks."""
@@ -175,6 +175,24 @@ def _describe_piece(piece: tuple[int, int]) -> str:
     return f"what {start} has for {goal}"
 
 
+@kernel
+def _equal(one: Masks, other: Masks) -> bool:
+    equal = True
+    for word in range(len(one)):
+        equal &= one[word] == other[word]
+    return equal
+
+
+@kernel
+def _add(carried: Masks, has: Masks) -> bool:
+    """Add contributions to those that a rank has; False if it has one of them."""
+    for word in range(len(has)):
+        if has[word] & carried[word]:
+            return False
+        has[word] |= carried[word]
+    return True
+
+
 @njit
 def _follow_chunks(
     ranks: int, start: Ints, goal: Ints, first: Ints, source: Ints, target: Ints, step: Ints
@@ -215,29 +233,18 @@ def _follow_chunks(
                 carried[end - i] = has[source[end]]
                 end += 1
             for j in range(i, end):
-                to, carried_ranks = target[j], carried[j - i]
-                complete = True
-                for word in range(words):
-                    if carried_ranks[word] != full[word]:
-                        complete = False
-                if start[chunk] < 0 and complete:
-                    has[to] = full
-                    continue
-                for word in range(words):
-                    if has[to, word] & carried_ranks[word]:
-                        return 2, chunk, to
-                    has[to, word] |= carried_ranks[word]
+                if start[chunk] < 0 and _equal(carried[j - i], full):
+                    has[target[j]] = full
+                elif not _add(carried[j - i], has[target[j]]):
+                    return 2, chunk, target[j]
             i = end
+        needed = full.copy()
+        if start[chunk] >= 0:
+            needed[:] = 0
+            needed[start[chunk] // 64] = np.uint64(1) << np.uint64(start[chunk] % 64)
         for rank in range(ranks):
-            if goal[chunk] < 0 or goal[chunk] == rank:
-                for word in range(words):
-                    needed = full[word]
-                    if start[chunk] >= 0:
-                        needed = np.uint64(0)
-                        if start[chunk] // 64 == word:
-                            needed = np.uint64(1) << np.uint64(start[chunk] % 64)
-                    if has[rank, word] != needed:
-                        return 3, chunk, rank
+            if (goal[chunk] < 0 or goal[chunk] == rank) and not _equal(has[rank], needed):
+                return 3, chunk, rank
     return 0, -1, -1
 
 
