@@ -15,6 +15,7 @@ Sources: Edmonds 1973; Frank 1978; Bérczi and Frank 2010; Zhao et al., arXiv:24
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class _Packing:
         inside = np.bincount(bundle.member, minlength=self.vertices) > 0
         state = np.array([len(bundle.member), *bundle.scanned, bundle.count])
         needed = sum(other.count for other in others)
-        rest = _grow(residual, capacity, needed, self.head, start, member, arc, depth, inside, state)
+        rest = _grow(residual, capacity, needed, self.head, start, _Members(member, arc, depth, inside), state)
         if rest < 0:
             raise ValueError(f"the capacities do not suffice for all trees: those of root {bundle.root} cannot grow")
         self.capacity[:] = capacity[: len(self.capacity)]
@@ -141,19 +142,28 @@ class _Packing:
         return Residual.of(n + 1 + len(begun), tail, head), capacity
 
 
+class _Members(NamedTuple):
+    """Members of a :class:`Bundle`, and whether a vertex is one; all [vertices]."""
+
+    member: Ints
+    arc: Ints
+    depth: Ints
+    inside: Bools
+
+
 @device_function
 def _grow(
-    residual: Residual, capacity: Ints, needed: int, head: Ints, start: Ints, member: Ints, arc: Ints, depth: Ints,
-    inside: Bools, state: Ints,
+    residual: Residual, capacity: Ints, needed: int, head: Ints, start: Ints, bundle: _Members, state: Ints
 ) -> int:  # fmt: skip
     """Scan the members of a bundle of one depth, or until it is divided; returns the trees divided from it.
 
     Without a division that is 0, or -1 if the trees cannot grow.
 
     residual, capacity: for flows, with the arcs of the network first, whose capacities decrease. needed: trees of all
-    other bundles. head, start: the arcs out of v are start[v]:start[v + 1]. member, arc, depth, inside: of the bundle,
-    [vertices]. state: int64 [4], its number of members, the scan (two numbers), and its number of trees.
+    other bundles. head, start: the arcs out of v are start[v]:start[v + 1]. state: int64 [4], members of the
+    bundle, the scan (two numbers), and its trees.
     """
+    member, arc, depth, inside = bundle
     vertices, arcs, level = len(member), len(head), depth[state[1]]
     while state[0] < vertices:
         if state[1] == state[0]:

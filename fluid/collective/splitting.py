@@ -96,7 +96,7 @@ class _ArcPaths:
         capacity = np.array([sum(self.between[arc].values()) if arc in self.between else 0 for arc in arcs], np.int64)
         index = {arc: i for i, arc in enumerate(arcs)}
         pairs = [(u, t) for u, t in product(into, out) if u != t]
-        of_pair = np.array([(index[u, z], index[z, t], index[u, t]) for u, t in pairs], np.int64).reshape(-1, 3)
+        of_pair = np.array([(u, t, index[u, z], index[z, t], index[u, t]) for u, t in pairs], np.int64).reshape(-1, 5)
         moved = self._moved(z, tail, head, capacity, of_pair)
         for (u, t), amount in zip(pairs, moved.tolist(), strict=True):
             self._move(u, z, t, amount)
@@ -106,7 +106,7 @@ class _ArcPaths:
     def _moved(self, z: int, tail: Ints, head: Ints, capacity: Ints, of_pair: Ints) -> Ints:
         """int64 [pairs]: capacity that moves from the arcs at z to the arc (u, t).
 
-        of_pair: int64 [pairs, 3], the arcs (u, z), (z, t) and (u, t) of every pair.
+        of_pair: int64 [pairs, 5], every pair u, t, and its arcs (u, z), (z, t) and (u, t).
         """
         n, every = len(self.count), np.arange(len(self.count))
         source, sink = np.full(n, n), np.full(n, n + 1)
@@ -114,7 +114,7 @@ class _ArcPaths:
         capacity = np.concatenate([capacity, self.count, np.zeros(n, np.int64)])
         residual = Residual.of(n + 2, tail, head)
         moved = np.zeros(len(of_pair), np.int64)
-        _split(residual, capacity, tail, head, of_pair, z, self.sinks, int(self.count.sum()), moved)
+        _split(residual, capacity, of_pair, z, self.sinks, int(self.count.sum()), moved)
         capacity[(tail == z) | (head == z)] = 0
         if first_unreached(residual, capacity, n, self.sinks, 0, int(self.count.sum())) < len(self.sinks):
             raise SplittingError(f"switch {z}, which has no ranks, cannot be split off: paths through it are too few")
@@ -149,27 +149,18 @@ def _straight(path: tuple[int, ...]) -> tuple[int, ...]:
 
 @device_function
 def _split(
-    residual: Residual,
-    capacity: Ints,
-    tail: Ints,
-    head: Ints,
-    of_pair: Ints,
-    z: int,
-    sinks: Ints,
-    trees: int,
-    moved: Ints,
-) -> None:
+    residual: Residual, capacity: Ints, of_pair: Ints, z: int, sinks: Ints, trees: int, moved: Ints
+) -> None:  # fmt: skip
     """Compute the capacity that each pair of arcs at z moves to the arc past it, pair by pair.
 
-    residual, capacity, tail, head: for flows, with one arc from the source and one to the sink for every vertex, which
+    residual, capacity: for flows, with one arc from the source and one to the sink for every vertex, which
     come last; capacities change as capacity moves.
     """
     vertices, begin = len(residual.cursor), 0
     n = vertices - 2
     from_source, to_sink = len(capacity) - 2 * n, len(capacity) - n
     for k in range(len(of_pair)):
-        before, after, past = of_pair[k, 0], of_pair[k, 1], of_pair[k, 2]
-        u, t = tail[before], head[after]
+        u, t, before, after, past = of_pair[k, 0], of_pair[k, 1], of_pair[k, 2], of_pair[k, 3], of_pair[k, 4]
         amount = min(capacity[before], capacity[after])
         for i in range(len(sinks)):
             if amount == 0:
