@@ -33,6 +33,15 @@ class PricedPaths(NamedTuple):
     channel: Ints32
 
 
+class _Block(NamedTuple):
+    """The commodities of targets low:high. limit: as of :func:`price`; empty: only distances are computed."""
+
+    demand: Demand
+    limit: Floats
+    low: int
+    high: int
+
+
 def price(
     graph: Graph, demand: Demand, dags: Dags, length: Floats, limit: Floats | None = None
 ) -> tuple[Floats, PricedPaths]:
@@ -64,11 +73,11 @@ def price(
         legs = _legs(graph, dags, length, single_threaded)
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _via_switches(graph, demand, dags.via, legs, limit, low, high)
+            return _via_switches(graph, dags.via, legs, _Block(demand, limit, low, high))
     elif dags.hops > 0:
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _within_hops(graph, demand, dags.hops, length, limit, low, high)
+            return _within_hops(graph, dags.hops, length, _Block(demand, limit, low, high))
     else:
         # only bidirectional searches use the stars
         least = (demand.start[1:] - demand.start[:-1]).min(initial=len(graph.in_start))
@@ -77,7 +86,7 @@ def price(
         into = star(graph.in_start, graph.in_channel[: len(ends)], graph.src, ends)
 
         def block(low: int, high: int) -> tuple[Floats, Ints, Ints32]:
-            return _direct(graph, demand, dags, length, out, into, limit, low, high)
+            return _direct(graph, dags, length, out, into, _Block(demand, limit, low, high))
 
     parts = _in_blocks(block, len(demand.target), single_threaded)
     distance = np.concatenate([part[0] for part in parts])
@@ -124,10 +133,11 @@ def _from_both_ends(graph: Graph, dags: Dags, sources: int) -> bool:
 
 @njit
 def _direct(
-    graph: Graph, demand: Demand, dags: Dags, length: Floats, out: Star, into: Star, limit: Floats, low: int, high: int
-) -> tuple[Floats, Ints, Ints32]:
-    """:func:`price` for target[low:high]: distance, start and channel."""
+    graph: Graph, dags: Dags, length: Floats, out: Star, into: Star, block: _Block
+) -> tuple[Floats, Ints, Ints32]:  # fmt: skip
+    """:func:`price` of a block: distance, start and channel."""
     middle: Int
+    demand, limit, low, high = block
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -151,22 +161,36 @@ def _direct(
                 distance[j], middle = backward.distance[s], s
             else:
                 distance[j] = bound
-            if keep:
-                if middle >= 0:
-                    if size + nodes > len(channel):
-                        channel = np.concatenate((channel, np.empty_like(channel)))
-                    size = write_path(graph, s, t, middle, forward, backward, channel, size)
-                start[j + 1] = size
+            if not keep:
+                continue
+            if middle >= 0:
+                if size + nodes > len(channel):
+                    channel = np.concatenate((channel, np.empty_like(channel)))
+                size = write_path(graph, s, t, middle, forward, backward, channel, size)
+            start[j + 1] = size
         if not single:
             reset_search(backward, reached)
     return distance, start, channel[:size].copy()
 
 
+@kernel
+def _shorten(graph: Graph, length: Floats, before: Floats, distance: Floats, toward: Ints32) -> None:
+    """One round of Bellman and Ford: distances over one more channel, and the first of it, -1 where it is no shorter.
+
+    before: float64 [nodes], distances of the last round.
+    """
+    for v in range(len(before)):
+        best, by = before[v], np.int32(-1)
+        for a in range(graph.out_start[v], graph.out_start[v + 1]):
+            if length[a] + before[graph.dst[a]] < best:
+                best, by = length[a] + before[graph.dst[a]], np.int32(a)
+        distance[v], toward[v] = best, by
+
+
 @njit
-def _within_hops(
-    graph: Graph, demand: Demand, hops: int, length: Floats, limit: Floats, low: int, high: int
-) -> tuple[Floats, Ints, Ints32]:
+def _within_hops(graph: Graph, hops: int, length: Floats, block: _Block) -> tuple[Floats, Ints, Ints32]:
     """:func:`price` over at most ``hops`` channels, by Bellman and Ford's rounds; otherwise like :func:`_direct`."""
+    demand, limit, low, high = block
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -178,26 +202,22 @@ def _within_hops(
         distances[0] = np.inf
         distances[0, demand.target[i]] = 0.0
         for h in range(1, hops + 1):
-            for v in range(nodes):
-                best, by = distances[h - 1, v], np.int32(-1)
-                for a in range(graph.out_start[v], graph.out_start[v + 1]):
-                    if length[a] + distances[h - 1, graph.dst[a]] < best:
-                        best, by = length[a] + distances[h - 1, graph.dst[a]], np.int32(a)
-                distances[h, v], toward[h, v] = best, by
+            _shorten(graph, length, distances[h - 1], distances[h], toward[h])
         for k in range(demand.start[i], demand.start[i + 1]):
             v, j = demand.source[k], k - first
             distance[j] = distances[hops, v]
             if not keep:
                 continue
-            if distance[j] < limit[k]:
-                for h in range(hops, 0, -1):
-                    a = toward[h, v]
-                    if a >= 0:
-                        channel[size] = a
-                        size += 1
-                        v = graph.dst[a]
-            else:
+            start[j + 1] = size
+            if distance[j] >= limit[k]:
                 distance[j] = limit[k]
+                continue
+            for h in range(hops, 0, -1):
+                a = toward[h, v]
+                if a >= 0:
+                    channel[size] = a
+                    size += 1
+                    v = graph.dst[a]
             start[j + 1] = size
     return distance, start, channel[:size].copy()
 
@@ -238,10 +258,9 @@ def _trees(graph: Graph, dags: Dags, length: Floats, low: int, high: int, distan
 
 
 @njit
-def _via_switches(
-    graph: Graph, demand: Demand, via: Ints, legs: Legs, limit: Floats, low: int, high: int
-) -> tuple[Floats, Ints, Ints32]:
+def _via_switches(graph: Graph, via: Ints, legs: Legs, block: _Block) -> tuple[Floats, Ints, Ints32]:
     """:func:`price` over the intermediate switch with the shortest legs; otherwise like :func:`_direct`."""
+    demand, limit, low, high = block
     nodes, first = len(graph.in_start) - 1, demand.start[low]
     keep = len(limit) > 0
     distance = np.empty(demand.start[high] - first)
@@ -259,13 +278,14 @@ def _via_switches(
                 if near[m] + far[m] < best:
                     best, middle = near[m] + far[m], m
             distance[j] = best
-            if keep:
-                if middle >= 0:
-                    if size + 2 * nodes > len(channel):
-                        channel = np.concatenate((channel, np.empty_like(channel)))
-                    size = _follow(graph, legs.channel[middle], s, via[middle], channel, size)
-                    size = _follow(graph, legs.channel[last], via[middle], t, channel, size)
-                start[j + 1] = size
+            if not keep:
+                continue
+            if middle >= 0:
+                if size + 2 * nodes > len(channel):
+                    channel = np.concatenate((channel, np.empty_like(channel)))
+                size = _follow(graph, legs.channel[middle], s, via[middle], channel, size)
+                size = _follow(graph, legs.channel[last], via[middle], t, channel, size)
+            start[j + 1] = size
     return distance, start, channel[:size].copy()
 
 
