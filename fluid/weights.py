@@ -22,7 +22,7 @@ from flitlab.fluid.split import split_load, split_theta
 from flitlab.fluid.trees import dag_order
 from flitlab.models.arrays import Bools, Bytes, Floats, Ints, Masks
 from flitlab.models.instance import Instance
-from flitlab.models.jit import njit
+from flitlab.models.jit import kernel, njit
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.minimal import minimal_ports
@@ -326,17 +326,25 @@ def _entry_counts(
                 counts[p] = whole[p]
                 remaining -= whole[p]
             for _ in range(remaining):
-                best, least = low, np.inf
-                for p in range(low, high):
-                    fullest = 0.0
-                    for i in range(paths.start[p], paths.start[p + 1]):
-                        a = paths.channel[i]
-                        fullest = max(fullest, use[a] + unit[k] / capacity[a])
-                    if fullest < least:
-                        best, least = p, fullest
+                best = _least_loaded(paths, k, unit[k], capacity, use)
                 _add(paths, best, unit[k], capacity, use)
                 counts[best] += 1
     return counts.astype(np.int64)
+
+
+@kernel
+def _least_loaded(paths: Paths, k: int, amount: float, capacity: Floats, use: Floats) -> int:
+    """The path of a commodity whose fullest channel is least full if ``amount`` is added; use: see :func:`_add`."""
+    best: int = paths.first[k]
+    least = np.inf
+    for p in range(paths.first[k], paths.first[k + 1]):
+        fullest = 0.0
+        for i in range(paths.start[p], paths.start[p + 1]):
+            a = paths.channel[i]
+            fullest = max(fullest, use[a] + amount / capacity[a])
+        if fullest < least:
+            best, least = p, fullest
+    return best
 
 
 @njit

@@ -84,13 +84,21 @@ def _visits(graph: Graph, dags: Dags, v: Int) -> tuple[Ints, Ints, Floats]:
             if s == v:
                 part[s], below = 1.0, False
             elif not below:
-                for a in range(graph.out_start[s], graph.out_start[s + 1]):
-                    part[s] += _port_share(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
+                part[s] = _forwarded(graph, dags, s, t, part)
             if part[s] > 0.0:
                 source.append(s)
                 target.append(np.int64(t))
                 parts.append(part[s])
     return np.array(source), np.array(target), np.array(parts)
+
+
+@kernel
+def _forwarded(graph: Graph, dags: Dags, s: Int, t: Int, part: Floats) -> float:
+    """The share of the traffic at node s toward t that passes the node with the shares ``part`` of the next nodes."""
+    total = 0.0
+    for a in range(graph.out_start[s], graph.out_start[s + 1]):
+        total += _port_share(dags, s, t, a - graph.out_start[s]) * part[graph.dst[a]]
+    return total
 
 
 @kernel
