@@ -58,6 +58,16 @@ def port_errors(topology: Topology, routes: Routes) -> Errors:
 
 
 @njit
+def _has_port_beyond(here: Masks, degree: Int) -> bool:
+    """Whether a set of ports, uint64 [masks], has one from ``degree`` on."""
+    for word in range(len(here)):
+        left = max(degree - WORD * word, 0)
+        if left < WORD and here[word] >> np.uint64(left):
+            return True
+    return False
+
+
+@njit
 def _ports_beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
     """Sets with a port that their switch lacks: their number, and destination and switch of the first.
 
@@ -66,13 +76,11 @@ def _ports_beyond(ports: Masks, degree: Integers) -> tuple[int, int, int]:
     count, target, switch = 0, -1, -1
     for t in range(len(ports)):
         for v in range(len(ports)):
-            for word in range(ports.shape[2]):
-                left = max(degree[v] - WORD * word, 0)
-                if left < WORD and ports[t, v, word] >> np.uint64(left):
-                    if count == 0:
-                        target, switch = t, v
-                    count += 1
-                    break
+            if not _has_port_beyond(ports[t, v], degree[v]):
+                continue
+            if count == 0:
+                target, switch = t, v
+            count += 1
     return count, target, switch
 
 
@@ -117,8 +125,8 @@ def survey_of(topology: Topology, routes: Routes) -> Survey:
     connected = topology.unreachable_pair() is None
     reach = np.zeros((0, 0), np.bool_) if connected else reachable(topology)
     _survey(
-        routes.ports, escape, leg, starts, topology.src_switches, ends, reach, (topology.out_start, topology.dst),
-        new_walk(routes.ports), new_walk(routes.ports), survey,
+        _NextHops(routes.ports, escape, leg, topology.out_start, topology.dst), starts, topology.src_switches, ends,
+        reach, new_walk(routes.ports), new_walk(routes.ports), survey,
     )  # fmt: skip
     return survey
 
@@ -255,27 +263,26 @@ def _check_legs(leg: Bytes, ends: Ints, t: Int, w: Walk, done: int, survey: Surv
             _record_error(survey, _LEG, t, w.stack, 2)
 
 
+class _NextHops(NamedTuple):
+    """Next hops, and the channels; escape, leg: empty where there are none."""
+
+    ports: Masks
+    escape: Bytes
+    leg: Bytes
+    out_start: Integers
+    dst: Integers
+
+
 @njit
 def _survey(
-    ports: Masks,
-    escape: Bytes,
-    leg: Bytes,
-    starts: Ints,
-    sources: Ints,
-    ends: Ints,
-    reach: Bools,
-    graph: tuple[Ints, Ints],
-    w: Walk,
-    e: Walk,
-    survey: Survey,
-) -> None:
+    hops: _NextHops, starts: Ints, sources: Ints, ends: Ints, reach: Bools, w: Walk, e: Walk, survey: Survey
+) -> None:  # fmt: skip
     """Fill ``survey`` by following all next hops.
 
-    escape, leg: empty where there are none. starts: where packets may be; sources: where they are injected; ends: where
-    they are ejected. reach: bool [switches, switches], whether a path leads from s to t; empty if all do. graph:
-    (out_start, dst). w, e: scratch, for next hops and for escape channels.
+    starts: where packets may be; sources: where they are injected; ends: where they are ejected. reach: bool [switches,
+    switches], whether a path leads from s to t; empty if all do. w, e: scratch, for next hops and for escape channels.
     """
-    (out_start, dst), chain = graph, np.empty_like(ports[0])
+    (ports, escape, leg, out_start, dst), chain = hops, np.empty_like(hops.ports[0])
     for t in ends:
         row = ports[t]
         reaching = starts if len(reach) == 0 else starts[reach[starts, t]]
