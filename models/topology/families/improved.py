@@ -104,16 +104,8 @@ def _exchange(ends: Ints, slot: Ints, neighbours: Ints, e: int, f: int, crossed:
 
 @njit
 def anneal(
-    ends: Ints,
-    demand: Floats,
-    degree: Ints,
-    picks: Ints,
-    crossed: Bools,
-    luck: Floats,
-    hot: float,
-    cold: float,
-    power: int,
-) -> Ints:
+    ends: Ints, demand: Floats, degree: Ints, picks: Ints, crossed: Bools, luck: Floats, power: int
+) -> Ints:  # fmt: skip
     """Exchange ends of links so that the sum of :func:`unbalanced_load` falls, by simulated annealing.
 
     Parameters
@@ -125,7 +117,6 @@ def anneal(
     crossed: bool [steps], which ends.
     luck: float64 [steps], exponentially distributed: an exchange that adds less than this times the temperature is
         kept.
-    hot, cold: first and last temperature, as shares of the sum.
     power: of the loads.
 
     Returns
@@ -141,6 +132,7 @@ def anneal(
             slot[e, side] = count[v]
             neighbours[v, count[v]] = ends[e, 1 - side]
             count[v] += 1
+    hot = HOTTEST * power  # the first temperature, as a share of the sum; the last one is COLDEST
     cost = unbalanced_load(neighbours, degree, demand, power)
     least, best, scale = cost, ends.copy(), cost
     for i in range(steps):
@@ -148,7 +140,7 @@ def anneal(
         if e == f or not _exchange(ends, slot, neighbours, e, f, crossed[i]):
             continue
         changed = unbalanced_load(neighbours, degree, demand, power)
-        if changed - cost <= luck[i] * scale * hot * (cold / hot) ** (i / steps):
+        if changed - cost <= luck[i] * scale * hot * (COLDEST / hot) ** (i / steps):
             cost = changed
             if cost < least - 1e-12 * scale:
                 least, best = cost, ends.copy()
@@ -209,7 +201,7 @@ class Improved(TopologySpec):
         picks = rng.integers(0, len(ends), (self.steps, 2))
         crossed, luck = rng.random(self.steps) < 0.5, rng.exponential(size=self.steps)
         degree = np.ascontiguousarray(base.out_degree, np.int64)
-        better = anneal(ends, demand, degree, picks, crossed, luck, HOTTEST * self.power, COLDEST, self.power)
+        better = anneal(ends, demand, degree, picks, crossed, luck, self.power)
         kept = {key: base.notes[key] for key in ("tiers", "labels", "names") if key in base.notes}
         stated = stated_delays(base)
         columns = {} if stated is None else {"delay_ns": np.full(len(better), stated[0][0])}
