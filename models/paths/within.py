@@ -2,6 +2,7 @@
 """All loopless paths up to a number of hops."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +16,34 @@ MAX_STEPS = 10**11
 """Channels that a search over all pairs may traverse."""
 
 
+class _Lists(NamedTuple):
+    """Lists of paths; both arrays are empty if none are wanted.
+
+    start: int64 [max_hops + 1, switches], index in ``channel`` of the next path of h channels to t. channel: int32.
+    """
+
+    start: Ints
+    channel: Ints32
+
+
+class _Load(NamedTuple):
+    """Load of paths; both arrays are empty if none is wanted.
+
+    share: float64 [switches], what each path to a switch carries. load: float64 [channels].
+    """
+
+    share: Floats
+    load: Floats
+
+
+_NO_LISTS = _Lists(np.zeros((0, 0), np.int64), np.zeros(0, np.int32))
+_NO_LOAD = _Load(np.zeros(0), np.zeros(0))
+
+
 @njit
 def _walk(
-    src_switch: int,
-    max_hops: int,
-    out_start: Integers,
-    dst: Integers,
-    counts: Ints,
-    start: Ints,
-    channel: Ints32,
-    share: Floats,
-    load: Floats,
-) -> None:
+    src_switch: int, max_hops: int, out_start: Integers, dst: Integers, counts: Ints, lists: _Lists, loads: _Load
+) -> None:  # fmt: skip
     """Search depth-first all loopless paths of at most ``max_hops`` channels from a switch.
 
     Parameters
@@ -35,11 +52,10 @@ def _walk(
     max_hops: most channels of a path.
     out_start, dst: as in the topology.
     counts: int64 [max_hops + 1, switches]; counts[h, t] grows by the number of paths of h channels to t.
-    start: int64 [max_hops + 1, switches], index in ``channel`` of the next path of h channels to t, advanced; or empty.
-    channel: int32, receives the paths unless ``start`` is empty.
-    share: float64 [switches], what each path to a switch carries.
-    load: float64 [channels], grows by what the paths carry; or empty.
+    lists: ``channel`` receives the paths, ``start`` is advanced.
+    loads: ``load`` grows by what the paths carry.
     """
+    (start, channel), (share, load) = lists, loads
     has_paths, has_load = start.size > 0, load.size > 0
     visited = np.zeros(len(out_start), np.bool_)
     visited[src_switch] = True
@@ -81,11 +97,6 @@ def _walk(
         carried[depth] = share[v] if has_load else 0.0
 
 
-_NO_STARTS = np.zeros((0, 0), np.int64)
-_NO_CHANNEL = np.zeros(0, np.int32)
-_NO_LOAD = np.zeros(0)
-
-
 def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
     """Count loopless paths of exactly h hops from a switch to each: int64 [max_hops + 1, switches]; row 0 is 0.
 
@@ -98,7 +109,7 @@ def counts_within(topology: Topology, src_switch: int, max_hops: int) -> Ints:
     max_hops: most hops of a path.
     """
     counts = np.zeros((max_hops + 1, topology.switches), np.int64)
-    _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_STARTS, _NO_CHANNEL, _NO_LOAD, _NO_LOAD)
+    _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_LISTS, _NO_LOAD)
     return counts
 
 
@@ -118,7 +129,7 @@ def paths_within_from(topology: Topology, src_switch: int, max_hops: int) -> Pat
     start = (np.cumsum(size) - size).reshape(topology.switches, max_hops + 1).T.copy()
     channel = np.empty(size.sum(), np.int32)
     counts_again = np.zeros_like(counts)
-    _walk(src_switch, max_hops, topology.out_start, topology.dst, counts_again, start, channel, _NO_LOAD, _NO_LOAD)
+    _walk(src_switch, max_hops, topology.out_start, topology.dst, counts_again, _Lists(start, channel), _NO_LOAD)
     lengths = np.repeat(length.T.ravel(), counts.T.ravel())
     return PathSet(starts(counts.sum(0)), starts(lengths), channel)
 
@@ -169,7 +180,7 @@ def even_load_within(topology: Topology, max_hops: int) -> tuple[np.ndarray, int
         path_count += int(paths.sum())
         pairs_without_paths += int((paths == 0).sum()) - 1  # the source itself
         share = np.divide(1.0, paths, where=paths > 0, out=np.zeros(len(paths)))
-        _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_STARTS, _NO_CHANNEL, share, load)
+        _walk(src_switch, max_hops, topology.out_start, topology.dst, counts, _NO_LISTS, _Load(share, load))
     return load, path_count, pairs_without_paths
 
 
