@@ -69,10 +69,7 @@ def stable_paths(previous: PathTable, current: PathTable) -> PathTable:
         np.zeros(capacity, np.int64),
         np.zeros(len(current.pair_start) - 1, np.int64),
     )
-    _assign_intervals(
-        previous.pair_start, previous.path_start, previous.port, ends[:last],
-        current.pair_start, current.path_start, current.port, ends[last:], end, path, counts,
-    )  # fmt: skip
+    _assign_intervals(previous, ends[:last], current, ends[last:], end, path, counts)
     used = slice(0, counts.sum())
     lengths = np.diff(current.path_start)[path[used]]
     path_start = starts(lengths)
@@ -109,20 +106,19 @@ def _is_same_path(one_start: Ints, one_port: Bytes, one: int, other_start: Ints,
 
 @njit
 def _assign_intervals(
-    previous_pair: Ints, previous_start: Ints, previous_port: Bytes, previous_end: Ints,
-    current_pair: Ints, current_start: Ints, current_port: Bytes, current_end: Ints,
-    end: Ints, path: Ints, counts: Ints,
+    previous: PathTable, previous_end: Ints, current: PathTable, current_end: Ints, end: Ints, path: Ints, counts: Ints
 ) -> None:  # fmt: skip
     """Write the intervals of draws of every pair; see :func:`stable_paths`.
 
     Parameters
     ----------
-    previous_pair, previous_start, previous_port, previous_end: pair_start, path_start and port of the old
-        :class:`~flitlab.models.routing.route_set.PathTable`, and the ends of its intervals.
-    current_pair, current_start, current_port, current_end: the same of the new table.
+    previous, previous_end: the old paths, and the ends of their intervals.
+    current, current_end: the new ones.
     end, path: int64, become the end and the path of each interval.
     counts: int64 [pairs], becomes the number of intervals.
     """
+    previous_pair, previous_start, previous_port, _ = previous
+    current_pair, current_start, current_port, _ = current
     missing = np.zeros(len(current_end), np.int64)
     slot = 0
     for pair in range(len(counts)):
