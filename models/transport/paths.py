@@ -30,6 +30,15 @@ class Paths(NamedTuple):
     link: Ints32
 
 
+class _Subflows(NamedTuple):
+    """int64 [subflows]: switches of both hosts, number in draws, and route (:func:`choose_route`)."""
+
+    src_switch: Ints
+    dst_switch: Ints
+    number: Ints
+    route: Ints
+
+
 @njit
 def _by_share(r: Tables, order: Ints, used: int, count: int, first: int, word: int) -> int:
     """Which of order[used:count] to take, by a 63-bit draw. They are paths of the pair whose first is ``first``."""
@@ -71,19 +80,13 @@ def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, path: In
 
 @njit
 def _walk(
-    r: Tables,
-    seed: int,
-    out_start: Integers,
-    dst: Integers,
-    src_switch: Ints,
-    dst_switch: Ints,
-    route: Ints,
-    drawn: bool,
-    number: Ints,
-    start: Ints,
-    link: Ints32,
+    r: Tables, seed: int, out_start: Integers, dst: Integers, subflows: _Subflows, drawn: bool, paths: Paths
 ) -> None:
-    """Follow the route of every subflow. Channels go to ``link`` if it has space, path starts to ``start``."""
+    """Follow the route of every subflow. Channels go to ``paths.link`` if it has space, path starts to ``paths.start``.
+
+    drawn: whether the routes are drawn already.
+    """
+    (src_switch, dst_switch, number, route), (start, link) = subflows, paths
     for i in range(len(src_switch)):
         if not drawn:
             route[i] = choose_route(r, seed, number[i], 0, 1, 0, src_switch[i], dst_switch[i])
@@ -137,11 +140,10 @@ def draw_paths(
     distinct = path_draw == DISTINCT and routes.form == RouteForm.PATHS
     if distinct:
         _draw_distinct(r, host_switch[source] * topology.switches + host_switch[destination], group_start, seed, route)
-    number = np.arange(subflows) if number is None else number
-    start = np.zeros(subflows + 1, np.int64)
-    link = np.zeros(0, np.int32)
+    each = _Subflows(src_switch, dst_switch, np.arange(subflows) if number is None else number, route)
+    start, link = np.zeros(subflows + 1, np.int64), np.zeros(0, np.int32)
     for _ in range(2):  # the first time to count
-        _walk(r, seed, topology.out_start, topology.dst, src_switch, dst_switch, route, distinct, number, start, link)
+        _walk(r, seed, topology.out_start, topology.dst, each, distinct, Paths(start, link))
         link = np.zeros(start[-1], np.int32) if not len(link) else link
     link[start[:-1]] = topology.channels + np.repeat(source, sizes)
     link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(destination, sizes)

@@ -68,6 +68,34 @@ def channels_of(topology: Topology, delay: Ints, ratio: Ints) -> tuple[Channels,
     return channels, HostLinks(int(ratio[-1]), int(delay[count] - own[0]), int(delay[-1] - own[-1]))
 
 
+class _Packets(NamedTuple):
+    """Switches of packets, and their bytes: int64 [packets]."""
+
+    src_switch: Ints
+    dst_switch: Ints
+    size: Ints
+
+
+class _Choice(NamedTuple):
+    """Which path counts: the slowest, or the fastest, of those without a channel below ``least_rate``."""
+
+    least_rate: float
+    slowest: bool
+
+
+class _DepthFirst(NamedTuple):
+    """Scratch of a depth-first search along next hops.
+
+    ticks, known: int64 [switches], ticks to the destination, valid where ``known`` is the number of the search. stack:
+    int64 [switches]. rest: a row of a table of port sets.
+    """
+
+    ticks: Ints
+    known: Ints
+    stack: Ints
+    rest: Masks
+
+
 @kernel
 def crossing_ticks(n: Channels, channel: Int, size: Int) -> int:
     """Ticks of a packet over a channel.
@@ -82,42 +110,43 @@ def crossing_ticks(n: Channels, channel: Int, size: Int) -> int:
 
 
 @kernel
-def _better(best: Int, ticks: Int, most: bool) -> int:
+def _better(best: Int, ticks: Int, choice: _Choice) -> int:
     if best < 0:
         return np.int64(ticks)
-    return np.int64(max(best, ticks) if most else min(best, ticks))
+    return np.int64(max(best, ticks) if choice.slowest else min(best, ticks))
 
 
 @device_function
-def _over_paths(
-    r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool
-) -> int:
+def _over_paths(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, choice: _Choice) -> int:
     """Ticks over the whole paths of a switch pair, -1: there is none."""
     pair, best = src_switch * r.switches + dst_switch, np.int64(-1)
     for path in range(r.pair_start[pair], r.pair_start[pair + 1]):
         switch, ticks = np.int64(src_switch), np.int64(0)
         for index in range(r.path_start[path], r.path_start[path + 1]):
             channel = n.out_start[switch] + np.int64(r.path_port[index])
-            if n.rate[channel] < least_rate:
+            if n.rate[channel] < choice.least_rate:
                 ticks = np.int64(-1)
                 break
             ticks += crossing_ticks(n, channel, size)
             switch = n.dst[channel]
         if ticks >= 0:
-            best = np.int64(_better(best, ticks, most))
+            best = np.int64(_better(best, ticks, choice))
     return best
 
 
 @device_function
 def _over_next_hops(
-    r: Tables, n: Channels, src_switch: Int, dst_switch: Int, size: Int, least_rate: float, most: bool, ticks: Ints,
-    known: Ints, stamp: Int, stack: Ints, rest: Masks,
-) -> int:  # fmt: skip
-    """Ticks over next hops from a switch to another, -1: there is no path.
-
-    ticks, known: int64 [switches], ticks to the destination, valid where ``known`` is ``stamp``. stack, rest: scratch
-    of the depth-first search, int64 [switches] and a row of a table of port sets.
-    """
+    r: Tables,
+    n: Channels,
+    src_switch: Int,
+    dst_switch: Int,
+    size: Int,
+    choice: _Choice,
+    search: _DepthFirst,
+    stamp: Int,
+) -> int:
+    """Ticks over next hops from a switch to another, -1: there is no path. stamp: number of the search."""
+    ticks, known, stack, rest = search
     if known[dst_switch] != stamp:
         known[dst_switch], ticks[dst_switch] = stamp, 0
     if known[src_switch] == stamp:
@@ -142,36 +171,36 @@ def _over_next_hops(
             continue
         channel = n.out_start[switch] + lowest(ports)
         after = n.dst[channel]
-        if n.rate[channel] >= least_rate and known[after] != stamp:
+        if n.rate[channel] >= choice.least_rate and known[after] != stamp:
             switch = after
             continue
         set_ports(rest, depth, without_lowest(ports))
-        if n.rate[channel] >= least_rate and ticks[after] >= 0:
-            ticks[switch] = _better(ticks[switch], ticks[after] + crossing_ticks(n, channel, size), most)
+        if n.rate[channel] >= choice.least_rate and ticks[after] >= 0:
+            ticks[switch] = _better(ticks[switch], ticks[after] + crossing_ticks(n, channel, size), choice)
 
 
 @njit
 def _fill(
-    r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints, order: Ints, least_rate: float, most: bool,
-    rest: Masks, packet_ticks: Ints,
+    r: Tables, n: Channels, packets: _Packets, order: Ints, choice: _Choice, rest: Masks, packet_ticks: Ints
 ) -> None:  # fmt: skip
-    """Fill ``packet_ticks``, -1 where no path has the rate. order: pairs by destination and size. rest:
-    scratch, a row of a table of port sets.
+    """Fill ``packet_ticks``, -1 where no path has the rate.
+
+    order: packets by destination and size. rest: as of :class:`_DepthFirst`.
     """
     switches, stamp, before = len(n.out_start) - 1, np.int64(0), np.int64(-1)
     ticks, known, stack = np.zeros(switches, np.int64), np.zeros(switches, np.int64), np.zeros(switches, np.int64)
+    search = _DepthFirst(ticks, known, stack, rest)
     for i in order:
-        if src_switch[i] == dst_switch[i]:
+        s, t, size = packets.src_switch[i], packets.dst_switch[i], packets.size[i]
+        if s == t:
             packet_ticks[i] = 0
         elif r.form == RouteForm.PATHS:
-            packet_ticks[i] = _over_paths(r, n, src_switch[i], dst_switch[i], size[i], least_rate, most)
+            packet_ticks[i] = _over_paths(r, n, s, t, size, choice)
         else:
-            if before < 0 or dst_switch[before] != dst_switch[i] or size[before] != size[i]:
+            if before < 0 or packets.dst_switch[before] != t or packets.size[before] != size:
                 stamp += 1
             before = i
-            packet_ticks[i] = _over_next_hops(
-                r, n, src_switch[i], dst_switch[i], size[i], least_rate, most, ticks, known, stamp, stack, rest
-            )
+            packet_ticks[i] = _over_next_hops(r, n, s, t, size, choice, search, stamp)
 
 
 def fastest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: Ints) -> Ints:
@@ -186,7 +215,7 @@ def fastest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: In
     """
     packet_ticks = np.zeros(len(src_switch), np.int64)
     order, rest = np.lexsort((size, dst_switch)), empty_row(r.ports, len(n.out_start) - 1)
-    _fill(r, n, src_switch, dst_switch, size, order, 0.0, False, rest, packet_ticks)
+    _fill(r, n, _Packets(src_switch, dst_switch, size), order, _Choice(0.0, False), rest, packet_ticks)
     return packet_ticks
 
 
@@ -204,10 +233,11 @@ def slowest(r: Tables, n: Channels, src_switch: Ints, dst_switch: Ints, size: in
     size: bytes of each packet.
     """
     packet_ticks, unreached = np.full(len(src_switch), -1, np.int64), np.arange(len(src_switch))
-    sizes, rest = np.full(len(src_switch), size), empty_row(r.ports, len(n.out_start) - 1)
+    packets = _Packets(src_switch, dst_switch, np.full(len(src_switch), size))
+    rest = empty_row(r.ports, len(n.out_start) - 1)
     for least_rate in np.unique(n.rate)[::-1].tolist() or [0.0]:
         order = unreached[np.argsort(dst_switch[unreached], kind="stable")]
-        _fill(r, n, src_switch, dst_switch, sizes, order, least_rate, True, rest, packet_ticks)
+        _fill(r, n, packets, order, _Choice(least_rate, True), rest, packet_ticks)
         unreached = unreached[packet_ticks[unreached] < 0]
         if not len(unreached):
             break
