@@ -11,6 +11,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.compiled.spray import CompiledSpray
+from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.transport.spray import FlowCount
 
 MTU, CONTROL, LINK = 4150, 64, 12_500  # bytes, bytes, ticks of 1 us at 100 Gb/s
@@ -47,6 +48,24 @@ def test_headers_of_an_incast_leave_data_its_turns(kind):
         assert packets == pytest.approx(time / (MTU + 10 * CONTROL), abs=2)
     else:
         assert packets <= 3
+
+
+@pytest.mark.parametrize("engine", [CompiledSpray, ReferenceSpray])
+def test_a_receiver_removes_the_pulls_of_a_flow_that_is_complete(engine):
+    """Else they take the turns of flows that have packets to send (section 3.2)."""
+    star, packets = Topology.from_arcs("star", 1, np.zeros((0, 2), int)).with_hosts(9), 20
+    source, sizes = np.arange(1, 9), np.full(8, packets * (MTU - CONTROL))
+    flows = Flows(source, np.zeros(8, np.int64), sizes, np.zeros(8, np.int64))
+    ndp, routes = make("transport", kind="ndp").spraying(), make("routing", kind="minimal").build(star)
+    run = engine(make_spray_session(star, routes, ndp, Fabric(), flows, 1))
+    run.advance_to_end(10**7)
+    end = run.counters().flow
+    paced = 2 * LINK + MTU + 8 * packets * (MTU + CONTROL)
+    assert end[:, FlowCount.COMPLETE].max() < paced + 4 * LINK, "pulls that no sender uses are those of a round trip"
+    run = engine(make_spray_session(star, routes, ndp, Fabric(), flows, 1))
+    first = end[:, FlowCount.COMPLETE].argmin()
+    run.advance(end[first, FlowCount.COMPLETE] + 1)
+    assert run.counters().flow[first, FlowCount.PULLS] == end[first, FlowCount.PULLS]
 
 
 def permutation(slow: float | None, spread: str) -> np.ndarray:

@@ -248,6 +248,7 @@ def claim(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int, target: Int, is_
 def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
     """Choose the flow that the pacer of a host sends a pull to, and grant its credit.
 
+    With NDP a flow whose packets have all arrived gets no more pulls: it has nothing to send, and others wait for them.
     The pull carries the cumulative grant ``Receivers.got[flow, CREDIT_GRANTED]``. ``Pacers.due`` becomes the tick of
     the next pull.
 
@@ -264,6 +265,9 @@ def next_pull(r: Rules, g: Receivers, p: Pacers, host: Int, now: Int) -> int:
     The flow, or -1 if there is none.
     """
     _adjust_rate(r, p, host, now)
+    while r.credit == Credit.NDP and p.head[host] >= 0 and g.got[p.head[host]].complete >= 0:
+        g.got[p.head[host]].is_active = 0
+        p.head[host] = p.after[p.head[host]]
     i, grant = np.int64(p.head[host]), np.int64(r.pull_quanta)
     if i >= 0:
         grant = np.int64(_grant(r, g, p, host, i))
