@@ -28,7 +28,8 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     """The least and the greatest cost of a route between two different hosts; 0 and 0 without two hosts.
 
     Next hops are followed wherever they lead; escape channels and deflections are ignored. Both values are bounds for
-    routes over an intermediate switch, and for computed ones (DIGITS, POLARIZED).
+    routes over an intermediate switch, for computed ones (DIGITS, POLARIZED), and where hosts of different costs share
+    the switch where they inject and another where they eject.
 
     Parameters
     ----------
@@ -37,18 +38,19 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     channel: int64 [channels], cost of each channel between switches, at least 0.
     host: int64 [hosts], cost of the injection channel of each host, and of its ejection channel.
     """
-    local = _same_switch_costs(topology, host)
     src, dst = topology.src_switches, topology.dst_switches
     into, out = (_costs_by_switch(topology, one, host) for one in (topology.host_switch, topology.ejection_switch))
+    own = _own_target(topology)
+    local = _same_switch_costs(topology, host, into, out, own)
     if topology.hosts < 2 or len(src) == len(dst) == 1 == (src == dst).sum():
         return Costs(*local)
     if routes.form == RouteForm.PATHS:
         assert routes.paths is not None
-        least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, into, out)
+        least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, into, out, own)
     elif routes.form in (RouteForm.TABLE, RouteForm.VIA):
         graph = topology.out_start, topology.dst
         walk = new_walk(routes.ports)
-        least, most, first, second = _hop_costs(routes.ports, (src, dst), graph, channel, into, out, walk)
+        least, most, first, second = _hop_costs(routes.ports, (src, dst), graph, channel, into, out, own, walk)
         if routes.form == RouteForm.VIA:
             most = int((first + second)[dst].max())
             most += int(channel.max(initial=0)) * (routes.select == Selection.PROGRESSIVE)
@@ -70,8 +72,27 @@ def _costs_by_switch(topology: Topology, switch: Ints, host: Ints) -> Ints:
     return costs
 
 
-def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
-    """The least and the greatest cost between two hosts of one switch; (far, 0) where no switch has two."""
+def _own_target(topology: Topology) -> Ints:
+    """The switch where the host of each switch ejects: int64 [switches], -1 if other hosts inject or eject there, too.
+
+    A host sends nothing to itself, so no packet takes the routes between them.
+    """
+    own = np.full(topology.switches, -1)
+    start, end = topology.host_switch, topology.ejection_switch
+    is_single = (topology.host_count[start] == 1) & (topology.ejection_count[end] == 1)
+    own[start[is_single]] = end[is_single]
+    return own
+
+
+def _same_switch_costs(topology: Topology, host: Ints, into: Ints, out: Ints, own: Ints) -> tuple[int, int]:
+    """The least and the greatest cost from a host to another that ejects at the same switch; (far, 0) if none does.
+
+    into, out, own: as of :func:`_hop_costs`.
+    """
+    if topology.is_multistage:
+        here = (topology.host_count > 0) & (topology.ejection_count > 0) & (own != np.arange(topology.switches))
+        least, most = (into + out)[:, here]
+        return int(least.min(initial=_FAR)), int(most.max(initial=0))
     order = np.lexsort((host, topology.host_switch))
     switch, cost = topology.host_switch[order], host[order]
     pairs = (cost[:-1] + cost[1:])[switch[:-1] == switch[1:]]
@@ -82,12 +103,13 @@ def _same_switch_costs(topology: Topology, host: Ints) -> tuple[int, int]:
 
 @njit
 def _hop_costs(
-    ports: Masks, ends: tuple[Ints, Ints], graph: tuple[Ints, Ints], channel: Ints, into: Ints, out: Ints, w: Walk
-) -> tuple[Int, Int, Ints, Ints]:
+    ports: Masks, ends: tuple[Ints, Ints], graph: tuple[Ints, Ints], channel: Ints, into: Ints, out: Ints, own: Ints,
+    w: Walk,
+) -> tuple[Int, Int, Ints, Ints]:  # fmt: skip
     """Least and greatest cost between hosts by next hops, and the greatest to, and from, each switch.
 
     ends: switches at which hosts inject, and eject. into, out: int64 [2, switches], least and greatest cost of the
-    injection, and ejection, channel of a host there. w: scratch.
+    injection, and ejection, channel of a host there. own: as :func:`_own_target` returns. w: scratch.
     """
     out_start, dst = graph
     sources, targets = ends
@@ -107,7 +129,7 @@ def _hop_costs(
                 low_cost[v] = min(low_cost[v], channel[c] + low_cost[dst[c]])
                 high_cost[v] = max(high_cost[v], channel[c] + high_cost[dst[c]])
         for s in sources:
-            if s != t:
+            if s != t and t != own[s]:
                 least = min(least, into[0, s] + low_cost[s] + out[0, t])
                 most = max(most, into[1, s] + high_cost[s] + out[1, t])
             most_to[t] = max(most_to[t], into[1, s] + (high_cost[s] if s != t else 0))
@@ -118,12 +140,14 @@ def _hop_costs(
 @njit
 def _path_costs(
     pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, channel: Ints, into: Ints,
-    out: Ints,
+    out: Ints, own: Ints,
 ) -> tuple[Int, Int]:  # fmt: skip
     """The least and the greatest cost of paths; arguments as of :func:`_hop_costs`."""
     n, least, most = len(out_start) - 1, _FAR, np.int64(0)
     for pair in range(n * n):
         s, t = pair // n, pair % n
+        if t == own[s]:
+            continue
         for p in range(pair_start[pair], pair_start[pair + 1]):
             v, cost = s, np.int64(0)
             for i in range(path_start[p], path_start[p + 1]):

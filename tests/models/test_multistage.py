@@ -2,6 +2,7 @@
 """Uni-directional multistage networks, whose hosts inject at one switch and eject at another."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import networkx as nx
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
+from flitlab.models.routing.costs import route_costs
 from flitlab.models.rules.ports import make_ports
 from flitlab.models.subnets import topology_in_subnets
 from flitlab.models.topology.distances import distances, host_distance_counts, nearest_hosts
@@ -175,3 +177,44 @@ def test_components_for_hosts_of_one_switch_are_rejected(component, parameters):
 def test_topologies_that_cannot_be_are_rejected(parameters, message):
     with pytest.raises(SpecError, match=message):
         make("topology", **parameters).build()
+
+
+def own_switches() -> Topology:
+    """Hosts 0, 1 and 2 inject at switches 0, 1, 2 and eject at 3, 4, 5; host 0 has a near switch, 1 and 2 a far one."""
+    arcs = [(0, 6), (6, 3), (1, 7), (2, 7), (7, 4), (7, 5), (6, 7), (7, 6)]
+    return Topology.from_arcs("own", 8, arcs, delay=[1, 2, 40, 50, 60, 70, 9, 9]).with_hosts(
+        [1, 1, 1, 0, 0, 0, 0, 0], ejection=[3, 4, 5]
+    )
+
+
+def through() -> Topology:
+    """Host 0 injects where hosts 1 and 2 eject."""
+    return Topology.from_arcs("through", 3, [(0, 1), (1, 2), (2, 0)], delay=[5, 7, 11]).with_hosts(
+        [1, 2, 0], ejection=[1, 0, 0]
+    )
+
+
+@pytest.mark.parametrize("routing", [{"kind": "minimal"}, {"kind": "ecmp", "routed": "source"}])
+@pytest.mark.parametrize("network", [butterfly(2, 2), two_planes(), own_switches(), through()])
+def test_costs_of_routes_leave_out_those_from_a_host_to_itself(network, routing):
+    """Right values are lengths by Dijkstra; the shortest paths of a pair all have the same delay."""
+    graph = nx.MultiDiGraph()
+    graph.add_weighted_edges_from(zip(network.src, network.dst, network.delay + 1, strict=True))
+    length = dict(nx.all_pairs_dijkstra_path_length(graph))
+    ends = list(zip(network.host_switch, network.ejection_switch, strict=True))
+    costs = [length[a[0]][b[1]] for a, b in permutations(ends, 2)]
+    found = route_costs(network, make("routing", **routing).build(network), network.delay + 1, network.access_delay)
+    assert found.least == min(costs)
+    assert found.most == max(costs)
+
+
+@pytest.mark.parametrize("network", [butterfly(2, 2), two_planes(), own_switches()])
+@pytest.mark.parametrize("kind", ["json", "graphml", "gml", "edgelist", "dot"])
+def test_files_hold_their_channels(network, kind, tmp_path):
+    omitted = write(network, tmp_path / "a", kind)
+    assert ("ejection switches" in omitted) == (kind != "json")
+    if kind != "dot":
+        back = read(tmp_path / "a", kind)
+        assert set(zip(back.src, back.dst, back.delay, strict=True)) == set(
+            zip(network.src, network.dst, network.delay, strict=True)
+        )

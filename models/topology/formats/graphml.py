@@ -21,7 +21,7 @@ def write_graphml(topology: Topology, path: FilePath) -> list[str]:
     """
     import networkx as nx
 
-    graph = replace(topology, host_delay=None).to_networkx()  # GraphML has no lists
+    graph = replace(topology, host_delay=None, ejection=None).to_networkx()  # GraphML has no lists
     with replacing(path) as file:
         nx.write_graphml_xml(graph, file)
     return omitted_features(topology, "hosts", "capacities", "delays", "parallel channels", "labels", PAIRS, COLUMNS)
