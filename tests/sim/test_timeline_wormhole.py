@@ -9,7 +9,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.source import Source
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
-from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.base import ChannelCounter, Scalar
 from flitlab.sim.engines.start import start
 from tests.scenarios import TIMES, line, scenario
 from tests.sim.test_timeline_vct import (
@@ -32,9 +32,9 @@ FLITS = 8
 HEADER, CROSSING = TIMES["header"], TIMES["switch"] + TIMES["link"]
 
 
-def lone() -> Scenario:
-    """Two hosts that seldom send packets of 8 flits to each other, with buffers for two of them."""
-    return scenario(line(2), traffic={"kind": "shift", "by": 1}, source=Source(flits=(FLITS,)), mode="wormhole", vcs=2)
+def lone(flits: int = FLITS) -> Scenario:
+    """Two hosts that seldom send packets to each other, with buffers for two of 8 flits."""
+    return scenario(line(2), traffic={"kind": "shift", "by": 1}, source=Source(flits=(flits,)), mode="wormhole", vcs=2)
 
 
 def first_packet(engine: str, case: Scenario) -> tuple[int | None, int]:
@@ -63,6 +63,22 @@ def test_a_packet_is_cut_from_the_tick_after_it_gets_its_vc_until_its_tail_is_ov
         assert lost == (got[tick] is None)
     late = usual + returns + 1 - (came + HEADER)  # it gets its VC as the link returns, and is granted in the next tick
     assert got == {came: late, came + 1: None, came + HEADER + 1: None, over: None, over + 1: usual}
+
+
+@ENGINES
+def test_a_packet_that_is_cut_counts_with_the_flits_that_its_host_has_sent(engine):
+    """Its link fails while the host sends it, a flit per tick; ``lone`` explains when its head comes to the switch."""
+    case = lone(5 * FLITS)
+    usual, _ = first_packet(engine, case)
+    assert usual is not None
+    begin = usual - case.switching.zero_load_latency(case.topology, 1, 5 * FLITS)
+    fail = {"at_tick": begin + 3 * FLITS, "fail": {"links": [[0, 1]]}, "reroute_after": NEVER}
+    run = start(engine, happening(case, [fail]), 0.02, 1, channels=True)
+    for tick in (begin + 3 * FLITS, begin + 3 * FLITS + 2):
+        run.advance(tick)
+        counted = run.snapshot().channels[case.topology.channels]
+        assert (counted[ChannelCounter.PACKETS], counted[ChannelCounter.FLITS]) == (1, 3 * FLITS)
+    assert run.scalars()[Scalar.DROPPED_PACKETS] == 1
 
 
 @ENGINES

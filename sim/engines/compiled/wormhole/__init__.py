@@ -60,9 +60,19 @@ def settle_channels(const: WormholeConstants, state: WormholeState, tick: int, c
     channels[channels_of_outputs(const, state), ChannelCounter.FLITS] = state.vc["flits_sent"][vcs].sum(
         axis=1, dtype=np.int64
     )
-    injecting = np.flatnonzero(state.injecting["packet"] != NONE)
-    rows = len(state.counters.channel_flits) + injecting % const.net.hosts
-    np.subtract.at(channels[:, ChannelCounter.FLITS], rows, state.injecting["flits_left"][injecting])
+    subtract_unsent(const, state, np.flatnonzero(state.injecting["packet"] != NONE), channels)
+
+
+def subtract_unsent(const: WormholeConstants, state: WormholeState, sources: Ints, channels: Ints) -> None:
+    """Count only the flits that hosts have sent of packets that they are injecting.
+
+    Parameters
+    ----------
+    sources: int64, those of the packets.
+    channels: ``state.counters.channels`` or a copy, changed in place.
+    """
+    rows = len(state.counters.channel_flits) + sources % const.net.hosts
+    np.subtract.at(channels[:, ChannelCounter.FLITS], rows, state.injecting["flits_left"][sources])
 
 
 @kernel

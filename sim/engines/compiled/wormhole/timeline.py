@@ -186,6 +186,8 @@ class WormholeTimelineRun(TimelineRun):
         sending = np.flatnonzero(state.injecting["packet"] != NONE)
         interrupted = sending[dropped[state.injecting["packet"][sending]]]
         state.injecting["packet"][interrupted] = NONE
+        if state.counters.channels is not None:
+            wormhole.subtract_unsent(self._constants, state, interrupted, state.counters.channels)
         released = release_interrupted(state.shared_queues, interrupted)
         if state.pool.replies is not None:
             state.pool.replies.sending_until[interrupted] = tick
