@@ -21,7 +21,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 
-SEMANTICS_VERSION = 12
+SEMANTICS_VERSION = 13
 """Changes whenever results of an unchanged configuration may change."""
 
 D = TypeVar("D", bound=SwitchingMode, default=SwitchingMode, covariant=True)

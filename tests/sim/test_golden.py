@@ -49,7 +49,7 @@ GOLDEN = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_counters_are_those_of_this_version(name, engine_name):
-    assert SEMANTICS_VERSION == 12
+    assert SEMANTICS_VERSION == 13
     run = start(engine_name, CASES[name](), 0.5, 7)
     run.advance(1000)
     assert run.scalars()[: Scalar.EVENTS].tolist() == GOLDEN[name]
