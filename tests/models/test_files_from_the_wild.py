@@ -384,6 +384,8 @@ def test_names_may_hold_what_separates_others():
     with pytest.raises(SpecError, match="text:1: has a comma in a number; write a point, or quotes"):
         text("0 1 1,5\n1 0 2,0\n")
     assert text('"New York 1",2\n2,"New York 1"\n').notes["labels"] == ["New York 1", "2"]
+    found = text("# directed: false\nLeaf 1,Spine 2,10\nSpine 2, Leaf 3,5\n")
+    assert found.notes["labels"] == ["Leaf 1", "Spine 2", "Leaf 3"] and found.capacity.tolist() == [10, 10, 5, 5]
     assert text("Leaf 1,Spine 2\nSpine 2,Leaf 1\n").notes["labels"] == ["Leaf 1", "Spine 2"]
     with pytest.raises(SpecError, match="text:1: 'New York' before -> is no name; one with blanks needs quotes"):
         text("New York -> Boston")

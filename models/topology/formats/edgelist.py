@@ -214,7 +214,8 @@ class _LineParser:
         numbers = blanks[ends:] if ends < len(blanks) <= ends + 2 else []
         if delimiter == "\t" and numbers and all(map(is_number, numbers)):
             self.network.fail(number, "separates fields by tabs and by blanks; use one of them, or quotes around names")
-        if delimiter == "," and any(re.fullmatch(r"\d+,\d+", one) for one in numbers):
+        separates = any("," in name for name in blanks[:ends])
+        if delimiter == "," and not separates and any(re.fullmatch(r"\d+,\d+", one) for one in numbers):
             self.network.fail(number, "has a comma in a number; write a point, or quotes around names with blanks")
         return fields
 
