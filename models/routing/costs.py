@@ -38,11 +38,13 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     channel: int64 [channels], cost of each channel between switches, at least 0.
     host: int64 [hosts], cost of the injection channel of each host, and of its ejection channel.
     """
+    if topology.hosts < 2:
+        return Costs(0, 0)
     src, dst = topology.src_switches, topology.dst_switches
     into, out = (_costs_by_switch(topology, one, host) for one in (topology.host_switch, topology.ejection_switch))
     own = _own_target(topology)
     local = _same_switch_costs(topology, host, into, out, own)
-    if topology.hosts < 2 or len(src) == len(dst) == 1 == (src == dst).sum():
+    if len(src) == len(dst) == 1 == (src == dst).sum():
         return Costs(*local)
     if routes.form == RouteForm.PATHS:
         assert routes.paths is not None
@@ -96,9 +98,7 @@ def _same_switch_costs(topology: Topology, host: Ints, into: Ints, out: Ints, ow
     order = np.lexsort((host, topology.host_switch))
     switch, cost = topology.host_switch[order], host[order]
     pairs = (cost[:-1] + cost[1:])[switch[:-1] == switch[1:]]
-    if not len(pairs):
-        return (0, 0) if topology.hosts < 2 else (int(_FAR), 0)
-    return int(pairs.min()), int(pairs.max())
+    return int(pairs.min(initial=_FAR)), int(pairs.max(initial=0))
 
 
 @njit

@@ -208,6 +208,12 @@ def test_costs_of_routes_leave_out_those_from_a_host_to_itself(network, routing)
     assert found.most == max(costs)
 
 
+def test_a_single_host_has_no_costs():
+    network = Topology.from_arcs("one", 2, [(0, 1)], delay=[3]).with_hosts([1, 0], ejection=[1])
+    routes = make("routing", kind="minimal").build(network)
+    assert route_costs(network, routes, network.delay, network.access_delay) == (0, 0)
+
+
 @pytest.mark.parametrize("network", [butterfly(2, 2), two_planes(), own_switches()])
 @pytest.mark.parametrize("kind", ["json", "graphml", "gml", "edgelist", "dot"])
 def test_files_hold_their_channels(network, kind, tmp_path):
