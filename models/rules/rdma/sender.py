@@ -138,7 +138,8 @@ def _restart_timeout(d: Rdma, i: Int, now: Int) -> None:
 def _next_lost(d: Rdma, s: Senders, i: Int) -> int:
     """The next lost packet of sender i in recovery that is not repeated yet, -1 if there is none.
 
-    The first unacknowledged packet is lost: it was sent before the repeated one whose acknowledgement uncovered it.
+    The first unacknowledged packet counts as lost: it was sent before the repeated one whose acknowledgement uncovered
+    it. That is wrong if recovery began without a loss, by a short timeout or by reordering beyond ``reorder``.
     """
     flow, seq = d.flow[i], s.seq[i]
     if flow.searched <= seq.una:
