@@ -542,7 +542,7 @@ def _rules(
         rate=rate, first_window=first, most_bdp=_MOST_BDP, target=target, alpha=4.0 * mss * a * b / target,
         fair=5.0 * mss * a, eta=0.15 * mss * a, fast=0.25 * a, gamma=0.8, weight=1.0 / 80.0,
         near=float(Fraction(1, 10**6) / tick),
-        byte_gap=(mtu + fabric.control_bytes) / mtu / rate if by_packets else 1.0 / (_PACE * rate),
+        byte_gap=1.0 / (_PACE * rate),
         oversubscription=spraying.oversubscription or oversubscription(topology), sleek=int(spraying.sleek),
         weighted=int(ndp_only),
     )  # fmt: skip

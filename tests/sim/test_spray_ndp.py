@@ -60,7 +60,7 @@ def test_a_receiver_removes_the_pulls_of_a_flow_that_is_complete(engine):
     run = engine(make_spray_session(star, routes, ndp, Fabric(), flows, 1))
     run.advance_to_end(10**7)
     end = run.counters().flow
-    paced = 2 * LINK + MTU + 8 * packets * (MTU + CONTROL)
+    paced = 2 * LINK + MTU + 8 * packets * MTU / 0.99
     assert end[:, FlowCount.COMPLETE].max() < paced + 4 * LINK, "pulls that no sender uses are those of a round trip"
     run = engine(make_spray_session(star, routes, ndp, Fabric(), flows, 1))
     first = end[:, FlowCount.COMPLETE].argmin()
