@@ -142,7 +142,7 @@ def _slot(text: Bytes, at: int, end: int, labels: _Labels) -> Int:
 
 
 @device_function
-def _labels(
+def _read_operations(
     text: Bytes, offset: int, end: int, first: int, arrays: _Arrays, labels: _Labels, field: Ints
 ) -> tuple[int, int]:  # fmt: skip
     """Read the operations of a rank, numbered from ``first``; returns (error, offset), error -1 if there is none.
@@ -226,7 +226,7 @@ def _fill(
         while mask < 2 * operations:
             mask *= 2
         labels = _Labels(table, mask - 1, label_offset)
-        fault, offset = _labels(text, begin[r], end[r], first, arrays, labels, field)
+        fault, offset = _read_operations(text, begin[r], end[r], first, arrays, labels, field)
         if fault < 0:
             fault, offset = _dependencies(text, begin[r], end[r], labels, waiting, awaited, field)
         if fault >= 0:

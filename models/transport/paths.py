@@ -140,10 +140,10 @@ def draw_paths(
     distinct = path_draw == DISTINCT and routes.form == RouteForm.PATHS
     if distinct:
         _draw_distinct(r, host_switch[source] * topology.switches + host_switch[destination], group_start, seed, route)
-    each = _Subflows(src_switch, dst_switch, np.arange(subflows) if number is None else number, route)
+    ends = _Subflows(src_switch, dst_switch, np.arange(subflows) if number is None else number, route)
     start, link = np.zeros(subflows + 1, np.int64), np.zeros(0, np.int32)
     for _ in range(2):  # the first time to count
-        _walk(r, seed, topology.out_start, topology.dst, each, distinct, Paths(start, link))
+        _walk(r, seed, topology.out_start, topology.dst, ends, distinct, Paths(start, link))
         link = np.zeros(start[-1], np.int32) if not len(link) else link
     link[start[:-1]] = topology.channels + np.repeat(source, sizes)
     link[start[1:] - 1] = topology.channels + topology.hosts + np.repeat(destination, sizes)

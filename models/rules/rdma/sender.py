@@ -18,7 +18,7 @@ from flitlab.models.rules.rdma import laws
 from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.spray.layout import Senders, bits_at, has, put, take
 
-FEW = 3
+SHORT_TIMEOUT_PACKETS = 3
 """Packets in flight up to which the timeout of selective repeat is the short one."""
 
 
@@ -249,8 +249,8 @@ def on_timeout(d: Rdma, s: Senders, i: Int, now: Int) -> None:
     if flow.deadline < 0 or flow.deadline > now:
         return
     if law.selective != 0:
-        few = flow.cursor - s.seq[i].una <= FEW
-        if now < flow.restarted + (law.short_timeout if few else law.timeout):
+        is_short = flow.cursor - s.seq[i].una <= SHORT_TIMEOUT_PACKETS
+        if now < flow.restarted + (law.short_timeout if is_short else law.timeout):
             flow.deadline = min(flow.restarted + law.timeout, now + law.short_timeout)
             return
     s.seq[i].timeouts += 1
