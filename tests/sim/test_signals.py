@@ -153,7 +153,8 @@ def test_an_early_ctrl_c_shows_no_traceback(moment, tmp_path):
     time.sleep(moment)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == 130 and "Traceback" not in err and err.endswith("interrupted\n")
+    by_watchdog = "interrupted; the same command resumes\n"  # while a kernel compiles, to measure its price
+    assert process.returncode == 130 and "Traceback" not in err and err.endswith(("interrupted\n", by_watchdog))
 
 
 @pytest.mark.long
