@@ -72,8 +72,7 @@ def head_of(path: FilePath, most: int) -> str:
     """
     with open(path, "rb") as file:
         head = file.read(most)
-    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = head.decode("utf-16" if wide else "utf-8-sig", errors="replace")
+    text = head.decode(encoding_of(head[:2]), errors="replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
