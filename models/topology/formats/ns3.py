@@ -3,6 +3,7 @@
 
 import re
 from math import isinf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,15 @@ from flitlab.models.topology.formats.format import FileFormat
 from flitlab.models.topology.formats.quantities import gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import MAX_SIZE
+
+
+class _HostLink(NamedTuple):
+    """A link of a host. line: where it stands. switch: its other end. rate: Gbit/s. delay: ns."""
+
+    line: int
+    switch: int
+    rate: float
+    delay: float
 
 
 def read_ns3(
@@ -77,7 +87,7 @@ def read_ns3(
         network.warn("no switches: each node is one, with a host; packets pass through nodes, as they do not in ns-3")
     for switch in sorted(is_switch) or range(nodes):
         network.node(str(switch))
-    host_links: dict[int, list[tuple[int, int, float, float]]] = {}  # host -> line, switch, Gbit/s, ns of each
+    host_links: dict[int, list[_HostLink]] = {}
     between = []
     lossy = [(number, words[4]) for number, words in body if len(words) == 5 and words[4].strip("0.")]
     for number, words in body:
@@ -88,14 +98,14 @@ def read_ns3(
         host, switch = (v, u) if u in is_switch else (u, v)
         if switch not in is_switch:
             network.fail(number, f"nodes {u} and {v} are both hosts: links of hosts lead to switches")
-        host_links.setdefault(host, []).append((number, switch, rate, delay))
+        host_links.setdefault(host, []).append(_HostLink(number, switch, rate, delay))
     if lossy:
         network.warn(f"error_rate {lossy[0][1]} is not read: links lose no packets", lossy[0][0])
     linked = is_switch | host_links.keys() if switches else {node for _, u, v, _, _ in between for node in (u, v)}
     if unlinked := sorted(set(range(nodes)) - linked):
         network.fail(1, f"node {unlinked[0]} is no switch and has no link")
     several = next((links for links in host_links.values() if len(links) > 1), None)
-    rates = sorted({rate for links in host_links.values() for _, _, rate, _ in links})
+    rates = sorted({link.rate for links in host_links.values() for link in links})
     if len(rates) > 1 and not several:
         advice = "make a host with a slower link a node of its own, with one host, in an edge list"
         network.fail(1, f"hosts have links of {rates[0]:g} and {rates[-1]:g} Gbit/s: one rate is read; {advice}")
@@ -105,45 +115,43 @@ def read_ns3(
     network.parallel = True
     if several:
         network.warn(
-            "a host has several links: each host is two switches, of its injection and ejection", several[1][0]
+            "a host has several links: each host is two switches, of its injection and ejection", several[1].line
         )
         return _with_switches_of_hosts(network, host_links, unit)
     hosts = dict.fromkeys(network.nodes, 0 if switches else 1)
-    for ((_, switch, _, _),) in host_links.values():
-        hosts[str(switch)] += 1
+    for (link,) in host_links.values():
+        hosts[str(link.switch)] += 1
     topology = network.topology("ns3", hosts, link_gbps=unit)
     if not switches:
         of_node = np.bincount(topology.src, topology.capacity, topology.switches)
         return topology.with_hosts(topology.host_count, float(of_node.max()))
     at = {int(label): i for i, label in enumerate(topology.notes.get("labels", range(topology.switches)))}
-    order = sorted(host_links, key=lambda host: (at[host_links[host][0][1]], host))
+    order = sorted(host_links, key=lambda host: (at[host_links[host][0].switch], host))
     if order != list(range(len(order))):
         topology.notes["nodes"] = order
-    topology.notes[OF_HOSTS_NS] = [host_links[host][0][3] for host in order]
+    topology.notes[OF_HOSTS_NS] = [host_links[host][0].delay for host in order]
     return topology
 
 
-def _with_switches_of_hosts(
-    network: GraphBuilder, host_links: dict[int, list[tuple[int, int, float, float]]], unit: float
-) -> Topology:
+def _with_switches_of_hosts(network: GraphBuilder, host_links: dict[int, list[_HostLink]], unit: float) -> Topology:
     """Return the network in which hosts inject at switches without channels to them, and eject at ones without
     channels from them.
 
     Parameters
     ----------
     network: with switches and the links between them.
-    host_links: line, switch, Gbit/s and ns of each link, by host.
+    host_links: of each host.
     unit: Gbit/s of capacity 1.
     """
     hosts = {str(host): f"{host} receives" for host in sorted(host_links)}
     for label in (*hosts, *hosts.values()):
         network.node(label)
     for host, links in host_links.items():
-        for number, switch, rate, delay in links:
+        for line, switch, rate, delay in links:
             for tail, head in ((str(host), str(switch)), (str(switch), hosts[str(host)])):
-                network.channel(number, tail, head, repr(rate / unit), "0", attributes=_stated(rate, delay))
+                network.channel(line, tail, head, repr(rate / unit), "0", attributes=_stated(rate, delay))
     topology = network.topology("ns3", dict.fromkeys(hosts, 1), link_gbps=unit)
-    most = max(sum(rate for _, _, rate, _ in links) for links in host_links.values())
+    most = max(sum(link.rate for link in links) for links in host_links.values())
     ejection = [network.nodes[label] for label in hosts.values()]
     return topology.with_hosts(topology.host_count, most / unit, ejection=ejection)
 
