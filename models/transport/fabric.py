@@ -337,8 +337,10 @@ def make_spray_session(
 def _port_settings(
     lossless: Lossless, topology: Topology, fabric: Fabric, delay: Ints, settings: LinkSettings, of_flow: Ints
 ) -> PortSettings:
-    control, tick = _control_delay(topology, fabric, delay), tick_of(topology, fabric)
-    shared = shared_settings(lossless, topology, control, settings.ratio)
+    link, tick = delay.copy(), tick_of(topology, fabric)
+    link[: topology.channels + topology.hosts] -= fabric.switch_ticks(topology)
+    control = _control_delay(topology, link)
+    shared = shared_settings(lossless, topology, link + control, settings.ratio)
     classes = class_settings(lossless, fabric.mtu_bytes, settings.queue_bytes, settings.ratio, of_flow)
     control = control + _response_ticks(lossless, tick)
     ports = port_settings(lossless, fabric.payload, control, settings.low, settings.high, shared, classes)
@@ -400,11 +402,13 @@ def _response_ticks(lossless: Lossless, tick: Fraction) -> int:
     return ceil(exact(lossless.response_ns) / 10**9 / tick)
 
 
-def _control_delay(topology: Topology, fabric: Fabric, delay: Ints) -> Ints:
-    """Ticks of a PAUSE or RESUME against the direction of each link: without the delay of its switch."""
-    of_switch = np.zeros(len(delay), np.int64)
-    of_switch[: topology.channels + topology.hosts] = fabric.switch_ticks(topology)
-    ticks: Ints = delay - of_switch
+def _control_delay(topology: Topology, link: Ints) -> Ints:
+    """Ticks of a PAUSE or RESUME to the server of each link: those of the reverse channel, without one of its own.
+
+    link: int64 [links], ticks of each link without the delay of its switch.
+    """
+    ticks, own = link.copy(), np.arange(topology.channels)
+    ticks[own] = link[np.where(topology.reverse >= 0, topology.reverse, own)]
     return ticks
 
 

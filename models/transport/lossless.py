@@ -212,14 +212,14 @@ def mark_span(probability: float, low: Ints, high: Ints) -> Ints:
     return np.ceil((high - low) / probability).astype(np.int64)
 
 
-def shared_settings(lossless: Lossless, topology: Topology, delay: Ints, ratio: Ints) -> SharedSettings | None:
+def shared_settings(lossless: Lossless, topology: Topology, trip: Ints, ratio: Ints) -> SharedSettings | None:
     """The settings of shared buffers; None without.
 
     Parameters
     ----------
     lossless: the keys.
     topology: the network.
-    delay: int64 [links], ticks of a PAUSE or RESUME.
+    trip: int64 [links], ticks of the link and of a PAUSE against it.
     ratio: int64 [links], ticks of a byte, times 2**RATIO_BITS.
 
     Raises
@@ -230,9 +230,9 @@ def shared_settings(lossless: Lossless, topology: Topology, delay: Ints, ratio: 
         return None
     ends = topology.dst, topology.host_switch, np.zeros(topology.hosts, np.int64)
     switch = np.concatenate(ends).astype(np.int64)
-    headroom = (3 * delay << RATIO_BITS) // ratio
+    headroom = (3 * trip // 2 << RATIO_BITS) // ratio
     if lossless.headroom_bytes is not None:
-        headroom = np.full(len(delay), lossless.headroom_bytes)
+        headroom = np.full(len(trip), lossless.headroom_bytes)
     doublings = np.ceil(np.log2(np.maximum(ratio[-1] / ratio, 1.0))).astype(np.int64)
     ports = topology.channels + topology.hosts
     of_port = len(lossless.pausing) * (headroom[:ports] + lossless.reserve_bytes)

@@ -15,7 +15,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric
-from flitlab.models.transport.lossless import Lossless
+from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.transport.run import Lockstep, compare_counters
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
 from flitlab.sim.measure.spray import measure_sprayed, uncontended_ticks
@@ -141,6 +141,20 @@ def test_pauses_that_take_longer_than_a_packet_on_any_link(engine, response_ns, 
     assert counters.pause[:, PauseCount.FRAMES].sum() == frames
     assert counters.pause[:, PauseCount.PEAK].max() == peak
     assert counters.pause[:, PauseCount.LONGEST].max() * float(case.tick_s) * 1e6 == pytest.approx(longest_us, abs=1e-3)
+
+
+@both
+def test_pauses_take_the_delay_of_the_reverse_channel(engine):
+    """Host 1 takes nothing: channel 0->1 fills its input port until the PAUSE is back."""
+    topology = Topology.from_channels("pair", 2, [(0, 1), (1, 0)], [1, 0], delay=[100_000, 10_000])
+    case = session(topology.with_hosts([1, 1]), [(0, 1)], queues=fabric(pfc_storm=Storm(1, 0.0)))
+    run = ENGINES[engine](case)
+    run.advance(case.ticks(0.0005))
+    packets = 15 + (2 * 12_500 + 110_000) // 4064 + 1  # 15 exceed XOFF, and one is in service
+    assert run.counters().pause[0, PauseCount.PEAK] == 4064 * packets
+    shared = fabric(buffer_bytes=10**7)
+    headroom = session(topology.with_hosts([1, 1]), [(0, 1)], queues=shared).ports.shared.headroom
+    assert headroom[:2].tolist() == [3 * (2 * 12_500 + 110_000) // 2] * 2, "one and a half round trips of the link"
 
 
 @both
