@@ -14,7 +14,8 @@ import pytest
 from flitlab.models.registry import SpecError, make
 from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.fabric import Fabric
+from flitlab.models.transport.fabric import Fabric, make_spray_session
+from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.transport.run import Lockstep, compare_counters
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
@@ -309,6 +310,21 @@ def test_acks_of_a_strict_class_are_neither_charged_nor_paused(engine):
     assert 4 * 500 * TAU < found.mean() < shared.mean(), "ACKs do not wait behind data"
     (alone,), _ = completed(session(racks(), [(0, 8)], queues=fabric(ack_class="strict")), engine)
     assert alone == pytest.approx(503 * TAU + 4 + 4 * (TAU_ACK + 1), abs=1e-6)
+
+
+@both
+def test_acks_of_a_strict_class_go_before_data_at_hosts_of_any_transport(engine):
+    """Host 1 sends without a break; its ACK of a packet from host 0 waits for one of its packets at most."""
+    topology = make("topology", kind="mesh", dims=[1], hosts_per_switch=3).build()
+    start = 62_500
+    flows = Flows(*(np.array(values) for values in ((1, 0), (2, 1), (400_000, 1000), (0, start))))
+    spraying, routes = make("transport", kind="nscc", paths=1).spraying(), make("routing", kind="ecmp").build(topology)
+    case = make_spray_session(topology, routes, spraying, fabric(ack_class="strict"), flows, 1)
+    run = ENGINES[engine](case)
+    run.advance(case.ticks(0.0001))
+    posted = start + 2 * (1064 + 12_500)
+    served = -(-posted // 4064) * 4064
+    assert run.counters().flow[1, FlowCount.FINISHED] == served + 2 * (64 + 12_500)
 
 
 def test_pauses_are_counted_alike_at_any_tick():

@@ -303,7 +303,7 @@ class SprayHost(SprayLink):
         if paused and not self.strict:
             return
         data_first = not self.control
-        if self.control and self.waiting and not paused and not self.network.session.laws:
+        if self.control and self.waiting and not paused and not self.strict and not self.network.session.laws:
             data_first = self.round_robin == 0
             self.round_robin = next_turn(self.round_robin)
         if data_first and not paused and self._send_data(self.waiting):

@@ -104,7 +104,7 @@ def _next_packet(classes, const, state, link, host, tick):
     control, packet = link_record.first[Fifo.CONTROL] != NONE, NONE
     data = nic.waiting > 0 and not paused
     if control and data:
-        data = _serves_data(state.rdma, nic)
+        data = pauses_control(state.lossless) and _serves_data(state.rdma, nic)
     if data:
         packet = _next_data(const, state, host, host, tick)
     if packet == NONE and control:
