@@ -436,6 +436,10 @@ class SpraySpec(SwitchingSpec):
         pfc = self.pfc or PfcKeys()
         yield from self._buffer_errors(pfc)
         yield from self._class_errors(pfc.classes or [])
+        if pfc.classes and not any(one.pause for one in pfc.classes):
+            for key in ("buffer_bytes", "pfc_storm", "watchdog_us"):
+                if getattr(pfc, key) is not None:
+                    yield SpecError("needs a class that pauses", key=f"switching.pfc.{key}")
         if pfc.watchdog_us is None and "restore_us" in pfc.model_fields_set:
             yield SpecError("needs watchdog_us: when outputs discard their queues", key="switching.pfc.restore_us")
         if pfc.buffer_bytes is None and pfc.xon > pfc.xoff:

@@ -373,6 +373,16 @@ def test_keys_that_do_not_apply_are_rejected(pfc, at, wrong):
     assert wrong in str(error) and error.key == f"switching.pfc.{at}"
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("buffer_bytes", 10**7), ("pfc_storm", {"host": 0}), ("watchdog_us", 100.0)]
+)
+def test_keys_of_pauses_are_rejected_where_no_class_pauses(key, value):
+    for pause, count in ((False, 1), (True, 0)):
+        pfc = {"classes": [{"name": "storage", "pause": pause}, {"name": "bulk", "pause": False}], key: value}
+        errors = list(make("switching", mode="spray", queue="lossless", pfc=pfc).errors(TREE, None, None))
+        assert [error.key for error in errors] == [f"switching.pfc.{key}"] * count
+
+
 def test_unknown_classes_are_rejected_with_the_choices():
     def of(*names, classes=(STORAGE, BULK), **keys):
         sprayings = [make("transport", kind="roce", priority_class=name).classified() for name in names]
