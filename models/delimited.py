@@ -40,10 +40,29 @@ def fields_of(line: str, delimiter: str | None) -> list[str]:
 def is_number(field: Any) -> bool:
     """Whether a field, or a value of a file with types, is a number; true and false are none."""
     try:
-        float(field)
+        number_of(field)
     except (TypeError, ValueError):
         return False
     return not isinstance(field, bool)
+
+
+def is_digits(text: str) -> bool:
+    """Whether a text is a whole number in ASCII digits, without sign."""
+    return text.isascii() and text.isdecimal()
+
+
+def number_of(field: Any) -> float:
+    """Return the number of a field, or of a value of a file with types.
+
+    Digits are those of ASCII, without ``_`` between them: Python reads more, which files of no other program have.
+
+    Raises
+    ------
+    TypeError, ValueError: it is no number.
+    """
+    if isinstance(field, str) and ("_" in field or not field.isascii()):
+        raise ValueError(f"{field!r} is not a number")
+    return float(field)
 
 
 def quoted(field: str, special: str = "") -> str:

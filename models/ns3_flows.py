@@ -7,11 +7,13 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NamedTuple
 
+from flitlab.models.delimited import is_digits, number_of
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 
 SIGN = re.compile(
-    r"\A\s*\d{1,9}[ \t]*\r?\n\s*\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+(\.\d*)?(e[+-]?\d+)?[ \t]*\r?(\n|\Z)"
+    r"\A\s*\d{1,9}[ \t]*\r?\n\s*\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+(\.\d*)?(e[+-]?\d+)?[ \t]*\r?(\n|\Z)",
+    re.ASCII,
 )
 """The beginning of such a file: the number of flows, and a first flow."""
 
@@ -51,8 +53,9 @@ def ns3_flows(path: Path | Text, content: str) -> Iterator[Ns3Flow]:
     starts, priorities = [], set()
     for number, words in lines[:count]:
         try:
-            if len(words) != 6 or not all(word.isdecimal() for word in words[:5]):
+            if len(words) != 6 or not all(map(is_digits, words[:5])):
                 raise ValueError
+            number_of(words[5])
             start = Decimal(words[5])
             if not 0 <= start < 10**6:
                 raise ValueError

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from flitlab.models.delimited import is_digits, number_of
 from flitlab.models.htsim_connections import ADDON, ConnectionLine, connection_line
 from flitlab.models.ns3_flows import SIGN, ns3_flows
 from flitlab.models.readable import Text
@@ -21,7 +22,7 @@ TRIGGERS = ("oneshot", "multishot", "barrier")
 CLOCK = 1
 """The processor of a host on which nothing but the time until its starts passes."""
 
-_TRIGGER = re.compile(rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d+)|\s+(\d+))?")
+_TRIGGER = re.compile(rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d+)|\s+(\d+))?", re.ASCII)
 
 
 @dataclass
@@ -184,7 +185,7 @@ class _Matrix(_Connections):
         if key in ("failures", "failure"):
             self.failures += key == "failure"
             return
-        if key == "nodes" and len(words) == 2 and words[1].isdecimal():
+        if key == "nodes" and len(words) == 2 and is_digits(words[1]):
             self.hosts = int(words[1])
             if not 0 < self.hosts <= MOST_HOSTS:
                 self._fail(number, f"Nodes {words[1]} must be 1 to {MOST_HOSTS:,}")
@@ -220,7 +221,7 @@ class _Matrix(_Connections):
 
     def _whole(self, number: int, name: str, text: str) -> int:
         try:
-            value = float(text)
+            value = number_of(text)
             whole = int(value)
         except (ValueError, OverflowError):
             self._fail(number, f"{name} {text!r} is no number")

@@ -281,10 +281,10 @@ class _Run:
 
 def _whole(element: ElementTree.Element, name: str, least: int = 0) -> int:
     """Return an attribute as a whole number of at least ``least``."""
-    try:
-        value = int(element.get(name, "")[:12])
-    except ValueError:
-        raise ScheduleError(f"<{element.tag}> needs a whole number {name}, not {element.get(name)!r}") from None
+    text = element.get(name, "").strip()
+    if not re.fullmatch("-?[0-9]{1,12}", text):
+        raise ScheduleError(f"<{element.tag}> needs a whole number {name}, not {element.get(name)!r}")
+    value = int(text)
     if value < least:
         raise ScheduleError(f"<{element.tag}>: {name} {value} must be {least} or more")
     return value

@@ -12,7 +12,9 @@ from flitlab.models.readable import JsonError, parse_json
 FLOWS = b'-Flows"'
 """The end of the key of the list of sends: ``7-Flows``, or ``6-Flows`` of linear programs."""
 
-_FLOW = re.compile(r"Chunk (\d{1,9}) from (\d{1,9}) traveled over (\d{1,9})->(\d{1,9}) in epoch (\d{1,9})(?: via .*)?")
+_FLOW = re.compile(
+    r"Chunk (\d{1,9}) from (\d{1,9}) traveled over (\d{1,9})->(\d{1,9}) in epoch (\d{1,9})(?: via .*)?", re.ASCII
+)
 
 
 def parse_teccl(text: bytes) -> Schedule:
@@ -98,7 +100,7 @@ def _needs(demands: dict[str, Any]) -> dict[tuple[int, int], set[int]]:
 
 
 def _gpu(name: Any, word: str = "GPU") -> int:
-    match = re.fullmatch(rf"{word} (\d{{1,9}})", name) if isinstance(name, str) else None
+    match = re.fullmatch(rf"{word} ([0-9]{{1,9}})", name) if isinstance(name, str) else None
     if match is None:
         raise ScheduleError(f"6-Demand_Met: {str(name)[:40]!r} where {word} and a number are expected")
     return int(match[1])

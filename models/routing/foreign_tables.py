@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints, Masks
+from flitlab.models.delimited import is_digits
 from flitlab.models.files import read_text
 from flitlab.models.readable import JsonError, parse_json
 from flitlab.models.registry import SpecError
@@ -203,7 +204,7 @@ def _link_weights(path: Path, topology: Topology) -> Ints:
         except KeyError as error:
             raise SpecError(f"{where}: link without {error.args[0]}", key="path") from None
         text = keys.get("weight", "1")
-        if not text.isdecimal() or not 1 <= int(text) <= 255:
+        if not is_digits(text) or not 1 <= int(text) <= 255:
             raise SpecError(f"{where}: weight {text!r} is not a whole number from 1 to 255", key="path")
         if not between.get(ends):
             raise SpecError(f"{where}: no further channel from router {ends[0]} to router {ends[1]}", key="path")

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints
-from flitlab.models.delimited import rows_of
+from flitlab.models.delimited import is_digits, number_of, rows_of
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.foreign_tables import followed_paths, garnet_ports, rapidchiplet_entries
@@ -40,7 +40,7 @@ class _Line(NamedTuple):
         """The weight, 1 by default. Raises ``SpecError`` unless it is a finite number, 0 or more."""
         text = self.cells.get("weight", "") or "1"
         try:
-            weight = float(text)
+            weight = number_of(text)
         except ValueError:
             weight = -1.0
         if not 0 <= weight < np.inf:
@@ -244,7 +244,7 @@ def _ports(
         raise SpecError(f"{line.where}: {problem}", key="path")
     if not port:
         return ports
-    if not port.isdecimal() or int(port) not in ports:
+    if not is_digits(port) or int(port) not in ports:
         problem = f"port {port} of switch {names.label(switch)} does not lead to switch {names.label(to)}"
         raise SpecError(f"{line.where}: {problem}; choices: {', '.join(map(str, ports))}", key="path")
     return [int(port)]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from flitlab.models.arrays import Floats
-from flitlab.models.delimited import is_number, rows_of
+from flitlab.models.delimited import is_digits, is_number, number_of, rows_of
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.names import Names, plural
@@ -264,13 +264,13 @@ def _named_matrix(path: Path | Text, rows: list[Row], shape: _Shape, values: Flo
 
 def _numbers(where: str, fields: Sequence[str]) -> list[float]:
     """Parse the demands of a row. Raises ``SpecError``."""
-    return [_demand(f"{where}: {','.join(fields)}", field) for field in fields]
+    return [demand_of(f"{where}: {','.join(fields)}", field) for field in fields]
 
 
-def _demand(where: str, field: str) -> float:
+def demand_of(where: str, field: str) -> float:
     """Parse a demand. Raises ``SpecError``."""
     try:
-        amount = float(field)
+        amount = number_of(field)
     except ValueError:
         raise SpecError(f"{where}: {field!r} is no demand", key="path") from None
     if not 0 <= amount < float("inf"):
@@ -280,7 +280,7 @@ def _demand(where: str, field: str) -> float:
 
 def _may_be_end(text: str, names: Names) -> bool:
     """Whether a field may be the name of an end: it is a name, or a whole number."""
-    return names.is_name(text) or text.isdecimal()
+    return names.is_name(text) or is_digits(text)
 
 
 def _sum_pairs(entries: Iterable[tuple[str, list[str]]], names: Names, size: int | None) -> sparse.csr_array:
@@ -291,7 +291,7 @@ def _sum_pairs(entries: Iterable[tuple[str, list[str]]], names: Names, size: int
     source, target, demand = [], [], []
     known = names if size is not None else Names(names.what, MAX_ENDS)
     for where, (src, dst, amount) in entries:
-        demand.append(_demand(where, amount))
+        demand.append(demand_of(where, amount))
         source.append(known.number(src, "path", where))
         target.append(known.number(dst, "path", where))
     return pair_matrix(source, target, demand, size)

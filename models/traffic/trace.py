@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import LARGEST_INTEGER, OUT_OF_RANGE, is_in_range
+from flitlab.models.delimited import is_digits, number_of
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
@@ -95,6 +96,7 @@ class Trace(TrafficSpec):
 
     def _time(self, cell: str, where: str) -> Fraction:
         try:
+            number_of(cell)
             within = is_in_range(cell)  # before it becomes a fraction, which takes long for a large exponent
             time = Fraction(cell.strip()) if within else Fraction(0)
         except ValueError:
@@ -105,7 +107,7 @@ class Trace(TrafficSpec):
         return time
 
     def _whole(self, cell: str, where: str) -> int:
-        if not cell.strip().isdecimal():
+        if not is_digits(cell.strip()):
             raise SpecError(f"{where}: {cell.strip()!r} is not a whole number, 0 or more", key="path")
         if len(cell.strip()) > DIGITS or int(cell) > LARGEST_INTEGER:
             raise SpecError(f"{where}: {cell.strip()[:DIGITS]!r} ... does not fit into 64 bits", key="path")

@@ -9,7 +9,7 @@ import numpy as np
 
 from flitlab.models.application.placement import PlacementSpec
 from flitlab.models.application.program import Program
-from flitlab.models.delimited import delimiter_of, fields_of, lines_of
+from flitlab.models.delimited import delimiter_of, fields_of, is_digits, lines_of
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
@@ -75,6 +75,6 @@ class FilePlacement(PlacementSpec):
             yield number, line_name, cells[0] if width == 2 else None, cells[-1]
 
     def _rank(self, cell: str, size: int, line_name: str) -> int:
-        if not cell.isdecimal() or int(cell) >= size:
+        if not is_digits(cell) or int(cell) >= size:
             raise SpecError(f"{line_name}: rank must be a whole number in 0..{size - 1}", "path")
         return int(cell)

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from flitlab.models.delimited import number_of
 from flitlab.models.topology.attributes import labels_of, unread_attributes, unread_warning
 from flitlab.models.topology.formats.common import GraphBuilder
 from flitlab.models.topology.graph import Topology
@@ -65,7 +66,7 @@ class Attributes:
         if self.delay == "delay":
             return text
         try:
-            return str(round(float(text)))
+            return str(round(number_of(text)))
         except (ValueError, OverflowError):
             network.fail(line, f"{self.delay} {text!r} is not a number")
 

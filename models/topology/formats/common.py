@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from flitlab.models.delimited import is_number
+from flitlab.models.delimited import is_number, number_of
 from flitlab.models.files import replace_file
 from flitlab.models.readable import FilePath, JsonError, Readable, Text, encoding_of, parse_json
 from flitlab.models.registry import warn
@@ -210,19 +210,25 @@ class GraphBuilder:
         columns = {}
         for name in sorted(names - {"capacity", "delay", "reverse"}):
             with suppress(ValueError):
-                numbers = [float(attributes[name]) for attributes in self.attributes]
+                numbers = [number_of(attributes[name]) for attributes in self.attributes]
                 if all(map(math.isfinite, numbers)):
                     columns[name] = numbers
         return columns
 
     def _capacity(self, line: int, text: str) -> float:
         try:
-            capacity = float(text)
+            capacity = number_of(text)
         except ValueError:
             self.fail(line, f"capacity {text!r} is not a number")
         if not (capacity > 0 and math.isfinite(capacity)):
             self.fail(line, f"capacity {text} must be positive and finite")
         return capacity
+
+    def check_numbers(self, line: int, data: Mapping[str, str]) -> None:
+        """Fail if some attribute, of a format in which it is a number, is none or not finite."""
+        for name, text in data.items():
+            if not is_number(text) or not math.isfinite(number_of(text)):
+                self.fail(line, f"{name} {text!r} is not a finite number")
 
     def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
         """Parse an integer of at least ``least``. Fails for other texts, but not for a decimal such as 3.0.
@@ -234,12 +240,10 @@ class GraphBuilder:
         text: the number.
         least: smallest accepted value.
         """
-        try:
-            value = int(text)
-        except ValueError:
-            if not (is_number(text) and float(text).is_integer()):
-                self.fail(line, f"{what} {text!r} is not an integer")
-            value = int(float(text))
+        number = number_of(text) if is_number(text) else math.nan
+        if not number.is_integer():
+            self.fail(line, f"{what} {text[:40]!r} is not an integer")
+        value = int(text) if text.strip().lstrip("+-").isdecimal() else int(number)
         if value < least:
             self.fail(line, f"{what} {value} must be {least} or more")
         return value

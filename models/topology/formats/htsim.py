@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from flitlab.models.delimited import number_of
 from flitlab.models.readable import Readable
 from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.formats.common import GraphBuilder, text_of
@@ -119,7 +120,7 @@ def _sections(network: GraphBuilder, text: str) -> tuple[dict[str, int], list[Ti
             if key in tiers[-1]:
                 network.fail(last, f"{words[0]} of tier {len(tiers) - 1} stands on line {tiers[-1][key][0]} too")
             try:
-                tiers[-1][key] = last, float(words[1])
+                tiers[-1][key] = last, number_of(words[1])
             except ValueError:
                 network.fail(last, f"{words[0]} {words[1]!r} is not a number")
             if not 0 <= tiers[-1][key][1] < float("inf"):
