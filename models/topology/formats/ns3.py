@@ -239,7 +239,9 @@ def _is_of_nodes(topology: Topology) -> bool:
 FORMATS = (
     FileFormat(
         "ns3",
-        sign=re.compile(r"\A\s*\d+[^\n]*\n([\d \t\r]*\n)?\s*\d+\s+\d+\s+[\d.]+[A-Za-z/]+\s+-?[\d.]+([a-z]*)\s"),
+        sign=re.compile(
+            r"\A\s*\d+[^\n]*\n([\d \t\r]*\n)?\s*\d+\s+\d+\s+([\d.]+[A-Za-z/]+\s+-?[\d.]+[a-z]*|\S*[bB](ps|/s))\s"
+        ),
         suffixes=(".ns3",),
         read=read_ns3,
         write=write_ns3,

@@ -49,7 +49,9 @@ def read_repetita(
     for number, (label, *_) in sections("NODES", 3):
         graph.nodes[str(len(graph.nodes))] = (number, {"label": label})
     for number, (_, source, target, *numbers) in sections("EDGES", 6):
-        graph.edges.append(Edge(number, source, target, dict(zip(EDGE, numbers, strict=True))))
+        data = dict(zip(EDGE, numbers, strict=True))
+        network.check_numbers(number, data)
+        graph.edges.append(Edge(number, source, target, data))
     for number, line in lines:
         network.fail(number, f"{line[:40]!r} after the edges that are announced")
     network.parallel = True  # every edge has a name of its own
@@ -88,14 +90,17 @@ def write_repetita(topology: Topology, path: FilePath) -> list[str]:
     need_channels(topology, "repetita")
     names = switch_names(topology)
     lines = [f"NODES {topology.switches}", "label x y"]
-    lines += [f"{'_'.join(names.label(v).split())} 0 0" for v in range(topology.switches)]
+    labels = [names.label(v) for v in range(topology.switches)]
+    written = ["_".join(label.split()) for label in labels]
+    lines += [f"{label} 0 0" for label in written]
     lines += ["", f"EDGES {topology.channels}", "label src dest weight bw delay"]
     cost, stated = topology.columns.get("weight", [1.0] * topology.channels), stated_delays(topology)
     delay_us = np.zeros(topology.channels) if stated is None else stated[0] / 1000
     rows = zip(topology.src, topology.dst, cost, topology.capacity, delay_us, strict=True)
     lines += [f"edge_{c} {u} {v} {weight:.17g} {bw:.17g} {us:.17g}" for c, (u, v, weight, bw, us) in enumerate(rows)]
     write_lines(path, lines)
-    return omitted_features(topology, "capacities", "parallel channels", "labels")
+    blanks = ["blanks in labels (_ is written)"] if written != labels else []
+    return [*omitted_features(topology, "capacities", "parallel channels", "labels"), *blanks]
 
 
 FORMATS = (

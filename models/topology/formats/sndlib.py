@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 from xml.sax.xmlreader import AttributesImpl
 
+from flitlab.models.delimited import number_of
 from flitlab.models.readable import Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import FormatError, GraphBuilder, text_of
@@ -49,6 +50,13 @@ class Instance:
     nodes: dict[str, int] = field(default_factory=dict)
     links: list[Edge] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
+    lines: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(kind, id) of links and demands -> line."""
+
+    def name(self, path: Readable, kind: str, label: str, line: int) -> None:
+        """Record the id of a link or demand. Raises :class:`FormatError` if another one has it."""
+        if (first := self.lines.setdefault((kind, label), line)) != line:
+            raise FormatError(path, line, f"{kind} {label!r} stands on line {first} too")
 
 
 def read_sndlib(
@@ -78,6 +86,8 @@ def read_sndlib(
     graph = Attributed(network, directed=bool(directed))
     graph.nodes = {name: (line, {}) for name, line in instance.nodes.items()}
     graph.edges = instance.links
+    for edge in graph.edges:
+        network.check_numbers(edge.line, edge.data)
     network.parallel = True  # every link has a name of its own
     if "capacity" not in attributes.chosen:
         capacities = [
@@ -94,10 +104,7 @@ def read_sndlib(
 
 def _has(edge: Edge, name: str) -> bool:
     """Whether an edge has a positive number of this name."""
-    try:
-        return float(edge.data.get(name, 0)) > 0
-    except ValueError:
-        return True  # whose reading fails with the line
+    return number_of(edge.data.get(name, 0)) > 0
 
 
 def parsed(path: Readable) -> Instance:
@@ -157,6 +164,7 @@ class _NativeReader:
             raise FormatError(self.path, words[0][0], f"{words[0][1]!r} where an id ( source target ) is expected")
         for start, end in pairwise([*starts, len(body)]):
             (line, label), *rest = body[start:end]
+            self.instance.name(self.path, name[:-1].lower(), label, line)
             source, target = self._ends(line, rest)
             words = [item for item in rest[1:] if _is_word(item)]
             values = [word for _, word in words]
@@ -175,9 +183,13 @@ class _NativeReader:
 
     @staticmethod
     def _is_entry(name: str, body: Group, place: int) -> bool:
-        """Whether a word begins an entry: a group is behind it, and before it no number of the same link."""
-        is_first = name != "LINKS" or not place or isinstance(body[place - 1], list)
-        return is_first and isinstance(body[place], tuple) and isinstance(next(iter(body[place + 1 :]), None), list)
+        """Whether a word begins an entry: its ends are behind it, and before it no number of the same link.
+
+        The values of a demand may end with a group of its paths, which is empty in the format's documentation.
+        """
+        group = body[place + 1] if place + 1 < len(body) else None
+        is_first = group != [] if name != "LINKS" else not place or isinstance(body[place - 1], list)
+        return is_first and isinstance(body[place], tuple) and isinstance(group, list)
 
     def _ends(self, line: int, rest: Group) -> tuple[str, str]:
         ends = [word for _, word in filter(_is_word, rest[0])] if rest and not _is_word(rest[0]) else []
@@ -189,7 +201,8 @@ class _NativeReader:
 def _volume(path: Readable, line: int, unit: str, value: str) -> str:
     """Return the capacity that a demand takes: ``value`` routing units of capacity ``unit``."""
     try:
-        return value if float(unit) == 1 else str(Decimal(unit) * Decimal(value))
+        factor, _ = number_of(unit), number_of(value)
+        return value if factor == 1 else str(Decimal(unit) * Decimal(value))
     except (ValueError, InvalidOperation):
         raise FormatError(path, line, f"routing unit {unit!r} and demand {value!r} must be numbers") from None
 
@@ -242,6 +255,7 @@ class _XmlReader(xml.sax.ContentHandler):
         if name == "node":
             self.instance.nodes[self.name] = self.began
         elif name in ("link", "demand"):
+            self.instance.name(self.path, name, self.name, self.began)
             ends = self.data.get("source"), self.data.get("target")
             if None in ends:
                 raise FormatError(self.path, self.began, f"<{name}> without source and target")
