@@ -498,5 +498,6 @@ def validate_demand(draft: Draft, instance: Instance, ceilings: Sequence[Ceiling
         check_joined(topology, traffic)
     except FluidError as error:
         from_file = draft.at("topology", "kind") == "file"
-        advice = "; topology.component: largest takes the largest connected part" if from_file else ""
+        can_help = from_file and not topology.is_multistage
+        advice = "; topology.component: largest takes the largest connected part" if can_help else ""
         draft.reject("traffic", f"{error}{advice}")

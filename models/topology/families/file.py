@@ -214,7 +214,8 @@ class File(TopologySpec):
         u, v = (names.label(end) for end in pair)
         source, key = source_of(self.path, self.text), "path" if self.text is None else "text"
         problem = f"{source}: not strongly connected: no path from switch {u} to switch {v}{self._advice(topology)}"
-        raise SpecError(f"{problem}; component: largest takes the largest part", key=key)
+        advice = "" if topology.is_multistage else "; component: largest takes the largest part"
+        raise SpecError(f"{problem}{advice}", key=key)
 
     def _advice(self, topology: Topology) -> str:
         """Return advice about uni-directional channels, where edges may be meant as links."""

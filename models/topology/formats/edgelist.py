@@ -59,7 +59,8 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
     order = dict.fromkeys(np.stack([topology.src[rows], topology.dst[rows]], axis=1).ravel().tolist())
     kept_features = ["capacities", "delays", "parallel channels", "labels", *([PAIRS] if both else [])]
     renumbered = names.labelled and list(order) != list(range(topology.switches))
-    return [*omitted_features(topology, *kept_features), *(["the numbers of switches"] if renumbered else [])]
+    others = {"switches without channels": len(order) < topology.switches, "the numbers of switches": renumbered}
+    return [*omitted_features(topology, *kept_features), *(name for name, present in others.items() if present)]
 
 
 def _name_field(name: str) -> str:
@@ -118,6 +119,7 @@ def read_edgelist(
     if not network.ends:
         network.fail(1, "no channels")
     reader.warn_of_unread()
+    _warn_of_counts(network, text)
     return network.topology("edgelist")
 
 
@@ -128,6 +130,19 @@ def _reject_other_formats(network: GraphBuilder, text: str) -> None:
         network.fail(1, "Pajek's format is not read; networkx.write_graphml writes one that is")
     if re.match(r"(strict\s+)?(di)?graph\b[^\n]*\{", begin):
         network.fail(1, "DOT is written, not read; networkx.write_graphml writes a format that is")
+
+
+def _warn_of_counts(network: GraphBuilder, text: str) -> None:
+    """Warn if the first line is an edge, but may count the nodes and edges that follow it."""
+    first = next(line for line in map(_without_comment, text.splitlines()) if line.strip())
+    match = re.fullmatch(r"\s*([0-9]{1,9})[\s,;]+([0-9]{1,9})\s*", first)
+    if not match or int(match[2]) != len(set(network.lines)) - 1:
+        return
+    rows = zip(network.ends, network.lines, strict=True)
+    nodes = {end for ends, line in rows if line != network.lines[0] for end in ends}
+    if int(match[1]) == len(nodes):
+        problem = f"is read as an edge; if it counts {match[1]} nodes and {match[2]} edges, # before it leaves it out"
+        network.warn(problem, network.lines[0])
 
 
 ENDS = {
