@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from flitlab.models import ns3_flows
-from flitlab.models.delimited import is_number
+from flitlab.models.delimited import is_digits, is_number, number_of
 from flitlab.models.htsim_connections import connection_line
 from flitlab.models.readable import JsonError, Text, head_of, parse_json
 from flitlab.models.registry import SpecError, warn
@@ -90,6 +90,7 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
     """``source->target [id n] [start ps] size bytes ...``: the demand of a connection is its size."""
     timed = failures = connections = 0
     announced: tuple[int, str] | None = None
+    nodes: int | None = None
     for number, words in _lines(content, "#"):
         try:
             line = connection_line(" ".join(words))
@@ -99,12 +100,18 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
             key = words[0].lower()
             if key not in ("nodes", "connections", "triggers", "trigger", "failures", "failure"):
                 _fail(path, number, f"{' '.join(words)[:40]!r} where source->target is expected")
+            if key == "nodes":
+                if len(words) != 2 or not is_digits(words[1]):
+                    _fail(path, number, f"{' '.join(words)[:40]!r} where Nodes and their number are expected")
+                nodes = int(words[1][:18])
             failures += key == "failure"
             if key == "connections":
                 announced = number, words[-1]
             continue
         connections += 1
         options = line.options
+        if nodes is not None and (most := max(int(line.source[:18]), int(line.target[:18]))) >= nodes:
+            _fail(path, number, f"host {most} where Nodes is {nodes}")
         if "size" not in options:
             _fail(path, number, "a connection without size has no demand")
         if not options["size"].strip("0."):
@@ -129,14 +136,26 @@ def _ns3(path: Path | Text, content: str) -> Iterator[Entry]:
         warn(f"{path}: sizes are read; starts are not", "path")
 
 
+NOXIM = ("pir", "por", "t_on", "t_off", "t_period")
+"""Fields of a line behind source and target."""
+
+
 def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
-    """``source target pir [por t_on t_off t_period]``: the demand is the packet injection rate."""
+    """``source target pir [por t_on t_off t_period]``: the demand is the packet injection rate.
+
+    What follows it is checked, and not read.
+    """
     more = 0
     for number, words in _lines(content, "%"):
         if not 3 <= len(words) <= 7:
             _fail(path, number, f"{len(words)} fields where source, target, pir and up to four more are expected")
-        if is_number(words[2]) and float(words[2]) > 1:
-            _fail(path, number, f"pir {words[2]} is no rate: a node injects at most a packet a cycle")
+        for name, word in zip(NOXIM, words[2:], strict=False):
+            if not is_number(word) or not 0 <= number_of(word) < float("inf"):
+                _fail(path, number, f"{name} {word!r} is not a number, 0 or more")
+            if name in ("pir", "por") and number_of(word) > 1:
+                _fail(path, number, f"{name} {word} is no rate: a node injects at most a packet a cycle")
+            if name[0] == "t" and not number_of(word).is_integer():
+                _fail(path, number, f"{name} {word} is no number of cycles")
         more += len(words) > 3
         yield f"{path}:{number}", words[0], words[1], words[2]
     if more:
@@ -165,6 +184,6 @@ FORMATS: tuple[tuple[re.Pattern[str], Callable[[Path | Text, str], Iterator[Entr
     (re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
     (ns3_flows.SIGN, _ns3),
     (re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), _rapidchiplet),
-    (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[\d.]"), _noxim),
+    (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[-\d.]"), _noxim),
 )
 """Signs and readers."""

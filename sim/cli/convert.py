@@ -11,7 +11,7 @@ from flitlab.models.topology.formats import FORMATS, HEAD, READ, WRITTEN, detect
 from flitlab.models.topology.formats.common import text_of
 from flitlab.models.topology.formats.misplaced import misplaced
 from flitlab.models.topology.names import Names
-from flitlab.models.traffic.demand_file import read_demand
+from flitlab.models.traffic.demand_file import demand_of, read_demand
 from flitlab.models.traffic.demand_formats import holds_only_demands, known_entries
 from flitlab.sim.cli.common import complain, is_input, say
 from flitlab.sim.exit import ExitCode
@@ -99,7 +99,10 @@ def _demands(options: argparse.Namespace, out: Path) -> list[str]:
         columns = (column.tolist() for column in (matrix.row, matrix.col, matrix.data))
         lines = [f"{u},{v},{amount!r}" for u, v, amount in zip(*columns, strict=True)]
     else:
-        lines = [f"{source},{target},{amount}" for _, source, target, amount in entries]
+        lines = []
+        for where, source, target, amount in entries:
+            demand_of(where, amount)
+            lines.append(f"{source},{target},{amount}")
     replace_file(out, "\n".join(["src,dst,demand", *lines]) + "\n")
     say(f"{file}: {len(lines)} demands")
     return []

@@ -13,7 +13,7 @@ from flitlab.models.application.goal import read_goal
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, SpecWarning, make
 from flitlab.models.topology.file_delays import stated_delays
-from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, write
+from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, sndlib, write
 from flitlab.models.topology.formats.quantities import gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
@@ -229,6 +229,12 @@ def test_sndlib_has_links_of_pre_installed_capacity_and_demands_by_name(text):
     assert traffic.rate.tolist() == [12.5, 0, 2] and traffic.received(1.0).tolist() == [0, 2, 12.5]
 
 
+def test_a_demand_of_sndlib_may_end_with_empty_parentheses():
+    """As in the documentation of the format."""
+    text = NATIVE.replace("12.50 UNLIMITED", "12.50 UNLIMITED ()").replace("2.00 3", "2.00 3 ()")
+    assert sndlib.parsed(Text(text)).demands == [(14, "Ulm", "Kiel", "12.50"), (15, "Kiel", "Bonn", "2.00")]
+
+
 def test_sections_of_sndlib_may_be_empty():
     network = NATIVE[: NATIVE.index("DEMANDS")] + "DEMANDS ( )"
     assert read(Text(network)).channels == 4
@@ -439,6 +445,15 @@ def test_ends_of_json_graphs_are_no_columns():
         (NS3.replace("7 3 6", f"{10**15} 3 6"), "nodes; at most 20000000 are built"),
         (HUGE, ":1: 8000000 hosts, 4000000 switches and 16000000000000 channels; at most 20000000 of each"),
         (ASTRA.replace("Switch", "FullyConnected").replace("[ 4,", "[ 40000,"), "NPUs and .* channels; at most"),
+        *((f"2 0 1\n0 1 {rate} 1us 0\n", f":2: '{rate}' is no rate") for rate in ("nanGbps", "infGbps", "-1Gbps")),
+        ("3 1 2\n2\n0 2 1Gbps nanus 0\n1 2 1Gbps 1us 0\n", ":3: 'nanus' is no time"),
+        (NS3.replace("400Gbps 2us", "1e400Gbps 2us"), ":7: 1e400Gbps is more than a number can hold"),
+        (NS3.replace("400Gbps 2us", "400Gbps 1e400us"), ":7: 1e400us is more than a number can hold"),
+        (REPETITA.replace("edge_3 2 0 1", "edge_3 2 0 x"), ":13: weight 'x' is not a finite number"),
+        (REPETITA.replace("1 2000 7\nedge_4", "1 2000 nan\nedge_4"), ":13: delay_us 'nan' is not a finite number"),
+        (NATIVE.replace("0.50", "cheap"), ":10: routing_cost 'cheap' is not a finite number"),
+        (NATIVE.replace("L2 (", "L1 ("), ":11: link 'L1' stands on line 10 too"),
+        (NATIVE.replace("D2 (", "D1 ("), ":15: demand 'D1' stands on line 14 too"),
     ],
 )  # fmt: skip
 def test_errors_name_the_line(text, said):
@@ -491,6 +506,12 @@ def test_demands_of_other_programs(text, pairs, said):
         (DEMANDS.replace("200", "x"), "'x' is no demand"),
         ("% src dst pir\n0 3 0.02\n1 2 5\n", ":3: pir 5 is no rate"),
         (DEMANDS.replace("0 3 200", "0 9 200"), "9"),
+        ("% src dst pir\n0 3 0.02 0.1 x\n", ":2: t_on 'x' is not a number, 0 or more"),
+        ("% src dst pir\n0 3 0.02 2\n", ":2: por 2 is no rate"),
+        ("% src dst pir\n0 3 0.02 0.1 0 9.5 20\n", ":2: t_off 9.5 is no number of cycles"),
+        ("% src dst pir\n0 3 -0.02\n", ":2: pir '-0.02' is not a number, 0 or more"),
+        ("Nodes 3\nConnections 1\n0->3 start 0 size 4\n", ":3: host 3 where Nodes is 3"),
+        ("Nodes many\nConnections 1\n0->1 start 0 size 4\n", ":1: 'Nodes many' where Nodes and their number"),
     ],
 )
 def test_errors_in_demands_name_the_line(text, said):
@@ -541,6 +562,23 @@ def test_convert_of_demands(tmp_path, capsys):
     assert (tmp_path / "table.csv").read_text() == "src,dst,demand\n0,3,1e-05\n1,2,4.0\n"
     assert main(["convert", str(tmp_path / "none"), "--to", "json"]) == 2
     assert main(["convert", str(tmp_path / "a.csv"), "--to", "demands"]) == 2  # its own input
+
+
+def test_what_a_written_list_of_edges_changes_is_said(tmp_path):
+    topology = Topology.from_links("net", 4, [(0, 1), (1, 3)], notes={"labels": ["Bern", "New York", "Kiel", "Ulm"]})
+    assert "switches without channels" in write(topology, tmp_path / "net.txt")
+    assert read(tmp_path / "net.txt").switches == 3
+    assert "blanks in labels (_ is written)" in write(topology, tmp_path / "net.graph")
+    assert read(tmp_path / "net.graph").notes["labels"] == ["Bern", "New_York", "Kiel", "Ulm"]
+    plain = Topology.from_links("net", 3, [(0, 1), (1, 2)])
+    assert write(plain, tmp_path / "net.txt") == []
+
+
+@pytest.mark.parametrize("amount", ["many", "-5", "nan", "1e400"])
+def test_what_is_no_demand_is_not_converted(amount, tmp_path, capsys):
+    (tmp_path / "one.cm").write_text(f"Nodes 2\nConnections 1\n0->1 start 0 size {amount}\n")
+    assert main(["convert", str(tmp_path / "one.cm"), "--to", "demands"]) == 2
+    assert "one.cm:3: " in capsys.readouterr().err and not (tmp_path / "one.csv").exists()
 
 
 CONNECTIONS = """Nodes 4
