@@ -479,3 +479,82 @@ def test_graphml_is_known_by_what_it_begins_with(tmp_path):
     (tmp_path / "x.xml").write_text('<graphml><graph edgedefault="undirected"><node id="a"/></graph></graphml>')
     assert make("topology", kind="file", path=str(tmp_path / "x.xml")).build().switches == 1
     assert text("# a comment\ngraph [\nnode [ id 0 ] ]").switches == 1
+
+
+GROUPS = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">
+<key for="node" id="d0" yfiles.type="nodegraphics"/><graph edgedefault="undirected">
+<node id="n0" yfiles.foldertype="group"><data key="d0"><y:NodeLabel>Pod 0</y:NodeLabel></data>
+<graph edgedefault="undirected" id="n0:">
+<node id="n0::n0"><data key="d0"><y:NodeLabel>Leaf</y:NodeLabel></data></node>
+<node id="n0::n1" yfiles.foldertype="group"><graph edgedefault="undirected" id="n0::n1:"><node id="n0::n1::n0"/>
+</graph></node>
+<edge source="n0::n0" target="n0::n1::n0"/></graph></node>
+<node id="n1"><data key="d0"><y:NodeLabel>Spine</y:NodeLabel></data></node>
+<edge source="n0::n0" target="n1"/><edge source="n1" target="n0::n1::n0"/></graph></graphml>
+"""
+
+
+def test_nodes_in_groups_of_graphml_are_switches_and_groups_are_none():
+    """yEd nests the graph of a group in its node."""
+    found, said = told(GROUPS)
+    assert (found.switches, found.channels) == (3, 6)
+    assert found.notes["labels"] == ["Leaf", "n0::n1::n0", "Spine"]
+    assert "2 groups are not read, only the nodes in them" in said[0]
+    assert (
+        text(
+            GROUPS.replace("</graph></graphml>", '<node id="n2"/><edge source="n2" target="n1"/></graph></graphml>')
+        ).switches
+        == 4
+    )
+    for old, new, problem in (
+        ('<edge source="n0::n0" target="n1"/>', '<edge source="n0" target="n1"/>', "text:10: an edge of group 'n0'"),
+        ('"undirected" id="n0:"', '"directed" id="n0:"', "text:4: edgedefault of group 'n0' is another one"),
+        ("</graphml>", '<graph edgedefault="undirected"/></graphml>', "text:10: only one graph is allowed"),
+    ):
+        with pytest.raises(SpecError, match=problem):
+            text(GROUPS.replace(old, new))
+
+
+@pytest.mark.parametrize("number", ["1_000", "\uff11\uff12"])
+def test_numbers_have_ascii_digits_only(number, tmp_path):
+    """Python reads more; programs that write such files, and read them, do not."""
+    demands = {"path": tmp_path / "demands.txt"}
+    flow = f"1\n0 1 3 100 {number} 0\n"
+    for content in (
+        f"0 1 {number}", f"0 1 1 {number}", f"source,target,capacity\n0,1,{number}", f"0 1 {{'capacity': '{number}'}}",
+        f"graph [ node [ id 0 hosts {number} ] node [ id 1 ] edge [ source 0 target 1 ] ]",
+        f"router 0 node 0 router 1 {number}", f"NODES 1\nlabel x y\na 0 0\n\nEDGES {number}\nlabel src dest\n",
+        f"2 0 1\n0 1 {number}Gbps 1us 0\n", f"Nodes {number}\nTiers 2\nTier 0\nRadix_Down 4\n",
+        '?SNDlib native format\nNODES ( a b )\nLINKS ( l ( a b ) ' + number + ' 0 0 0 ( ) )\n',
+    ):  # fmt: skip
+        with pytest.raises(SpecError, match="text:"):
+            text(content)
+    topology = text("0 1\n1 0", hosts_per_switch=1)
+    for content in (
+        f"0,1,{number}", f"% pir\n0 1 {number}\n", f"DEMANDS 1\nlabel src dest bw\nd 0 1 {number}\n", flow,
+        f"?SNDlib native format\nDEMANDS ( d ( 0 1 ) 1 {number} )\n", f"Nodes {number}\nConnections 1\n0->1 size 4\n",
+    ):  # fmt: skip
+        demands["path"].write_text(content)
+        with pytest.raises(SpecError):
+            make("traffic", kind="matrix", **demands).build(topology)
+
+
+def test_a_first_line_that_may_count_nodes_and_edges_is_named():
+    """Abilene of github.com/THU-INSC-NAD/Traffic-Matrix-Prediction begins with ``12 15``."""
+    keys = {"component": "largest", "component_share": 0, "directed": False}
+    warning = "text:1: is read as an edge; if it counts 4 nodes and 5 edges, # before it leaves it out"
+    for lines, is_warned in (
+        ("4 5\n0 1 9920 1\n1 2 9920 1\n2 3 9920 1\n3 0 9920 1\n1 3 2480 1\n", True),
+        ("# of Abilene\n\n1,5\n0,1\n1,2\n2,3\n3,0\n1,3\n", False),
+        ("# 4 5\n0 1\n1 2\n2 3\n3 0\n1 3\n", False),
+        ("4 6\n0 1\n1 2\n2 3\n3 0\n1 3\n", False),
+    ):
+        _, said = told(lines, **keys)
+        assert (warning in said) == is_warned, lines
+
+
+def test_the_largest_part_is_no_way_out_where_hosts_eject_elsewhere():
+    lines = "0 2\n1 2\n2 3"
+    with pytest.raises(SpecError, match="no path from switch 0 to switch 1") as error:
+        text(lines, hosts=[1, 1, 0, 0], ejection=[1, 3])
+    assert "component: largest" not in str(error.value)

@@ -36,7 +36,8 @@ def read_graphml(
 
     Edges that are undirected, as the graph or they themselves say, are bi-directional links. Nodes are called by their
     attribute ``label`` or ``name``, or else the text that yEd draws on them (the first ``y:NodeLabel``), or by their id
-    where there is none or it is not unique.
+    where there is none or it is not unique. A node with a graph of its own, as groups of yEd are, is no switch: the
+    nodes of that graph are.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def read_graphml(
 
     Raises
     ------
-    OSError, FormatError: as all readers.
+    OSError, FormatError: as all readers; also for an edge of a group.
 
     Source: GraphML primer, http://graphml.graphdrawing.org/primer/graphml-primer.html.
     """
@@ -73,6 +74,8 @@ class _GraphmlReader(xml.sax.ContentHandler):
         self.key = ""
         self.text: list[str] = []
         self.is_drawn_label = False
+        self.open: list[str] = []  # nodes whose elements are not ended
+        self.groups: set[str] = set()  # nodes with a graph of their own
 
     @property
     def line(self) -> int:
@@ -87,15 +90,20 @@ class _GraphmlReader(xml.sax.ContentHandler):
                 self.names[self.key] = attrs.get("attr.name", self.key)
                 self.domain[self.key] = attrs.get("for", "all")
             case "graph":
-                if self.directed is not None:
+                directed = self._need(name, attrs, "edgedefault") == "directed"
+                if self.directed is not None and not self.open:
                     self.network.fail(self.line, "only one graph is allowed in a file")
-                self.directed = self._need(name, attrs, "edgedefault") == "directed"
+                if self.directed not in (None, directed):
+                    self.network.fail(self.line, f"edgedefault of group {self.open[-1]!r} is another one")
+                self.directed = directed
+                self.groups.update(self.open[-1:])
             case "node":
                 self.data = {}
                 label = self._need(name, attrs, "id")
                 if label in self.graph.nodes:
                     self.network.fail(self.line, f"node {label!r} stands on line {self.graph.nodes[label][0]} too")
                 self.graph.nodes[label] = (self.line, self.data)
+                self.open.append(label)
             case "edge":
                 self.data = {}
                 source, target = (self._need(name, attrs, end) for end in ("source", "target"))
@@ -122,6 +130,8 @@ class _GraphmlReader(xml.sax.ContentHandler):
             self.defaults[self.key] = text
         elif name in ("node", "edge"):
             self.data = {}  # data that follow belong to the graph
+            if name == "node":
+                self.open.pop()
 
     def _end_drawn_label(self) -> None:
         """Name a node by the text so far, if it is that of a label; elements of the layout may follow it."""
@@ -135,7 +145,15 @@ class _GraphmlReader(xml.sax.ContentHandler):
         return attrs[name]
 
     def topology(self, attributes: Attributes, directed: bool | None) -> Topology:
-        """Build the topology, with the default values of attributes."""
+        """Build the topology, with the default values of attributes and without groups."""
+        for edge in self.graph.edges:
+            if group := next((end for end in (edge.source, edge.target) if end in self.groups), None):
+                self.network.fail(edge.line, f"an edge of group {group!r}: it must end at a node of the group")
+        for group in self.groups:
+            del self.graph.nodes[group]
+        if self.groups:
+            phrase = "groups are" if len(self.groups) > 1 else "group is"
+            self.network.warn(f"{len(self.groups)} {phrase} not read, only the nodes in them")
         of = {"node": [data for _, data in self.graph.nodes.values()], "edge": [edge.data for edge in self.graph.edges]}
         for kind, value in of.items():
             values = {self.names[k]: text for k, text in self.defaults.items() if self.domain[k] in ("all", kind)}
