@@ -56,6 +56,8 @@ def replacing(path: str | Path, durable: bool = True) -> Iterator[IO[bytes]]:
 def replace_file(path: str | Path, content: str | bytes, durable: bool = True) -> None:
     """Write a file as :func:`replacing` does. Text is UTF-8.
 
+    Names of files may be no valid Unicode; their surrogates become escapes, which in JSON read back equal.
+
     Parameters
     ----------
     path, durable: as of :func:`replacing`.
@@ -66,7 +68,7 @@ def replace_file(path: str | Path, content: str | bytes, durable: bool = True) -
     OSError: as of :func:`replacing`.
     """
     with replacing(path, durable) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 def remove_unfinished() -> None:
@@ -147,6 +149,15 @@ def read_text(path: str | Path, max_bytes: int = MAX_BYTES) -> str:
 def open_text(path: str | Path, max_bytes: int = MAX_BYTES) -> IO[str]:
     """Open a UTF-8 text file, without newline translation, as :func:`open_file` does."""
     return TextIOWrapper(open_file(path, max_bytes), "utf-8", newline="")
+
+
+def name_of(path: str | Path) -> str:
+    """Return the name of a file as text, without its suffix; bytes that are no UTF-8 become U+FFFD.
+
+    >>> name_of("runs/torus.yaml"), name_of(os.fsdecode(b"a\\xff.yaml")) == "a\\ufffd"
+    ('torus', True)
+    """
+    return os.fsencode(Path(path).stem).decode("utf-8", "replace")
 
 
 def special_files(folder: str | Path) -> Iterator[tuple[Path, str]]:

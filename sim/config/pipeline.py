@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from flitlab.fluid.kinds.spec import CeilingSpec
+from flitlab.models.files import name_of
 from flitlab.sim.config.budget import budget_of
 from flitlab.sim.config.build import build
 from flitlab.sim.config.case import Budget, Case, Study, labels_of, swept
@@ -72,7 +73,7 @@ def read(
     root = apply_quick(root, diagnostics) if quick else root
     for change in sets:
         root = expanded(apply_set(root, change, diagnostics))
-    root = without_units(_named(root, Path(file).stem), diagnostics)
+    root = without_units(_named(root, name_of(file)), diagnostics)
     base = Path(file).resolve().parent
     root = with_files(root, base, diagnostics)
     early = list(diagnostics.errors)

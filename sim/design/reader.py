@@ -9,6 +9,7 @@ from flitlab.fluid.design.demands import COLLECTIVE, DesignDemand, collective_sp
 from flitlab.fluid.design.options import Sku
 from flitlab.fluid.design.search import Limits, Tolerance
 from flitlab.models.closest_match import closest_match
+from flitlab.models.files import name_of
 from flitlab.models.layout.design_prices import DEFAULT_PROFILE, KEYS, DesignPrices, design_prices, profiles
 from flitlab.models.registry import SpecError, make, names, recorded_warnings, spec_class
 from flitlab.models.topology.candidates import innermost
@@ -70,7 +71,7 @@ def read_design(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Des
     root = load_file(file, diagnostics)
     for change in sets:
         root = apply_set(root, change, diagnostics)
-    return _request(root, diagnostics, Path(file).resolve().parent, Path(file).stem, read_text(file))
+    return _request(root, diagnostics, Path(file).resolve().parent, name_of(file), read_text(file))
 
 
 def design_of(values: Mapping[str, Any], base: Path | None = None) -> DesignRequest:

@@ -99,10 +99,9 @@ class Store:
     def write(self, name: str, text: str) -> None:
         """Replace a file, atomically and durably. Raises :class:`WriteError`, for instance for a full disk."""
         try:
-            # file names may be no valid Unicode; in JSON they become escapes that read back equal
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(path, text.encode("utf-8", "backslashreplace"))
+            replace_file(path, text)
         except OSError as error:
             raise WriteError(f"{name} cannot be written: {error.strerror or error}") from None
 
@@ -242,7 +241,7 @@ class Memory(Store):
             path = folder / name
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(path, text.encode("utf-8", "backslashreplace"))
+                replace_file(path, text)
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.ceilings import ceilings
 from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
+from flitlab.models.files import name_of
 from flitlab.models.instance import Instance
 from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
@@ -229,7 +230,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
         *reader.skipped,
     ]
     return Claim(
-        str(file), config.name or Path(file).stem, read_text(file), instance, reader.scale.hosts, flits,
+        str(file), config.name or name_of(file), read_text(file), instance, reader.scale.hosts, flits,
         config.vcs or _vcs(draft), delays, points, assumed, reader.capacity,
     )  # fmt: skip
 

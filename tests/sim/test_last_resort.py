@@ -111,6 +111,21 @@ def test_labels_that_a_locale_cannot_show_are_escaped(tmp_path, locale):
     assert code == 0 and r"gr\xf6\xdfe \u221e" in out and "Traceback" not in err
 
 
+def test_files_whose_names_are_no_unicode(tmp_path, monkeypatch, capsys):
+    """Their default names show U+FFFD, and pages and figures are written."""
+    monkeypatch.chdir(tmp_path)
+    run, claim = os.fsdecode(b"a\xff.yaml"), os.fsdecode(b"b\xff.yaml")
+    Path(run).write_text(CONFIG.replace("name: tiny\n", ""))
+    Path(claim).write_text("topology: {kind: torus, dims: [4]}\ntraffic: uniform\nreported: [{throughput: 0.9}]\n")
+    assert main([run, "--jobs", "1"]) == 0
+    folder = os.fsdecode(b"out\xff")
+    assert main([run, "--jobs", "1", "--out", folder]) == 0 and main(["report", folder]) == 0
+    assert main(["judge", claim]) in (0, 3)
+    assert "unexpected" not in capsys.readouterr().err
+    for page in ("runs/a\ufffd/report.html", f"{folder}/report.html", "runs/b\ufffd-judge/judge.html"):
+        assert Path(page).read_text("utf-8").startswith("<!doctype html>")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("limit", ["-n 20", "-n 8", "-v 100000", "-v 300000", "-v 500000"])
 @pytest.mark.parametrize("jobs", [1, 2])
