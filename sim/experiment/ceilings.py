@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.arrays import Floats
@@ -36,6 +37,34 @@ COLUMNS = tuple(columns("ceilings"))
 
 ROWS = "ceilings"
 """Key of the rows in ``ceilings/<id>.json``."""
+
+
+class _Prices(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    network: list[float]
+    injection: list[float]
+    ejection: list[float]
+
+
+class _StoredRow(BaseModel):
+    """The keys of a stored row that are read."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    ceiling: str
+    load: float | None
+    lower: float | None
+    upper: float | None
+    unit: str | None
+    method: str | None
+    note: str | None
+    seconds: float | None
+    certificate: _Prices | None
+    channel_load: list[float] | None = None
+
+
+_STORED_ROWS = TypeAdapter(list[_StoredRow])
 
 
 @dataclass
@@ -490,7 +519,7 @@ def stored_rows(folder: Path, name: str) -> list[dict[str, Any]]:
         record = read_record(folder, f"ceilings/{name}.json")
     except RecordError:
         return []
-    return [] if record is None else record[ROWS]
+    return [] if record is None or not _are_rows(record.get(ROWS)) else record[ROWS]
 
 
 def ceiling_ids(case: Case) -> list[str]:
@@ -509,11 +538,17 @@ def _row(ceiling: Any) -> dict[str, Any]:
 
 
 def _is_complete(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
-    """Whether rows have all ceilings and keys. Altered files are computed again."""
-    names = {*COLUMNS[1:], "certificate"}
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and names <= row.keys() for row in rows):
+    """Whether rows are those of all ceilings. Altered files are computed again."""
+    return _are_rows(rows) and {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
+
+
+def _are_rows(rows: Any) -> bool:
+    """Whether rows have all keys, with values of their types."""
+    try:
+        _STORED_ROWS.validate_python(rows)
+    except ValidationError:
         return False
-    return {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
+    return True
 
 
 def _certificate(lengths: dict[str, list[float]]) -> "Certificate":

@@ -60,7 +60,7 @@ class _Scenario(_Read):
     traffic: _Part = _Part()
     seeds: list[int] = []
     loads: list[float] = []
-    ceilings: list[str] = []
+    ceilings: list[Annotated[str, Field(pattern=r"^\w*$")]] = []
     measured: dict[str, Any] | None = None
     placed: bool = False
     searched: bool = False
@@ -103,6 +103,9 @@ class _Manifest(_Read):
     compile_s: float = 0.0
     flit_ns: Annotated[float, Field(gt=0)] | None = None
     mean_rate: dict[str, float] | float = 1.0
+    background_rate: dict[str, float] = {}
+    flits_per_load: dict[str, float] = {}
+    energy: list[Annotated[tuple[str, float, str], Field(strict=False)]] = []
     figures: list[str] = []
     formats: list[Literal["png", "svg", "pdf"]] = []
     size: Literal["column", "double"] = "column"

@@ -256,6 +256,34 @@ def test_what_is_no_result_of_that_name_is_put_aside_and_computed_again(ran, kin
     assert len(list(Path("run", kind, "quarantine").iterdir())) == 2
 
 
+FORGED = [
+    ("ceilings", ("ceilings", 0, "load"), ["x"]),
+    ("ceilings", ("ceilings", 0, "upper"), "0.9"),
+    ("ceilings", ("ceilings",), {}),
+    ("points", ("detail", "channel_use"), ["x"]),
+    ("points", ("detail", "hops_histogram"), [[[], 1]]),
+    ("points", ("load",), []),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), FORGED)
+def test_a_record_of_wrong_types_with_its_digest_is_not_read(ran, kind, path, value, capsys):
+    victim = sorted(Path("run", kind).iterdir())[0]
+    store, name = Store(Path("run")), f"{kind}/{victim.name}"
+    record = part = read_record(Path("run"), name)
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    store.write_record(name, record)
+    store.close()
+    assert main(["report", "run"]) == 0
+    assert not capsys.readouterr().err
+    if kind == "ceilings":
+        assert run() == 0
+        assert f"{victim} is no result of ceilings: moved to" in capsys.readouterr().err
+        assert tables("run") == ran
+
+
 def a_circle(path):
     path.symlink_to(path.name)
 
@@ -318,6 +346,10 @@ KEYS = [
     ("drawn", [], "drawn = []: must be"),
     ("tables", {"../../x.csv": ""}, "tables."),
     ("plots", [{}], "plots[0].y: is missing"),
+    ("background_rate", [0.1], "background_rate"),
+    ("flits_per_load", {"a": "2"}, "flits_per_load.a = '2': must be a valid number"),
+    ("energy", [["pj", "3", "a table"]], "energy[0]"),
+    ("scenarios", [{"label": "a", "ceilings": ["../../x"]}], "scenarios[0].ceilings[0]"),
 ]
 
 

@@ -3,13 +3,38 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.sim.experiment.ceilings import stored_rows
 from flitlab.sim.experiment.store import RecordError, cell, read_record
 from flitlab.sim.report.folder.frames import Row
 
 Record = dict[str, Any]
+
+_Histogram = list[Annotated[tuple[int, int], Field(strict=False)]]
+
+
+class _Detail(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    channel_use: list[float] = []
+    hops_histogram: _Histogram = []
+    deflections_histogram: _Histogram = []
+
+
+class _Point(BaseModel):
+    """The keys of a stored point that are read."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    scenario: str
+    load: float
+    seed: int
+    measure: dict[str, Any] | None = None
+    row: Annotated[dict[str, Any], Field(min_length=1)]
+    detail: _Detail = _Detail()
 
 
 def _records(folder: Path) -> Iterator[Record]:
@@ -29,10 +54,20 @@ def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, 
     for scenario in manifest.get("scenarios", ()):
         scenarios.setdefault(scenario.get("hash", ""), []).append(scenario)
     for record in _records(folder):
-        if record.get("row"):
-            for scenario in scenarios.get(record.get("scenario", "-"), ()):
-                if _belongs_to_run(record, scenario):
-                    yield scenario, record
+        if not _is_point(record):
+            continue
+        for scenario in scenarios.get(record["scenario"], ()):
+            if _belongs_to_run(record, scenario):
+                yield scenario, record
+
+
+def _is_point(record: Record) -> bool:
+    """Whether a record has the keys of a point, with values of their types."""
+    try:
+        _Point.model_validate(record)
+    except ValidationError:
+        return False
+    return True
 
 
 def _belongs_to_run(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
