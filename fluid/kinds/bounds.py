@@ -57,7 +57,7 @@ class Bounds(CeilingSpec):
     share = "Of the load that bounds allow on the same network"
     limit = True
     quick = True
-    growth = 1.3
+    growth = 0.8
 
     @classmethod
     def proof(cls, row: str) -> type[Saved]:

@@ -23,7 +23,7 @@ class Concurrent(Solved):
     usual = True
     limit = True
     beside_background = True
-    growth = 1.3
+    growth = 0.8
 
     per_flow: bool = False
     """Also the rates of flows, as in throughput models."""

@@ -24,7 +24,7 @@ class Split(CeilingSpec):
     routes = "needed"
     beside_background = True
     quick = True
-    growth = 1.3
+    growth = 0.8
 
     per_flow: bool = False
     """Also the rates of flows, as in throughput models."""

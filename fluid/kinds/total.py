@@ -26,7 +26,7 @@ class Total(Solved):
     by_load = True
     beside_background = True
     of_one_flow = True
-    growth = 1.3
+    growth = 0.8
 
     @classmethod
     def proof(cls, row: str) -> type[Saved] | None:

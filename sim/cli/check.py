@@ -106,10 +106,10 @@ def _ceiling_seconds(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
 
 
 def _estimate_text(total: dict[str, Any]) -> str:
-    threads = f" --threads {total['threads']}" if total["threads"] > 1 else ""
+    workers = f"--jobs {total['jobs']}" + (f" --threads {total['threads']}" if total["threads"] > 1 else "")
     return (
-        f"{duration(total['cpu_s'])} of CPU time for the points, {duration(total['ceilings_cpu_s'])} for the ceilings; "
-        f"{duration(total['wall_s'])} with --jobs {total['jobs']}{threads}; {total['memory_mb']:,.0f} MB"
+        f"{duration(total['cpu_s'])} of CPU time for the points ({duration(total['wall_s'])} with {workers}), "
+        f"{duration(total['ceilings_cpu_s'])} for the ceilings; {total['memory_mb']:,.0f} MB"
     )
 
 
