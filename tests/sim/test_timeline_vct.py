@@ -176,6 +176,7 @@ loads: [0.4]
 measure: {ticks: 4000}
 timeline: [{at_tick: 2000, slow: {links: [["0@0", "1@0"]]}, factor: 0.5}]
 ceilings: [mcf]
+engine: reference
 outputs: {figures: []}
 """
     assert sweep(tmp_path, text) == 0
