@@ -12,6 +12,7 @@ from flitlab.models.switching.switching_mode import SwitchingContext
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
+from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
 from flitlab.sim.measure.spray import measure_sprayed, uncontended_ticks
@@ -148,6 +149,21 @@ def test_a_constant_rate_leaves_no_gap_and_hears_no_answer():
     assert run.ended()
     assert set(np.diff(ticks)[:-1].tolist()) == {2 * 4150}
     assert run.counters().flow[0, [FlowCount.ACKS, FlowCount.FINISHED]].tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("engine", [CompiledSpray, ReferenceSpray])
+def test_a_constant_rate_sends_no_trimmed_packet_again(engine):
+    """Two hosts fill the link of a third with twice its rate: every packet crosses two links once, whole or trimmed."""
+    star, packets = make("topology", kind="mesh", dims=[1], hosts_per_switch=3).build(), 500
+    of = session([(1, 0, 4086 * packets, 0), (2, 0, 4086 * packets, 0)], {"kind": "none"}, topology=star)
+    run = engine(of)
+    run.advance(of.ticks(0.001))
+    flow, link = run.counters().flow, run.counters().link
+    assert flow[:, [FlowCount.RESENT, FlowCount.NACKS, FlowCount.ACKS]].sum() == 0
+    assert (flow[:, FlowCount.RECEIVED] + 4150 * flow[:, FlowCount.TRIMS] == 4150 * packets).all()
+    assert flow[:, FlowCount.TRIMS].sum() == link[:, LinkCount.TRIMMED].sum() > packets // 2
+    assert link[:, LinkCount.ACCEPTED].sum() == 2 * 2 * packets
+    assert not run.ended()
 
 
 @pytest.mark.parametrize("routing", [{"kind": "ksp", "k": 4}, {"kind": "ecmp", "ways": 4, "routed": "source"}])

@@ -97,7 +97,7 @@ def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int, marked: bool) -> boo
 
     Returns
     -------
-    Whether a NACK requests it again; False: it arrived before, and is acknowledged.
+    Whether a NACK requests it again, if the transport acknowledges; False: it arrived before, and is acknowledged.
     """
     got = g.got[i]
     got.trims += 1
@@ -105,7 +105,7 @@ def on_trimmed(r: Rules, g: Receivers, i: Int, number: Int, marked: bool) -> boo
     if number < got.expected or has(g.have, got.word, number):
         _answer(r, g, i)
         return False
-    got.nacks += 1
+    got.nacks += r.acknowledges
     return True
 
 

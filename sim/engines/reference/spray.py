@@ -351,7 +351,8 @@ class ReferenceSpray(ReferenceTransport):
         asks = packet.flags & ASKS != 0
         answer: PacketKind | None
         if packet.trimmed:
-            answer = PacketKind.NACK if self._on_trimmed(r, g, flow, packet.number, packet.marked) else PacketKind.ACK
+            again = self._on_trimmed(r, g, flow, packet.number, packet.marked)
+            answer = (PacketKind.NACK if again else PacketKind.ACK) if r.acknowledges else None
         else:
             self.trace_packet(flow, packet.number)
             acks = self._on_data(r, g, flow, packet.number, packet.size, packet.marked, asks, now)

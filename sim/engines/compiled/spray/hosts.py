@@ -294,6 +294,7 @@ def _receive(const, state, host, packet, now):
     elif trimmed:
         if on_trimmed(rules, state.receivers, flow, number, marked):
             response_kind = PacketKind.NACK
+        responds = rules.acknowledges != 0
     else:
         trace_packet(state, flow, number, len(state.nic), now)
         responds = on_data(rules, state.receivers, flow, number, np.int64(record.size), marked, asks, now)
