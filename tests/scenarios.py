@@ -2,8 +2,10 @@
 """Small scenarios for the engines' tests."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from flitlab.fluid.kinds.spec import CeilingSpec, ceiling_spec, kind_of
 from flitlab.fluid.weights import routes_for
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, spec_class
+from flitlab.models.routing.certificate import certify
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffers import ChannelBuffers
 from flitlab.models.topology.distances import diameter
@@ -111,9 +114,11 @@ def with_flit_times(draw: Callable, topology: Topology) -> Topology:
 
 @st.composite
 def topologies(draw) -> Topology:
-    """Small graphs of every kind: one-way, two-way, grids, parallel channels, hosts spread unevenly."""
+    """Small graphs of every kind: one-way, two-way, grids, groups, parallel channels, hosts spread unevenly."""
     kinds = ["imase", "kautz", "rrg", "torus", "mesh", "hypercube", "line", "ring", "parallel", "one"]
     kind = draw(st.sampled_from(kinds))
+    if kind in ("ring", "parallel", "one"):  # which show less
+        kind = draw(st.sampled_from([kind, "dragonfly"]))
     if kind == "imase":
         topology = build(kind, n=draw(st.integers(4, 9)), degree=2)
     elif kind == "kautz":
@@ -132,9 +137,13 @@ def topologies(draw) -> Topology:
         topology = one_way_ring(draw(st.integers(2, 5)))
     elif kind == "one":
         topology = line(1)
+    elif kind == "dragonfly":
+        a, h = draw(st.sampled_from([(2, 1), (3, 1), (2, 2)]))
+        topology = build(kind, a=a, h=h, groups=draw(st.integers(2, a * h + 1)))
     else:
         topology = Topology.from_links("parallel", 3, [(0, 1), (0, 1), (1, 2), (2, 0)])
-    hosts = draw(st.lists(st.integers(0, 3), min_size=topology.switches, max_size=topology.switches))
+    fewest = draw(st.sampled_from([0, 1, 1])) if kind == "dragonfly" else 0  # par needs hosts on all routers
+    hosts = draw(st.lists(st.integers(fewest, 3), min_size=topology.switches, max_size=topology.switches))
     if sum(hosts) < 2:
         hosts[0] = 2
     topology = topology.with_hosts(hosts)
@@ -159,22 +168,33 @@ TRAFFIC = [
 
 
 @st.composite
-def routings(draw, topology: Topology) -> dict:
-    """Every routing, with every VC policy that can serve it."""
+def routings(draw, topology: Topology, mode: str) -> dict:
+    """Every routing that serves a topology and a switching mode, with every VC policy that can serve it."""
+    groups = topology.kind == "dragonfly"
     kinds = ["minimal", "minimal", "ecmp", "ksp", "llskr", "allpath", "valiant", "ugal"]
-    kinds += ["dor"] * 2 * (topology.grid is not None) + ["updown"] * (not topology.directed)
-    kinds += ["imase"] * 2 * (topology.kind == "imase")
+    kinds += ["updown"] * (not topology.directed)
+    kinds += ["imase"] * 2 * (topology.kind == "imase") + ["dragonfly"] * 3 * groups
+    kinds += ["polarized"] * (mode in ("vct", "ideal"))
+    kinds += ["par"] * 10 * (mode == "vct" and groups and bool(topology.host_count.all()))
+    kinds += ["dor"] * 2 * (topology.grid is not None)
     kind = draw(st.sampled_from(kinds))
     if kind == "dor" and topology.grid.wrap:
         choose = draw(st.sampled_from(["on_entry", "at_crossing"]))
         return {"kind": kind, "vc_policy": {"kind": "dateline", "choose": choose}}
     routing: dict = {"kind": kind}
     layered = {"kind": "layered", "order": draw(st.sampled_from(["random", "long_first"]))}
-    policies = [None, "any", "hop", "rising", "rising", layered]
+    policies = [None, "any", "hop", "rising", "rising", layered] + ["reserve"] * (mode == "vct")
     if kind in ("minimal", "imase"):
         routing["select"] = draw(st.sampled_from(["random", "hash", "adaptive"]))
         if kind == "minimal" and routing["select"] == "adaptive" and not topology.directed:
             policies = ["escape"] * 3 + policies
+    elif kind == "polarized":
+        far, policies = max(1, diameter(topology)), [None, "rising", "hop"]
+        routing |= {"hops": draw(st.integers(far, 2 * far)), "penalty": draw(st.sampled_from([0, 1, 3]))}
+    elif kind == "par":
+        policies, routing["threshold"] = [None, "groups", "rising", "hop"], draw(st.integers(0, 9))
+    elif kind == "dragonfly":
+        policies += ["groups"]
     elif kind == "ugal":
         routing |= {"mode": draw(st.sampled_from(["local", "global"])), "threshold": draw(st.integers(0, 9))}
     elif kind not in ("dor", "updown"):
@@ -190,9 +210,22 @@ def routings(draw, topology: Topology) -> dict:
         routing["hops"] = max(1, diameter(topology)) + draw(st.integers(0, 1))
     elif kind in ("valiant", "ugal"):
         policies += ["legs"]
-        routing["legs"] = draw(st.sampled_from(["minimal"] + ["updown"] * (not topology.directed)))
+        legs = ["minimal"] + ["updown"] * (not topology.directed) + ["dor"] * (topology.grid is not None)
+        routing["legs"] = draw(st.sampled_from(legs + ["dragonfly"] * 2 * groups))
+        policies += ["groups"] * 2 * (routing["legs"] == "dragonfly")
     policy = draw(st.sampled_from(policies))
     return routing if policy is None else {**routing, "vc_policy": policy}
+
+
+def least_vcs(topology: Topology, routing: dict, allow_deadlock: bool) -> int:
+    """The fewest VCs with which a routing is certified, or accepted if deadlock is allowed or no number excludes it."""
+    routes = make("routing", **routing).build(topology)
+    numbers = {1, 2, 4, 5, routes.hops_max, routes.hops_max + 1, routes.layers, 2 * routes.layers} - {0}
+    for allowed, vcs in product([allow_deadlock, True], sorted(numbers)):
+        with suppress(SpecError):
+            certify(topology, routes, vcs, allowed)
+            return vcs
+    raise AssertionError(f"strategy drew an impossible routing: {routing}")
 
 
 def unequal(draw, topology: Topology, least: int) -> dict[str, Any]:
@@ -205,13 +238,13 @@ def unequal(draw, topology: Topology, least: int) -> dict[str, Any]:
 
 
 @st.composite
-def vct_scenarios(draw) -> Scenario:
-    """Virtual cut-through: every routing, buffer, arbitration and timing."""
+def vct_scenarios(draw, mode: str = "vct") -> Scenario:
+    """Virtual cut-through: every routing, buffer, arbitration and timing. mode: whose routings are drawn."""
     topology, source = draw(topologies()), draw(sources(one_length=False))
-    routing = draw(routings(topology))
+    routing = draw(routings(topology, mode))
     longest = max(source.flits)
     keys = {
-        "vcs": draw(st.sampled_from([2, 3, 4, 5, 8, 11])),
+        "vcs": max(draw(st.sampled_from([2, 3, 4, 5, 8, 11])), least_vcs(topology, routing, draw(st.booleans()))),
         **unequal(draw, topology, longest),
         "shared_input": draw(st.booleans()),
         "oldest_first": draw(st.booleans()),
@@ -228,8 +261,10 @@ def vct_scenarios(draw) -> Scenario:
 def wormhole_scenarios(draw) -> Scenario:
     """Wormhole: every routing, buffers smaller than packets and larger, every matching and timing."""
     topology, source = draw(topologies()), draw(sources(one_length=False))
+    routing = draw(routings(topology, "wormhole"))
+    least = least_vcs(topology, routing, draw(st.booleans()))
     keys = {
-        "vcs": draw(st.sampled_from([1, 2, 3, 4, 5, 17])),  # 17: more than 64 VCs at a switch
+        "vcs": max(draw(st.sampled_from([1, 2, 3, 4, 5, 17])), least),  # 17: more than 64 VCs at a switch
         **unequal(draw, topology, 1),
         "shared_input": draw(st.booleans()),
         "iterations": draw(st.integers(1, 3)),
@@ -239,10 +274,6 @@ def wormhole_scenarios(draw) -> Scenario:
         "header": draw(st.integers(0, 6)),
         **{name: draw(st.integers(1, 5)) for name in ("switch", "link", "injection", "ejection", "credit")},
     }
-    routing = draw(routings(topology))
-    policy = routing.get("vc_policy")
-    if keys["vcs"] == 1 and (policy in ("escape", "legs") or (policy and "choose" in policy)):
-        routing["vc_policy"] = "any"  # these need two
     return scenario(
         topology, routing=routing, traffic=draw(st.sampled_from(TRAFFIC)), source=source, allow_deadlock=True,
         mode="wormhole", **keys,
@@ -266,6 +297,11 @@ def deflection_scenarios(draw) -> Scenario:
         )
     except SpecError as error:
         raise AssertionError(f"strategy drew an impossible scenario: {error}") from error
+
+
+def ideal_scenarios() -> st.SearchStrategy[Scenario]:
+    """Ideal switches: every routing and timing."""
+    return vct_scenarios("ideal").map(ideal)
 
 
 def ideal(case: Scenario) -> Scenario:

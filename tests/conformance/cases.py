@@ -37,7 +37,7 @@ from flitlab.sim.engines.compare import compare_executions, compare_logs, compar
 from flitlab.sim.engines.transport import datagram, spray
 from flitlab.sim.engines.transport.run import compare_counters, compare_traces
 from tests import ROOT
-from tests.scenarios import TRAFFIC, routings, sources, topologies, with_flit_times
+from tests.scenarios import TRAFFIC, least_vcs, routings, sources, topologies, with_flit_times
 from tests.sim.test_application_engines import DONE, random_program
 
 for _folder in (ROOT / "tests" / "toys").glob("*/compiled.py"):
@@ -74,17 +74,25 @@ def cases(draw, mode: str, events: bool = False) -> Scenario:
     if events and mode in ("vct", "wormhole", "ideal") and draw(st.booleans()):
         topology = with_flit_times(draw, topology)
     traffic = draw(st.sampled_from(TRAFFIC[2:] if mode_class(mode).counts == "flows" else TRAFFIC))  # not of all pairs
-    for routing in (draw(routings(topology)), *FALLBACKS):
+    for routing in (draw(routings(topology, mode)), *FALLBACKS):
         base = {"topology": topology, "routing": routing, "traffic": traffic, "source": source}
         base |= flow_keys(draw, mode) if mode_class(mode).counts == "flows" else {}
-        if (plain := built(mode, {}, **base)) is None:
+        vcs = enough_vcs(mode, topology, routing)
+        if (plain := built(mode, vcs, **base)) is None:
             continue
-        keys = accepted(draw, "switching", mode, lambda keys, base=base: built(mode, keys, **base) is not None)
+        keys = accepted(draw, "switching", mode, lambda keys, base=base: built(mode, keys, **base) is not None, vcs)
         case = built(mode, keys, **base) or plain
         if mode_class(mode).counts == "packets" and horizon(case) > 100_000:  # delays of a million ticks
             case = plain
         return changing(case, routing, draw(st.integers(0, 2**32))) if events else case
     reject()
+
+
+def enough_vcs(mode: str, topology: Topology, routing: dict) -> dict[str, int]:
+    """The VCs of a mode, if it has any: by default 4, and as many as the certificate of a drawn routing needs."""
+    if routing in FALLBACKS or "vcs" not in spec_class("switching", mode).model_fields:
+        return {}
+    return {"vcs": max(4, least_vcs(topology, routing, False))}
 
 
 def flow_keys(draw, mode: str) -> dict[str, Any]:
@@ -133,10 +141,11 @@ def built(
     return case
 
 
-def accepted(draw, category: str, kind: str, accepts: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Values of some keys of a component, each accepted together with those before it."""
-    fields = spec_class(category, kind).model_fields
-    keys: dict[str, Any] = {}
+def accepted(
+    draw, category: str, kind: str, accepts: Callable[[dict[str, Any]], bool], keys: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Values of some keys of a component, each accepted together with those before it, the first of them ``keys``."""
+    fields, keys = spec_class(category, kind).model_fields, keys or {}
     for name in draw(st.permutations(sorted(fields.keys() - {"kind", "mode"})))[:8]:
         values = [
             value for _, value in sorted({str(v): v for v in values_of(fields[name].annotation, fields[name])}.items())
@@ -222,11 +231,12 @@ def programs(draw, mode: str) -> Scenario:
     """A scenario in which hosts run a random program."""
     topology = draw(topologies())
     length = draw(st.sampled_from([1, 2, 5]))
-    for routing in (draw(routings(topology)), *FALLBACKS):
+    for routing in (draw(routings(topology, mode)), *FALLBACKS):
         base = {"topology": topology, "routing": routing, "source": Source(flits=(length,))}
         base |= {"transport": flow_keys(draw, mode)["transport"]} if mode_class(mode).counts == "flows" else {}
-        if built(mode, {}, **base) is not None:
-            keys = accepted(draw, "switching", mode, lambda keys, base=base: built(mode, keys, **base) is not None)
+        vcs = enough_vcs(mode, topology, routing)
+        if built(mode, vcs, **base) is not None:
+            keys = accepted(draw, "switching", mode, lambda keys, base=base: built(mode, keys, **base) is not None, vcs)
             break
     else:
         reject()

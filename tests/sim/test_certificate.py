@@ -173,17 +173,11 @@ def held_and_wanted(topology: Topology, routes: Routes, policy: int, vcs: int) -
 @given(st.data(), st.integers(2, 13))
 @settings(max_examples=120, deadline=None, derandomize=True)
 def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(data, vcs):
-    more = st.sampled_from([build("dragonfly", a=2, h=1), build("torus", dims=[5])])
-    topology = data.draw(st.one_of(topologies(), more))
-    routing = data.draw(routings(topology))
-    if topology.kind == "dragonfly" and routing["kind"] in ("valiant", "ugal") and data.draw(st.booleans()):
-        routing = {"kind": routing["kind"], "legs": "dragonfly"}
+    topology = data.draw(st.one_of(topologies(), st.just(build("torus", dims=[5]))))
+    routing = data.draw(routings(topology, "wormhole"))
     routes = routes_of(topology, **routing)
     certified = certify(topology, routes, vcs, allow_deadlock=True)
-    if certified.acyclic and certified.policy not in (
-        VcPolicy.ESCAPE,
-        VcPolicy.RESERVE,
-    ):  # under these it asks for more than it waits for
+    if certified.acyclic and certified.policy != VcPolicy.ESCAPE:  # under which it asks for more than it waits for
         assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
 
 

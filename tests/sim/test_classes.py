@@ -32,6 +32,7 @@ from tests.scenarios import (
     assert_order_is_immaterial,
     build,
     ideal,
+    ideal_scenarios,
     reference,
     scenario,
     topologies,
@@ -149,7 +150,7 @@ def test_engines_agree_in_wormhole(case, load, seed):
 
 
 @pytest.mark.long
-@given(with_classes(vct_scenarios().map(ideal)), LOADS, st.integers(0, 2**40))
+@given(with_classes(ideal_scenarios()), LOADS, st.integers(0, 2**40))
 @settings(MANY, max_examples=80)
 def test_engines_agree_in_ideal(case, load, seed):
     agree(case, load, seed)

@@ -164,7 +164,7 @@ def with_speeds(draw, case: Scenario) -> Scenario:
 @st.composite
 def scenarios_with_speeds(draw, mode: str) -> Scenario:
     """A drawn scenario of a mode, over channels of different speed, which exclude a speed-up of the crossbar."""
-    case = draw(wormhole_scenarios() if mode == "wormhole" else vct_scenarios())
+    case = draw(wormhole_scenarios() if mode == "wormhole" else vct_scenarios(mode))
     if mode == "wormhole":
         case = replace(case, switching=replace(case.switching, speedup=Fraction(1), output_flits=None))
     return with_speeds(draw, ideal(case) if mode == "ideal" else case)

@@ -23,7 +23,7 @@ from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
-from tests.scenarios import build, ideal, scenario, vct_scenarios, wormhole_scenarios
+from tests.scenarios import build, ideal, ideal_scenarios, scenario, vct_scenarios, wormhole_scenarios
 from tests.sim.test_classes import LOADS, MANY, agree, by_class, carrying, mesh, plain_vct, with_classes
 
 UNIFORM = {"kind": "uniform", "include_self": True}
@@ -74,7 +74,7 @@ def test_engines_agree_in_wormhole(case, load, seed):
 
 
 @pytest.mark.long
-@given(with_subnets(vct_scenarios().map(ideal)), LOADS, st.integers(0, 2**40))
+@given(with_subnets(ideal_scenarios()), LOADS, st.integers(0, 2**40))
 @settings(MANY, max_examples=60)
 def test_engines_agree_in_ideal(case, load, seed):
     agree(case, load, seed)
