@@ -32,7 +32,7 @@ from flitlab.models.subnets import routes_in_subnets, topology_in_subnets
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
-from tests.scenarios import build, line, one_way_ring, routings, scenario, topologies
+from tests.scenarios import build, least_vcs, line, one_way_ring, routings, scenario, topologies
 
 
 def routes_of(topology: Topology, kind: str, **parameters) -> Routes:
@@ -175,7 +175,7 @@ def held_and_wanted(topology: Topology, routes: Routes, policy: int, vcs: int) -
 def test_what_is_certified_has_no_cycle_in_what_packets_may_hold_and_ask_for(data, vcs):
     topology = data.draw(st.one_of(topologies(), st.just(build("torus", dims=[5]))))
     routing = data.draw(routings(topology, "wormhole"))
-    routes = routes_of(topology, **routing)
+    routes, vcs = routes_of(topology, **routing), max(vcs, least_vcs(topology, routing, True))
     certified = certify(topology, routes, vcs, allow_deadlock=True)
     if certified.acyclic and certified.policy != VcPolicy.ESCAPE:  # under which it asks for more than it waits for
         assert acyclic(held_and_wanted(topology, routes, certified.policy, vcs))
