@@ -13,7 +13,7 @@ ALIKE = 1e-9
 """Relative difference below which two hosts count as receiving the same."""
 
 ROUNDING = 1e-12
-"""Largest sums of a demand that are this close to 1 are 1."""
+"""Relative difference up to which the largest sum of a demand is 1, and a load is not more than a capacity."""
 
 
 def max_factor(capacity: np.ndarray | float, fixed: np.ndarray, growing: np.ndarray) -> Floats:
@@ -29,10 +29,11 @@ def max_factor(capacity: np.ndarray | float, fixed: np.ndarray, growing: np.ndar
     Returns
     -------
     float64 [channels]
-        inf where nothing grows; 0 where the fixed part exceeds the capacity.
+        0 where the fixed part exceeds the capacity, also if nothing grows there; else inf where nothing grows.
     """
     spare = np.broadcast_to(np.maximum(capacity - fixed, 0.0), growing.shape)
-    factor: Floats = np.divide(spare, growing, out=np.full(len(growing), np.inf), where=growing > 0)
+    unlimited = np.where(fixed > capacity * (1 + ROUNDING), 0.0, np.inf)
+    factor: Floats = np.divide(spare, growing, out=unlimited, where=growing > 0)
     return factor
 
 

@@ -97,3 +97,27 @@ def test_beside_a_background_the_worst_case_is_a_load_too():
     assert row.upper == pytest.approx(alone.upper - 0.25)
     saved = saved_of(instance, row)
     assert verify(instance, saved).confirms(saved)
+
+
+@pytest.mark.parametrize("by_injection", [True, False])
+def test_a_background_may_fill_a_host_channel_but_not_overload_it_even_where_nothing_grows(by_injection):
+    """0 -> 1 grows on a torus beside two flows that leave host 2, or reach it; host channels carry 0.3."""
+    topology = build("torus", dims=[6]).with_hosts(1, 0.3)
+    growing, fixed = np.zeros((2, 6, 6))
+    growing[0, 1] = 1.0
+    fixed[[2, 2], [3, 4]] = 0.1, 0.2
+    fixed = fixed if by_injection else fixed.T
+
+    def uppers(background):
+        traffic = replace(
+            table_traffic("table", topology, growing, hose=False),
+            background=table_traffic("table", topology, background, hose=False),
+        )
+        case = scenario(topology, traffic, routes_of(topology, "minimal"))
+        kinds = ["mcf", "mcf_paths", "split", "total"]
+        rows = ceilings(case, [ceiling_spec(kind) for kind in kinds], [0.1])
+        assert all(row.lower == pytest.approx(row.upper) for row in rows)
+        return [row.upper for row in rows]
+
+    assert uppers(fixed) == pytest.approx([0.3, 0.3, 0.3, (0.1 + 0.3) / 6])
+    assert uppers(fixed * 2) == pytest.approx([0, 0, 0, (0.1 + 0.3) / 6])
