@@ -89,18 +89,30 @@ class CollectiveCeiling(CeilingSpec):
         rows = {f"{self.kind}:{kind}": self.collective_of(kind) for kind in dict.fromkeys(self.of)}
         return {self.kind: self.collective_of(self.of[0]), **rows}
 
+    def absent(self, instance: Instance) -> str:
+        """Why there is none of several subnets, whose copies of a host are one rank."""
+        if instance.topology.subnets > 1:
+            return "it is between the hosts of one network, and here they have a channel in each of several subnets"
+        return super().absent(instance)
+
     def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
-        """The row of the first collective, then one of each."""
+        """The row of the first collective, then one of each; omitted where it is not defined."""
         from flitlab.fluid.collective.bounds import bounds
         from flitlab.fluid.concurrent import join_notes
+        from flitlab.fluid.problem import FluidError
 
         for kind in dict.fromkeys(self.of):
-            collective_bounds = bounds(instance.topology, self.collective_of(kind), self.gap)
-            lower, upper = collective_bounds.lower, collective_bounds.upper
+            names = [name for name, collective in self.provable_rows().items() if collective.kind == kind]
+            try:
+                collective_bounds = bounds(instance.topology, self.collective_of(kind), self.gap)
+                lower, upper = collective_bounds.lower, collective_bounds.upper
+            except FluidError as error:
+                yield from (Ceiling.omitted(name, UNIT, str(error)) for name in names)
+                continue
             reached = "nothing is known to reach it" if upper is None else f"possible: {upper[1]}"
             time = f"{float(lower.time):.7g}" if lower.by == "flow" else str(lower.time)
             text = f"{lower.proof.text}; " if lower.proof is not None else ""
-            for name in (name for name, collective in self.provable_rows().items() if collective.kind == kind):
+            for name in names:
                 yield Ceiling(
                     name, None, float(lower.time), math.nan if upper is None else float(upper[0]), UNIT, lower.by, 0.0,
                     join_notes(f"{kind}, {time}: {text}{reached}", collective_bounds.note),

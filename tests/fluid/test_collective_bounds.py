@@ -7,6 +7,7 @@ from math import lcm
 import numpy as np
 import pytest
 
+from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.collective.bounds import Collective, CollectiveBounds, bounds
 from flitlab.fluid.collective.cuts import CollectiveCut
 from flitlab.fluid.collective.latency import Latency
@@ -14,10 +15,11 @@ from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.collectives.choose import COLLECTIVES
 from flitlab.models.collective.schedule import KINDS
+from flitlab.models.subnets import topology_in_subnets
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.pipeline import read
 from tests import long_after
-from tests.fluid.fluid_cases import complete, cycle
+from tests.fluid.fluid_cases import complete, cycle, scenario, table
 from tests.fluid.test_collective_saved import drawn
 from tests.scenarios import build
 from tests.sim.test_collective_times import made, ticks
@@ -136,6 +138,25 @@ def test_what_is_asked_for_wrongly_is_refused():
     ):
         with pytest.raises(FluidError, match=message):
             bounds(cycle(4), wrong)
+
+
+def test_where_a_collective_has_no_bound_its_row_is_omitted_and_others_remain():
+    """A ring that leads to switch 3, which leads nowhere; capacities that are no fractions; hosts with two channels."""
+    one_way = Topology.from_arcs("lasso", 4, [(0, 1), (1, 2), (2, 0), (2, 3)]).with_hosts(1)
+    odd = Topology.from_links("ring", 3, [(0, 1), (1, 2), (2, 0)], capacity=np.pi).with_hosts(1)
+    copies = topology_in_subnets(cycle(4), 2)
+
+    def rows_of(topology):
+        instance = scenario(topology, table(topology, np.eye(topology.hosts)[[1, *range(1, topology.hosts)]]))
+        rows = ceilings(instance, [ceiling_spec("collective", of=["all_gather", "broadcast"])])
+        return {row.ceiling: row for row in rows}
+
+    found = rows_of(one_way)
+    assert found["collective:broadcast"].lower == found["collective:broadcast"].upper == 1
+    for row in (found["collective"], found["collective:all_gather"]):
+        assert row.method == "omitted" and "is cut off from others" in row.note
+    for topology, reason in ((odd, "is not a fraction"), (copies, "several subnets")):
+        assert all(row.method == "omitted" and reason in row.note for row in rows_of(topology).values())
 
 
 CONFIG = """
