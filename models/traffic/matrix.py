@@ -76,10 +76,10 @@ class Matrix(TrafficSpec):
         if self.shuffle:
             matrix = shuffled(matrix, self.seed)
         if not matrix.count_nonzero():
-            raise SpecError("no demand at all", key="path")
+            raise SpecError("no demand at all", key=self._key)
         with np.errstate(over="ignore"):
             if not np.isfinite(matrix.data.sum()):
-                raise SpecError("the demands add up to more than a number can hold", key="path")
+                raise SpecError("the demands add up to more than a number can hold", key=self._key)
         if self.level == "switch":
             matrix = per_host(topology, matrix)
         elif self.level == "rack":

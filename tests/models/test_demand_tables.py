@@ -184,7 +184,8 @@ def test_names_of_hosts_switches_and_racks():
         ("0,1,2,3,4\n" * 5, "a matrix of 5; there are 4 hosts"),
         ("0,1,2,3\n1,0,2,3\n1,2,0,3\n1,2,3\n", "text:4: 3 fields where the first line has 4"),
         ("src,dst,demand\na,b\n", "text:2: a,b: 2 fields where the header has 3"),
-        ("", "no demand at all"),
+        ("", "no demand at all"), ("src,dst,demand\na,b,0\n", "no demand at all"),
+        ("src,dst,demand\na,b,1e308\na,c,1e308\n", "more than a number can hold"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(text, said):
