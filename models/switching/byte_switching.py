@@ -81,6 +81,15 @@ class ByteSwitching(SwitchingMode):
         """Rate and delay of links."""
 
     @abstractmethod
+    def mean_bytes(self, sizes: Sizes) -> float:
+        """Bytes that a flow sends, on average, with headers.
+
+        Parameters
+        ----------
+        sizes: of flows.
+        """
+
+    @abstractmethod
     def session(
         self, instance: Instance, work: Source | Workload, load: float, seed: int, timeline: Timeline | None = None
     ) -> TransportSession:

@@ -25,7 +25,7 @@ from flitlab.models.transport.messages import connections
 from flitlab.models.transport.paths import DISTINCT
 from flitlab.models.transport.queues import Queues, tick_of
 from flitlab.models.transport.session import LATEST, Session, make_session
-from flitlab.models.transport.sizes import SizesSpec
+from flitlab.models.transport.sizes import Sizes, SizesSpec
 from flitlab.models.transport.times import default_start_ms, times_of_keys
 
 MOST_PACKETS = 1 << 32
@@ -156,6 +156,15 @@ class Datagram(ByteSwitching):
         if not self.poisson:
             return together(traffic, flows, sizes, packet, seed)
         return self._arriving(instance, load, sizes, packet, packet, sizes.mean_packets(packet), seed)
+
+    def mean_bytes(self, sizes: Sizes) -> float:
+        """Bytes that a flow sends, on average: those of whole packets.
+
+        Parameters
+        ----------
+        sizes: of flows.
+        """
+        return self.queues.packet_bytes * sizes.mean_packets(self.queues.packet_bytes)
 
 
 class LinkFailuresKeys(BaseModel):

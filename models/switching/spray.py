@@ -29,7 +29,7 @@ from flitlab.models.transport.lossless import Lossless, PriorityClass, Storm
 from flitlab.models.transport.messages import message_flows
 from flitlab.models.transport.queues import tick_of
 from flitlab.models.transport.session import LATEST
-from flitlab.models.transport.sizes import SizesSpec
+from flitlab.models.transport.sizes import Sizes, SizesSpec
 
 KEY_PATHS = {
     **{key: f"switching.{key}" for key in ("header_bytes", "at_switch", "queue_bytes", "ecn", "trim")},
@@ -210,10 +210,18 @@ class Spray(ByteSwitching):
         sizes = self.sizes.build()
         if not self.poisson:
             return together(traffic, flows, sizes, 1, seed)
-        fabric = self.fabric
-        payload, mtu = fabric.payload, fabric.mtu_bytes
-        mean = (sizes.mean + fabric.header_bytes * sizes.mean_packets(payload)) / mtu
+        payload, mtu = self.fabric.payload, self.fabric.mtu_bytes
+        mean = self.mean_bytes(sizes) / mtu
         return in_bytes(self._arriving(instance, load, sizes, payload, mtu, mean, seed), sizes, seed)
+
+    def mean_bytes(self, sizes: Sizes) -> float:
+        """Bytes that a flow sends, on average: payload, and a header for each packet.
+
+        Parameters
+        ----------
+        sizes: of flows.
+        """
+        return sizes.mean + self.fabric.header_bytes * sizes.mean_packets(self.fabric.payload)
 
 
 def _trace_flows(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows:

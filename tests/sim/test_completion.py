@@ -50,6 +50,18 @@ def test_the_bound_is_the_time_of_the_concurrent_flow(run):
     assert (run.results["fct_ms_bound"] < run.results["fct_ms_max"]).all()
 
 
+@pytest.mark.parametrize("mode", ["spray", "datagram"])
+def test_the_bound_does_not_depend_on_the_window(mode):
+    """A window that begins when part of the data has arrived measures less than all flows send."""
+    switching = {"mode": mode, "nic_mbps": 100_000, "link_us": 1}
+    alone = 8 * (WIRE if mode == "spray" else BYTES) / 100e9 * 1000
+    transport = "nscc" if mode == "spray" else "dctcp"
+    for window in ([0.0, 0.1], [0.00002, 0.1]):
+        changed = {"switching": switching, "transport": transport, "measure": {"seconds": 0.1, "window": window}}
+        found = Experiment.load(GIVEN | changed).run(jobs=1)
+        assert sorted(found.results["fct_ms_bound"]) == pytest.approx([alone, 2 * alone]), window
+
+
 def test_a_run_of_datagrams_ends_with_the_last_message_too():
     """So that transports of both modes stand beside each other."""
     switching = {"mode": "datagram", "packet_bytes": 1000, "nic_mbps": 100_000, "link_us": 1}

@@ -87,11 +87,12 @@ def fct_ms_bound(point: MeasuredPoint) -> float | None:
     if optimum is None or not isinstance(switching_mode, Spray | Datagram):
         return None
     amounts, sizes = traffic.pairs()[2], switching_mode.sizes
-    is_uniform = sizes is not None and sizes.kind == "fixed" and np.ptp(amounts[amounts > 0]) == 0
-    if switching_mode.poisson or not is_uniform or row["flows"] != row["flows_complete"]:
+    if switching_mode.poisson or sizes is None or sizes.kind != "fixed" or np.ptp(amounts[amounts > 0]) > 0:
         return None
-    host_throughput = optimum * float(traffic.rate.mean()) / scenario.topology.host_capacity
-    time: float = 1000 * row["seconds"] * row["host_throughput"] / host_throughput
+    if row["flows"] != row["flows_complete"]:
+        return None
+    bits = 8 * row["flows"] * switching_mode.mean_bytes(sizes.build()) / scenario.topology.hosts  # of a host
+    time: float = 1e-3 * bits / (optimum * float(traffic.rate.mean()) * switching_mode.links.nic_mbps)
     return time
 
 
