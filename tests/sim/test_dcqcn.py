@@ -63,6 +63,13 @@ def test_a_notification_halves_the_rate_and_fast_recovery_halves_what_is_missing
         assert d.flow.alpha[0] == pytest.approx((255 / 256) ** stage)
 
 
+def test_a_packet_that_fills_the_byte_counter_several_times_raises_the_rate_as_often():
+    d, _ = flow(byte_counter=1000)
+    on_cnp(d, 0, 0)
+    on_sent(d, 0, 4064)
+    assert (d.flow.byte_stage[0], d.flow.counted[0], d.flow.rate[0]) == (4, 64, 1 - 2.0**-5)
+
+
 def test_a_flow_with_a_very_low_rate_sends_again_once_the_rate_has_risen():
     d, law = flow(additive_mbps=5000.0, hyper_mbps=10_000.0)
     d.flow.sent_size[0], now = 4064, 0

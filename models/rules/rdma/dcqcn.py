@@ -43,7 +43,7 @@ def on_sent(d: Rdma, i: Int, size: Int) -> None:
     """
     flow, law = d.flow[i], d.laws[d.kind[i]]
     flow.counted += size
-    if law.byte_counter > 0 and flow.counted >= law.byte_counter:
+    while law.byte_counter > 0 and flow.counted >= law.byte_counter:
         flow.counted -= law.byte_counter
         flow.byte_stage += 1
         _increase(d, i)
