@@ -18,8 +18,8 @@ Method = Literal["auto", "exact", "approx"]
 
 PER_FLOW = "flits/tick/flow"
 
-THETA_UNITS = ("load", "theta_hose")
-"""Units of theta: with finite, and with infinite host channels."""
+THETA_UNITS = ("load", "theta_hose", "theta")
+"""Units of theta: with finite, and with infinite host channels; ``theta``: a factor of demands that are not scaled."""
 
 NO_THETA = "is for demands that grow as a whole, and this one has a fixed background"
 """Why a demand with a background has no theta."""
@@ -31,7 +31,8 @@ class Ceiling:
 
     ceiling: the kind, or ``<kind>:<quantity>`` for its further quantities. load: for ``total``, else None. lower,
     upper: nan where omitted or unknown; ``note`` gives the reason. unit: ``load`` (theta multiplies T, as loads do),
-    ``theta_hose`` (the same, with infinite host channels), ``flits/tick/host`` (``total``, as ``accepted``),
+    ``theta_hose`` (the same, with infinite host channels), ``theta`` (a factor of T where it is neither scaled nor
+    that of loads; set by experiments), ``flits/tick/host`` (``total``, as ``accepted``),
     ``flits/tick/flow`` or ``flits/tick`` (rates of flows and their sum), ``hops``, ``ns`` (``makespan``: no run is
     faster than ``lower``), ``ticks/flit`` (``collective``: the same, for units of a flit), or ``1`` for ratios.
     certificate: the prices that prove ``upper``, if prices do. channel_load: float64 [channels], flits/tick of the flow

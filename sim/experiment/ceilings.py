@@ -423,8 +423,13 @@ def _work(job: CeilingJob) -> int:
 
 
 def _unit(unit: str | None, case: Case) -> str | None:
-    """The unit of a ceiling: load 1 is the rate of a host's channel, and theta is in flits per tick."""
-    return RATE if unit == "load" and case.flits_per_load != 1 else unit
+    """The unit of a ceiling: theta is not a load where load 1 is another rate than a flit per tick, but the rate of
+    the busiest host, or, if the demand is not scaled so that this is 1, a factor of the demand.
+    """
+    if unit != "load" or case.flits_per_load == 1 or case.instance is None:
+        return unit
+    traffic = case.instance.traffic
+    return RATE if math.isclose(max(traffic.rate.max(), traffic.column_sums.max()), 1) else "theta"
 
 
 def _kinds(job: CeilingJob) -> str:

@@ -338,6 +338,18 @@ def test_the_unit_of_a_ceiling_is_a_rate_where_load_1_is_another(tmp_path, capsy
     assert row["upper"] == pytest.approx({1: 1, 0.5: 0.5, ".inf": 1.5}[capacity])
 
 
+def test_theta_of_a_demand_that_is_not_scaled_is_a_factor_of_it(tmp_path, capsys):
+    """Host 1 receives 60 over a channel of 300, so all demands grow by 5; it is no traffic of a host, which is 300."""
+    (tmp_path / "c.yaml").write_text(
+        "experiment: ceilings\ntopology: {kind: torus, dims: [4], capacity: 1000, host_capacity: 300}\n"
+        'traffic: {kind: matrix, text: "src,dst,demand\\n0,1,10\\n3,1,50\\n", normalise: none}\nceilings: [mcf]\n'
+    )
+    for scaled, unit, value in (("none", "theta", 5), ("hose", "flits/tick/host", 300)):
+        assert main(["ceilings", str(tmp_path / "c.yaml"), "--json", "--set", f"traffic.normalise={scaled}"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["unit"], row["upper"]) == (unit, pytest.approx(value))
+
+
 FAST_HOSTS = """
 topology:
   {kind: file, format: edgelist, directed: false, hosts: [2, 2, 1], host_capacity: 4, text: "0 1 1\\n1 2 2\\n0 2 1\\n"}

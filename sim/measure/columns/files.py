@@ -15,8 +15,8 @@ declare(
     Column(
         "ceilings",
         "unit",
-        "`load`; `theta_hose` where host channels are infinite; `flits/tick/host` for `total`, and where hosts take"
-        " several ticks a flit (load 1 is then the rate of their channels).",
+        "`load`; `theta_hose` where host channels are infinite; `flits/tick/host` for `total`, and where load 1 is"
+        " another rate than a flit per tick; there `theta`, a factor of the demand, with `normalise: none`.",
     ),
     Column("ceilings", "method", "What computed it, or `omitted`."),
     Column("ceilings", "seconds", "CPU time that this took, without that of compiling kernels and loading them.", "s"),
