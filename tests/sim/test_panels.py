@@ -249,6 +249,15 @@ def test_saturation_is_bars_below_the_chain_of_ceilings():
     assert key(figure)[0] == ["mcf", "split"]
 
 
+def test_the_saturation_of_a_single_seed_has_the_range_of_its_sweep():
+    """A load of 0.5 is carried and 0.6 is not: nothing between them was run."""
+    run = run_of({"routing": ["x"]}, seeds=(1,))
+    (bar,) = bars_of(run, layout(run).panels[0])
+    assert (bar.low, bar.high, bar.bracket) == (0.5, 0.6, True)
+    (drawn,) = of(saturation(run, (3.5, 2.4)).axes[0], "interval")
+    assert drawn.get_xdata() == pytest.approx([bar.low, bar.high])
+
+
 def test_a_scenario_that_is_not_saturated_has_a_hollow_bar():
     run = run_of({"routing": ["x", "y"]})
     rows = [row | ({"saturated": "False"} if row["routing"] == "y" else {}) for row in run.rows]

@@ -47,8 +47,9 @@ GLYPHS: tuple[dict[str, Any], ...] = (
 class Bar:
     """Where a curve's scenarios saturate, in loads, and their ceilings.
 
-    value: NaN where some load was not saturated; then ``least`` is carried. low, high: of the 95 % interval, NaN where
-    unknown. of: the ceiling that efficiency is a part of, None where it is of none.
+    value: NaN where some load was not saturated; then ``least`` is carried. low, high: of the 95 % interval, or
+    (``bracket``) the loads around a single seed's point; NaN where unknown. of: the ceiling that efficiency is a part
+    of, None where it is of none.
     """
 
     curve: str
@@ -58,13 +59,15 @@ class Bar:
     least: float
     chain: Sequence[Ceiling]
     of: Efficient | None
+    bracket: bool = False
 
 
 @figure("saturation", "packets", place=2)
 def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
     """The highest load that each scenario carries, with its 95 % interval, against the chain of its ceilings.
 
-    A bar is the saturation point of saturation.csv, with half of the distance of the loads around it in its interval.
+    A bar is the saturation point of saturation.csv, with the distance to the farther of the loads around it in its
+    interval. Without an interval, of a plain sweep with a single seed, whiskers are these loads.
     Ceilings follow one another: ``split``, what the routing carries if it spreads traffic as it does; ``mcf_paths``,
     with the best use of its paths; ``mcf``, with any. From the end of the bar to the first is what the switches lose,
     and from each to the next what the routing does. The number on the right is the share of the ceiling that is named
@@ -95,12 +98,19 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
         ax.set_title(f"% of {of.pop() if len(of) == 1 else 'ceiling'}", loc="right", fontsize=6.5, pad=3)
     drawn_bars = [line for line in shown if isinstance(line, Bar)]
     notes = [
-        f"bars: simulated{', with 95 % interval' * any(math.isfinite(bar.low) for bar in drawn_bars)}",
+        f"bars: simulated{_whiskers(drawn_bars)}",
         plan.averaged, plan.left_out,
         f"the first {len(shown)} of {len(lines)} lines" if len(shown) < len(lines) else "",
     ]  # fmt: skip
     finish(drawn, _key(drawn_bars), " · ".join(filter(None, notes)))
     return drawn
+
+
+def _whiskers(bars: Sequence[Bar]) -> str:
+    """What the whiskers of bars are; '' without any."""
+    of = {bar.bracket for bar in bars if math.isfinite(bar.low)}
+    names = ["95 % interval"] * (False in of) + ["range from carried to saturated load"] * (True in of)
+    return ", with " * bool(of) + " or ".join(names)
 
 
 def bars_of(run: Run, panel: Panel) -> list[Bar]:
@@ -115,11 +125,14 @@ def bars_of(run: Run, panel: Panel) -> list[Bar]:
             value, half = mean_and_half([one.value for one in points], resolution=max(one.resolution for one in points))
             limit = max(run.limit(scenario) for scenario in panel.of[curve])
             low, high = max(value - half, 0.0), min(value + half, limit)
+        bracket = len(points) == 1 and math.isfinite(value) and math.isnan(low)
+        if bracket:
+            low, high = points[0].lower, points[0].upper
         chain = [one for one in panel.run.ceilings if one.scenario == curve and one.known and one.is_line]
         chain.sort(key=lambda one: kind_of(one.name).rank)
         ended = all(one.ended for one in points)
         of = ceiling_of(panel.run.ceiling_columns(curve)) if ended else None
-        bars.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of))
+        bars.append(Bar(curve, value, low, high, fmean(one.lower for one in points), chain, of, bracket))
     return bars
 
 
