@@ -156,13 +156,20 @@ class FaultyError(SpecError):
         self.errors = errors
 
 
+RELATED: dict[str, dict[str, str]] = {category: {} for category in CATEGORIES} | {
+    "topology": {"xgft": "clos", "pgft": "clos"},
+    "routing": dict.fromkeys(("adaptive", "min_adapt", "odd_even", "west_first"), "minimal"),
+}
+"""Kinds of other simulators -> the kind whose keys express most of theirs."""
+
+
 class UnknownKindError(SpecError):
     """No component of that kind exists; ``choices`` are the kinds, ``suggestion`` is a near miss or None."""
 
     def __init__(self, category: str, kind: str):
         known = names(category)
         super().__init__(f"unknown {category}", kind_key(category), [with_aliases(category, one) for one in known])
-        closest = closest_match(kind, [*known, *_aliases[category]])
+        closest = RELATED[category].get(kind) or closest_match(kind, [*known, *_aliases[category]])
         self.suggestion = None if closest is None else _aliases[category].get(closest, closest)
 
 

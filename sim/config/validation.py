@@ -41,12 +41,35 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
     if len(section) == 1 and section[0] in SECTIONS and 0 < len(kinds := kinds_with(str(section[0]), key)) <= FEW_KINDS:
         document.reject(path, not_for(str(whole.at(*section, "kind")), kinds, "kind"), choices)
         return
+    if (meant := _meant(key, choices)) is not None:
+        document.reject(path, "unknown key", choices, meant)
+        return
     paths = paths_of_key(key, {section: whole.at(section, "kind") for section in SECTIONS})
     closest = closest_match(key, choices)
     if paths and closest is not None and edit_distance(key, closest) > 1:
         closest = None
     problem = f"unknown key; its place is {' or '.join(paths)}" if paths else "unknown key"
     document.reject(path, problem, choices, closest)
+
+
+ELSEWHERE = {
+    "bandwidth": ("link_gbps", "nic_mbps"), "buffer_size": ("buffer_flits", "queue_packets"),
+    "file": ("path",), "flow_size": ("sizes",), "k": ("dims",), "link_delay": ("link_ns", "link_us"),
+    "link_latency": ("link_ns", "link_us"), "link_speed": ("link_gbps", "nic_mbps"),
+    "message_size": ("size_bytes",), "select": ("per",), "vc_buf_size": ("buffer_flits",),
+}  # fmt: skip
+"""Key of other simulators, or of other kinds -> ours of the same meaning, the first that is valid in a place."""
+
+
+def _meant(key: str, choices: Sequence[str]) -> str | None:
+    """The key of this place that a name from elsewhere, or one without its unit, means; None if there is none.
+
+    >>> _meant("size", ["kind", "size_bytes"]), _meant("file", ["kind", "path"]), _meant("link", ["link_ns", "link_us"])
+    ('size_bytes', 'path', None)
+    """
+    same = [one for one in ELSEWHERE.get(key, ()) if one in choices][:1]
+    same = same or [one for one in choices if re.fullmatch(f"{re.escape(key)}_(bytes|flits|ticks|mbps)", one)]
+    return same[0] if len(same) == 1 else None
 
 
 FEW_KINDS = 3

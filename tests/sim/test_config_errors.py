@@ -164,6 +164,34 @@ def test_a_key_that_is_known_elsewhere(mistakes, change, place):
     assert f": unknown key; its place is {place}; choices: " in found and "did you mean" not in found
 
 
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ("switching.vc_buf_size=8", "buffer_flits"),
+        ("switching.link_delay=5", "link_ns"),
+        ("collective.size=1GB", "size_bytes"),
+        ("traffic.flow_size=1MB", "sizes"),
+        ("traffic={kind: matrix, file: demand.csv}", "path"),
+        ("topology={kind: mesh, k: 8, n: 2}", "dims"),
+        ("routing={kind: ecmp, select: hash}", "per"),
+    ],
+)
+def test_a_key_by_its_name_in_other_simulators_or_without_its_unit(mistakes, change, key):
+    found = [line for line in mistakes(GOOD, [change]) if ": unknown key; " in line]
+    assert found[0].endswith(f"; did you mean {key!r}?") and "its place" not in found[0]
+
+
+@pytest.mark.parametrize(("change", "kind"), [("topology={kind: xgft}", "clos"), ("routing=west_first", "minimal")])
+def test_a_kind_of_other_simulators(mistakes, change, kind):
+    (found,) = mistakes(GOOD, [change])
+    assert found.endswith(f"; did you mean {kind!r}?")
+
+
+def test_energy_that_is_switched_on_names_the_profiles(mistakes):
+    (found,) = mistakes(GOOD, ["outputs.energy=true"])
+    assert ": is not one of the choices; choices: 800g, 400g, " in found
+
+
 def test_a_key_of_another_kind_names_it(mistakes):
     found = mistakes(GOOD, ["traffic.classes=[]", "routing.k=3"])
     assert [line.partition(": is ")[2].partition(";")[0] for line in found] == [
