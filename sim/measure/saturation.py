@@ -8,7 +8,9 @@ upper end that holds for the routing, beyond which some demand cannot be met ind
 The saturation point of a seed lies in a bracket: at least the most that is carried, in units of load, below the lowest
 saturated load, and at most that load. Its value is the most that is carried up to and at that load. Below the limit the
 flag is raised late, at losses above noise and 1 %; the network carries no more there than it can, so the value does not
-depend on the delay. A load whose window was too short counts as carried as far as it was.
+depend on the delay. Beyond the limit, an uneven demand may still deliver more than the limit: all but what its busiest
+channel refuses. That says nothing of the point, which has no value then. A load whose window was too short counts as
+carried as far as it was.
 
 In a search only the probes count (:mod:`flitlab.sim.measure.probe`). A probe is carried, saturated or undecided; one
 carried at load x with resolution d shows that x (1 - d) can be carried. The saturation point is the middle between the
@@ -37,6 +39,9 @@ class SaturatedBy(StrEnum):
     DIFFER = "draws differ"
 
 
+NOISE = 0.01
+"""What a saturated point may deliver beyond a certified limit, as a part of it, to be as much as the limit."""
+
 SEARCHED = "searched"
 """Column of probes: whether their search has ended; empty in other rows."""
 
@@ -48,9 +53,9 @@ BACKGROUND = "background"
 class Bracket:
     """The saturation point of one seed and its bracket, in loads: lower <= value <= upper.
 
-    lower: 0 if the lowest load is saturated. upper: the limit if no load is. value: NaN if no load is saturated, and
-    while a search has not ended. over: the row at ``upper``, None if there is none. searched: whether it is from a
-    search. ended: whether that search has ended.
+    lower: 0 if the lowest load is saturated. upper: the limit if no load is. value: NaN if no load is saturated, if
+    the lowest saturated one delivers more than the limit, and while a search has not ended. over: the row at
+    ``upper``, None if there is none. searched: whether it is from a search. ended: whether that search has ended.
     """
 
     lower: float
@@ -149,7 +154,8 @@ def bracket(rows: Iterable[Row], limit: float = math.inf) -> Bracket:
             probes, below, upper, over or next((row for row in ordered if is_saturated(row, limit)), None)
         )
     lower = max((carried(row) for row in below), default=0.0)
-    value = math.nan if over is None else min(max(carried(over), lower), upper)
+    most = math.nan if over is None else carried(over)
+    value = min(max(most, lower), upper) if most <= upper * (1 + NOISE) else math.nan
     return Bracket(lower, upper, value, over)
 
 

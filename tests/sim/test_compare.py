@@ -85,21 +85,21 @@ def refusal(tmp_path, *configs, allow=(), columns=()):
 
 def test_a_run_that_has_only_bounds_has_one_ceiling(tmp_path, capsys):
     """Saturation, the report, the comparison and saturation.csv all take the bound for the ceiling that it is."""
-    folders = [folder_of(tmp_path / name, limit=0.7) for name in "ab"]
-    for folder, bound in zip(folders, (0.4, 0.5), strict=True):
+    folders = [folder_of(tmp_path / name) for name in "ab"]
+    for folder, bound in zip(folders, (0.449, 0.5), strict=True):
         rows = f"x,,bounds,,{bound},load,closed form,0,\nx,,bounds:hosts,,{bound},load,closed form,0,\n"
         (folder / "ceilings.csv").write_text(f"scenario,load,ceiling,lower,upper,unit,method,seconds,note\n{rows}")
     run = Run.read(folders[0])
-    assert run.limit("x") == limit_of({"bounds": 0.4}) == 0.4
-    assert ceiling_of(run.ceiling_columns("x")) == ceiling_of({"bounds": 0.4}) == ("bounds", 0.4, 0.4)
+    assert run.limit("x") == limit_of({"bounds": 0.449}) == 0.449
+    assert ceiling_of(run.ceiling_columns("x")) == ceiling_of({"bounds": 0.449}) == ("bounds", 0.449, 0.449)
     (standing,) = scenario_summaries(run)
-    assert (standing.name, standing.ceiling) == ("bounds", "bounds 0.4") and standing.value <= 0.4 + 1e-12
+    assert (standing.name, standing.ceiling) == ("bounds", "bounds 0.449") and standing.value <= 0.449 + 1e-12
     first, second = compare({"a": run, "b": Run.read(folders[1])}).document()
     assert first["quantities"]["saturation"]["value"] == standing.value
-    assert first["ceilings"] == {"bounds": {"lower": None, "upper": 0.4, "differs": None}}
+    assert first["ceilings"] == {"bounds": {"lower": None, "upper": 0.449, "differs": None}}
     assert second["ceilings"]["bounds"] == {"lower": None, "upper": 0.5, "differs": None}  # neither is proven to differ
     assert main(["compare", *map(str, folders), "--out", str(tmp_path / "c")]) == 0
-    assert "at most 0.4" in capsys.readouterr().out
+    assert "at most 0.449" in capsys.readouterr().out
 
 
 def test_bounds_are_no_ceiling_beside_one_that_can_be_reached(tmp_path):

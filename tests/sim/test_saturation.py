@@ -76,7 +76,14 @@ def test_without_a_saturated_load_only_a_lower_end_is_known():
 
 def test_from_the_limit_on_everything_is_saturated():
     found = bracket([row(0.2, point=1), row(0.5, point=1), row(0.8, point=1)], limit=0.45)
-    assert (found.lower, found.upper, found.value) == (0.2, 0.45, 0.45)
+    assert (found.lower, found.upper, found.over["load"]) == (0.2, 0.45, 0.5)
+
+
+def test_what_is_delivered_beyond_the_limit_is_no_saturation_point():
+    """Of five demands of equal rate one has a channel of 0.4: at load 1 the rest delivers 0.88, more than the limit."""
+    found = bracket([row(0.3, point=1), row(1.0, point=0.88)], limit=0.4)
+    assert (found.lower, found.upper) == (0.3, 0.4) and math.isnan(found.value)
+    assert bracket([row(0.3, point=1), row(0.5, point=0.402)], limit=0.4).value == 0.4  # as much, but for noise
 
 
 def test_a_network_that_collapses_is_worth_what_it_carried_before():
