@@ -44,7 +44,8 @@ MOST_PACKETS = 1 << 28
 MOST_KEPT = 1 << 26
 """Ports of flows that switches may remember together."""
 
-_NEVER_MARKS = np.int64(1) << 60
+NEVER_MARKS = np.int64(1) << 60
+"""ECN threshold of queues that mark nothing. [byte]"""
 
 # Constants of NSCC are given for a network of 100 Gb/s and 12 us.
 _REFERENCE_BDP, _REFERENCE_S = 150_000, Fraction(12, 10**6)
@@ -56,7 +57,7 @@ _FREEZE_S, _LEVEL_AGE_S, _FLOWLET_GAP_S = Fraction(1, 100), Fraction(1, 10**7), 
 _QUANTUM, _PULL_QUANTA, _EMPTY_QUANTA, _PACE = 256, 64, 4, 0.99
 _NDP_PACKETS = 8
 _DCQCN_MARKS = Marks(5_000, 200_000, 0.01)
-_NO_MARKS = Marks(int(_NEVER_MARKS), int(_NEVER_MARKS) + 1, 1.0)
+_NO_MARKS = Marks(int(NEVER_MARKS), int(NEVER_MARKS) + 1, 1.0)
 _MARKED = (WindowControl.NSCC, WindowControl.DCTCP)
 
 
@@ -322,7 +323,7 @@ def make_spray_session(
         lossless = replace(lossless, mark_probability=marks.probability)
     to_hosts = slice(topology.channels + topology.hosts, None)
     if all(one.credit in (Credit.NDP, Credit.RCCC) for one in sprayings):
-        settings.low[to_hosts], settings.high[to_hosts] = _NEVER_MARKS, _NEVER_MARKS + 1
+        settings.low[to_hosts], settings.high[to_hosts] = NEVER_MARKS, NEVER_MARKS + 1
     return SpraySession(
         topology=topology, fabric=fabric, routes=routes.tables(topology), rules=rules,
         flows=_in_packets(flows, fabric), tick_s=tick, delay=delay, **settings._asdict(),
@@ -440,7 +441,7 @@ def _default_marks(sprayings: Sequence[Spraying]) -> Marks:
 def _with_marks(settings: LinkSettings, marks: Marks, tick: Fraction) -> LinkSettings:
     """The settings of links with some marks. tick: seconds."""
     if marks is _NO_MARKS:
-        never = np.full(len(settings.low), _NEVER_MARKS)
+        never = np.full(len(settings.low), NEVER_MARKS)
         return settings._replace(low=never, high=never + 1)
     share = np.ones(len(settings.ratio))
     if marks.gbps is not None:  # ratio: ticks per byte, times 2**RATIO_BITS
@@ -572,5 +573,5 @@ def _link_settings(
     queue_capacity = to_integers("queue_bytes", np.maximum(np.ceil(queue_bytes * capacity_ratio), mtu))
     low, high = (to_integers("ecn", np.ceil(bound * capacity / share)) for bound in bounds)
     if not fabric.marks or (rules.weighted and fabric.ecn is None):
-        low[:], high[:] = _NEVER_MARKS, _NEVER_MARKS + 1
+        low[:], high[:] = NEVER_MARKS, NEVER_MARKS + 1
     return LinkSettings(ratio_of(topology, capacity), queue_capacity, low, np.maximum(low + 1, high))

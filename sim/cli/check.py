@@ -15,8 +15,10 @@ from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection, Rule
+from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.timed import FlitTimed
 from flitlab.models.topology.flit_times import flit_times
+from flitlab.models.transport.fabric import NEVER_MARKS
 from flitlab.sim.cli.common import complain, duration, print_json, run_options, say, shown_label, study_of
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
 from flitlab.sim.cli.tables import print_energy
@@ -129,8 +131,22 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "window": _window(case), "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
+        "queues": _queues(case.scenario),
         **({} if case.workload is None else {"application": _application(case.workload)}),
     }  # fmt: skip
+
+
+def _queues(scenario: Scenario[Any, Any] | None) -> dict[str, list[int]] | None:
+    """The least and the greatest capacity and ECN thresholds of the queues of mode ``spray``, in bytes.
+
+    None in other modes, and for lossless queues, whose buffers are those of ``pfc``.
+    """
+    if scenario is None or not isinstance(scenario.switching, Spray) or scenario.switching.fabric.lossless is not None:
+        return None
+    session = scenario.switching.session(scenario.instance, scenario.work, 1.0, 1)
+    marks = session.low < NEVER_MARKS
+    of_links = {"queue_bytes": session.queue_bytes, "ecn_bytes": np.concatenate([session.low[marks], session.high[marks]])}
+    return {name: [int(of.min()), int(of.max())] for name, of in of_links.items() if len(of)}
 
 
 def _application(workload: Workload) -> dict[str, Any]:
@@ -262,6 +278,8 @@ def _print(scenario: dict[str, Any]) -> None:
         say(f"  ticks        {', '.join(f'{name} {ticks}' for name, ticks in scenario['ticks'].items())}")
     if "switching" in scenario["config"]:
         say(f"  switching    {_keys_and_values(scenario['config']['switching'])}")
+    if scenario["queues"]:
+        say(f"  queues       {', '.join(f'{name} {_span(ends)}' for name, ends in scenario['queues'].items())}")
     if scenario["ticks"]:
         say(f"  zero load    {scenario['zero_load']}, L flits over H channels between switches{_delay_text(scenario)}")
         if (ticks := scenario["flit_ticks"]) is not None:
@@ -307,11 +325,16 @@ def _delay_text(scenario: dict[str, Any]) -> str:
     return f"; D: {', '.join(parts)} ticks" if parts else ""
 
 
+def _span(ends: list[int]) -> str:
+    """The least and the greatest value, once if they are equal."""
+    return " to ".join(f"{end:,}" for end in sorted({*ends}))
+
+
 def _keys_and_values(switching: dict[str, Any]) -> str:
-    """The keys of the switching mode, without those of other lines."""
+    """The keys of the switching mode, without those of other lines and those that are unset."""
     elsewhere = {"flit_ns", "allow_deadlock"}
     own = {key: value for key, value in switching.items() if key not in elsewhere and not key.endswith("_ticks")}
-    return ", ".join(f"{key} {value}" for key, value in own.items())
+    return ", ".join(f"{key} {value}" for key, value in own.items() if value is not None)
 
 
 MAX_STEPS = 12

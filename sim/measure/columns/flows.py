@@ -39,7 +39,7 @@ declare(
     Column("flows", "not_opened", "Subflows that had begun, but whose SYN or its answer was dropped, and that had not "
            "opened when the run ended (`transport.syn_rto_ms`).", report="not_opened"),
     Column("flows", "marks", "Packets that queues marked, each counted once, in the window."),
-    Column("flows", "trims", "Packets that a queue trimmed, in the window (spray)."),
+    Column("flows", "trims", "Packets that a queue trimmed, in the window (spray).", summary="trims"),
     Column("flows", "acks", "Acknowledgements that receivers sent, in the window (spray)."),
     Column("flows", "nacks", "NACKs that receivers sent for trimmed packets, RDMA: for packets out of order, in the "
            "window (spray)."),
