@@ -145,7 +145,8 @@ def _queues(scenario: Scenario[Any, Any] | None) -> dict[str, list[int]] | None:
         return None
     session = scenario.switching.session(scenario.instance, scenario.work, 1.0, 1)
     marks = session.low < NEVER_MARKS
-    of_links = {"queue_bytes": session.queue_bytes, "ecn_bytes": np.concatenate([session.low[marks], session.high[marks]])}
+    thresholds = np.concatenate([session.low[marks], session.high[marks]])
+    of_links = {"queue_bytes": session.queue_bytes, "ecn_bytes": thresholds}
     return {name: [int(of.min()), int(of.max())] for name, of in of_links.items() if len(of)}
 
 
