@@ -465,6 +465,22 @@ def test_a_written_edge_list_says_whether_its_lines_are_links(tmp_path):
         load(tmp_path / "x.txt")
 
 
+@pytest.mark.parametrize(
+    "text, warned",
+    [
+        ("a b 4\nb c 4\nc a 1\n", True),
+        ("a b 4\nb c 4\nc a 1\nb a 4\n", False),  # its author writes both directions
+        ("# directed: true\na b 4\nb c 4\nc a 1\n", False),
+        ("a -> b 4\nb -> c 4\nc -> a 1\n", False),
+    ],
+)
+def test_links_that_are_listed_once_are_not_taken_for_channels_silently(text, warned, tmp_path, recwarn):
+    """A list of links is also the list of the channels of a ring that goes one way."""
+    (tmp_path / "x.txt").write_text(text)
+    assert load(tmp_path / "x.txt").directed
+    assert any("none the reverse of another" in str(one.message) for one in recwarn) == warned
+
+
 @pytest.mark.parametrize("suffix", ["json", "graphml", "anynet", "topobench"])
 def test_one_switch_alone_comes_back(suffix, tmp_path):
     alone = make("topology", kind="torus", dims=[1]).build()

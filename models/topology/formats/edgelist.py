@@ -101,6 +101,7 @@ def read_edgelist(
     _reject_other_formats(network, text)
     first = re.match(r"[#%].*", text)
     requested, first_comment = directed, first[0] if first else ""
+    stated = directed is not None or re.search(r"\bdirected: (true|false)\b", first_comment) is not None
     if directed is None:
         directed = re.search(r"\bdirected: false\b", first_comment) is None
     network.parallel = re.search(r"\bparallel: true\b", first_comment) is not None
@@ -112,6 +113,7 @@ def read_edgelist(
         edge = reader.edge(number, values)
         if requested is not None and edge.arrow and requested != (edge.arrow == "->"):
             network.fail(number, f"{edge.arrow} contradicts directed: {str(requested).lower()}")
+        stated = stated or bool(edge.arrow)
         if edge.arrow == "->" or (not edge.arrow and directed):
             network.channel(number, edge.source, edge.target, edge.capacity, edge.delay, attributes=edge.data)
         else:
@@ -120,6 +122,9 @@ def read_edgelist(
         network.fail(1, "no channels")
     reader.warn_of_unread()
     _warn_of_counts(network, text)
+    if not stated and not {end[::-1] for end in network.ends}.intersection(network.ends):
+        problem = "this line and all others are uni-directional channels, none the reverse of another; directed: false"
+        network.warn(f"{problem} reads bi-directional links, directed: true confirms", network.lines[0])
     return network.topology("edgelist")
 
 
