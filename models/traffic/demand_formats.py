@@ -7,6 +7,7 @@ for messages, source, target, demand) and raise ``SpecError`` with file and line
 
 import re
 from collections.abc import Callable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import NoReturn
 
@@ -143,19 +144,19 @@ NOXIM = ("pir", "por", "t_on", "t_off", "t_period")
 def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
     """``source target pir [por t_on t_off t_period]``: the demand is the packet injection rate.
 
-    What follows it is checked, and not read.
+    What follows it is checked to be numbers, and not read; Noxim has a default for those out of range, such as -1.
     """
     more = 0
     for number, words in _lines(content, "%"):
         if not 3 <= len(words) <= 7:
             _fail(path, number, f"{len(words)} fields where source, target, pir and up to four more are expected")
         for name, word in zip(NOXIM, words[2:], strict=False):
-            if not is_number(word) or not 0 <= number_of(word) < float("inf"):
-                _fail(path, number, f"{name} {word!r} is not a number, 0 or more")
-            if name in ("pir", "por") and number_of(word) > 1:
-                _fail(path, number, f"{name} {word} is no rate: a node injects at most a packet a cycle")
+            if not is_number(word) or not isfinite(number_of(word)):
+                _fail(path, number, f"{name} {word!r} is not a finite number")
             if name[0] == "t" and not number_of(word).is_integer():
                 _fail(path, number, f"{name} {word} is no number of cycles")
+        if not 0 <= number_of(words[2]) <= 1:
+            _fail(path, number, f"pir {words[2]} is no rate: a node injects 0 to 1 packets a cycle")
         more += len(words) > 3
         yield f"{path}:{number}", words[0], words[1], words[2]
     if more:

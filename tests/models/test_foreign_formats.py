@@ -471,6 +471,7 @@ def test_errors_name_the_line(text, said):
          "link_id 0\n", {("0", "1"): 500}, "failure lines are not read"),
         ('{"__tuple__:[0, 1]": 0.5, "__tuple__:[3, 2]": 0.25}', {("0", "1"): 0.5, ("3", "2"): 0.25}, None),
         ("% src dst pir por\n0 3 0.02 0.1\n1 2 0.05\n", {("0", "3"): 0.02, ("1", "2"): 0.05}, "of 1 lines are not"),
+        ("% defaults\n0 3 0.02 -1 -1 -1 -1\n1 2 0.05 2\n", {("0", "3"): 0.02, ("1", "2"): 0.05}, "of 2 lines"),
     ],
 )  # fmt: skip
 def test_demands_of_other_programs(text, pairs, said):
@@ -506,10 +507,9 @@ def test_demands_of_other_programs(text, pairs, said):
         (DEMANDS.replace("200", "x"), "'x' is no demand"),
         ("% src dst pir\n0 3 0.02\n1 2 5\n", ":3: pir 5 is no rate"),
         (DEMANDS.replace("0 3 200", "0 9 200"), "9"),
-        ("% src dst pir\n0 3 0.02 0.1 x\n", ":2: t_on 'x' is not a number, 0 or more"),
-        ("% src dst pir\n0 3 0.02 2\n", ":2: por 2 is no rate"),
+        ("% src dst pir\n0 3 0.02 0.1 x\n", ":2: t_on 'x' is not a finite number"),
         ("% src dst pir\n0 3 0.02 0.1 0 9.5 20\n", ":2: t_off 9.5 is no number of cycles"),
-        ("% src dst pir\n0 3 -0.02\n", ":2: pir '-0.02' is not a number, 0 or more"),
+        ("% src dst pir\n0 3 -0.02\n", ":2: pir -0.02 is no rate"),
         ("Nodes 3\nConnections 1\n0->3 start 0 size 4\n", ":3: host 3 where Nodes is 3"),
         ("Nodes many\nConnections 1\n0->1 start 0 size 4\n", ":1: 'Nodes many' where Nodes and their number"),
     ],
