@@ -454,6 +454,8 @@ def test_ends_of_json_graphs_are_no_columns():
         (NATIVE.replace("0.50", "cheap"), ":10: routing_cost 'cheap' is not a finite number"),
         (NATIVE.replace("L2 (", "L1 ("), ":11: link 'L1' stands on line 10 too"),
         (NATIVE.replace("D2 (", "D1 ("), ":15: demand 'D1' stands on line 14 too"),
+        ("?SNDlib native format\nNODES ( a b ) LINKS ( l ( a b ) 1 0 0 0 ( ) l ( b a ) 1 0 0 0 ( ) )\n",
+         ":2: link 'l' stands on line 2 too"),
     ],
 )  # fmt: skip
 def test_errors_name_the_line(text, said):

@@ -55,8 +55,9 @@ class Instance:
 
     def name(self, path: Readable, kind: str, label: str, line: int) -> None:
         """Record the id of a link or demand. Raises :class:`FormatError` if another one has it."""
-        if (first := self.lines.setdefault((kind, label), line)) != line:
+        if (first := self.lines.get((kind, label))) is not None:
             raise FormatError(path, line, f"{kind} {label!r} stands on line {first} too")
+        self.lines[kind, label] = line
 
 
 def read_sndlib(
