@@ -500,12 +500,8 @@ def test_nodes_in_groups_of_graphml_are_switches_and_groups_are_none():
     assert (found.switches, found.channels) == (3, 6)
     assert found.notes["labels"] == ["Leaf", "n0::n1::n0", "Spine"]
     assert "2 groups are not read, only the nodes in them" in said[0]
-    assert (
-        text(
-            GROUPS.replace("</graph></graphml>", '<node id="n2"/><edge source="n2" target="n1"/></graph></graphml>')
-        ).switches
-        == 4
-    )
+    more = GROUPS.replace("</graph></graphml>", '<node id="n2"/><edge source="n2" target="n1"/></graph></graphml>')
+    assert text(more).switches == 4
     for old, new, problem in (
         ('<edge source="n0::n0" target="n1"/>', '<edge source="n0" target="n1"/>', "text:10: an edge of group 'n0'"),
         ('"undirected" id="n0:"', '"directed" id="n0:"', "text:4: edgedefault of group 'n0' is another one"),
@@ -542,7 +538,7 @@ def test_numbers_have_ascii_digits_only(number, tmp_path):
 def test_a_first_line_that_may_count_nodes_and_edges_is_named():
     """Abilene of github.com/THU-INSC-NAD/Traffic-Matrix-Prediction begins with ``12 15``."""
     keys = {"component": "largest", "component_share": 0, "directed": False}
-    warning = "text:1: is read as an edge; if it counts 4 nodes and 5 edges, # before it leaves it out"
+    warning = "text:1: is read as an edge; if it counts 4 nodes and 5 edges, begin it with #"
     for lines, is_warned in (
         ("4 5\n0 1 9920 1\n1 2 9920 1\n2 3 9920 1\n3 0 9920 1\n1 3 2480 1\n", True),
         ("# of Abilene\n\n1,5\n0,1\n1,2\n2,3\n3,0\n1,3\n", False),

@@ -146,7 +146,7 @@ def _warn_of_counts(network: GraphBuilder, text: str) -> None:
     rows = zip(network.ends, network.lines, strict=True)
     nodes = {end for ends, line in rows if line != network.lines[0] for end in ends}
     if int(match[1]) == len(nodes):
-        problem = f"is read as an edge; if it counts {match[1]} nodes and {match[2]} edges, # before it leaves it out"
+        problem = f"is read as an edge; if it counts {match[1]} nodes and {match[2]} edges, begin it with #"
         network.warn(problem, network.lines[0])
 
 
