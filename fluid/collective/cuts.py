@@ -253,4 +253,4 @@ def _narrowest(network: CollectiveNetwork, root: int, sinks: Ints) -> Collective
 
 
 def _cut_off(vertex: int) -> FluidError:
-    return FluidError(f"no collective is possible: switch {vertex}, which has ranks, is cut off from others")
+    return FluidError(f"the collective is not possible: switch {vertex}, which has ranks, is cut off from others")

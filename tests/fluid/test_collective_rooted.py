@@ -159,7 +159,7 @@ def test_a_rounded_solution_in_which_a_switch_would_not_forward_all_is_refused(m
 
 
 def test_ranks_that_are_cut_off_are_refused():
-    with pytest.raises(FluidError, match="no collective is possible"):
+    with pytest.raises(FluidError, match="the collective is not possible"):
         rooted_trees(CollectiveNetwork.of(Topology.from_arcs("chain", 3, [(0, 1), (1, 2), (2, 1)])))
 
 
