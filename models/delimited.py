@@ -5,6 +5,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from sys import int_info
 from typing import Any
 
 from flitlab.models.readable import Readable, Text, encoding_of
@@ -47,8 +48,8 @@ def is_number(field: Any) -> bool:
 
 
 def is_digits(text: str) -> bool:
-    """Whether a text is a whole number in ASCII digits, without sign."""
-    return text.isascii() and text.isdecimal()
+    """Whether a text is a whole number in ASCII digits, without sign, of no more digits than Python converts."""
+    return text.isascii() and text.isdecimal() and len(text) <= int_info.default_max_str_digits
 
 
 def number_of(field: Any) -> float:

@@ -10,7 +10,7 @@ OPTIONS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_tri
 ADDON = "addon"
 """The option without a value: a trigger adds bytes to the connection."""
 
-_CONNECTION = re.compile(r"([0-9]+)->([0-9]+)(?:\s+(.*))?")
+_CONNECTION = re.compile(r"([0-9]{1,18})->([0-9]{1,18})(?:\s+(.*))?")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ TRIGGERS = ("oneshot", "multishot", "barrier")
 CLOCK = 1
 """The processor of a host on which nothing but the time until its starts passes."""
 
-_TRIGGER = re.compile(rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d+)|\s+(\d+))?", re.ASCII)
+_TRIGGER = re.compile(
+    rf"trigger\s+id\s+(\d+)\s+({'|'.join(TRIGGERS)})(?:\s+count\s+(\d{{1,18}})|\s+(\d{{1,18}}))?", re.ASCII
+)
 
 
 @dataclass

@@ -104,14 +104,14 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
             if key == "nodes":
                 if len(words) != 2 or not is_digits(words[1]):
                     _fail(path, number, f"{' '.join(words)[:40]!r} where Nodes and their number are expected")
-                nodes = int(words[1][:18])
+                nodes = int(words[1])
             failures += key == "failure"
             if key == "connections":
                 announced = number, words[-1]
             continue
         connections += 1
         options = line.options
-        if nodes is not None and (most := max(int(line.source[:18]), int(line.target[:18]))) >= nodes:
+        if nodes is not None and (most := max(int(line.source), int(line.target))) >= nodes:
             _fail(path, number, f"host {most} where Nodes is {nodes}")
         if "size" not in options:
             _fail(path, number, "a connection without size has no demand")

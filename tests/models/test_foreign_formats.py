@@ -490,6 +490,10 @@ def test_demands_of_other_programs(text, pairs, said):
         assert traffic.rate[source] == pytest.approx(sum(v for (s, _), v in pairs.items() if int(s) == source))
 
 
+BEYOND = "9" * 5000
+"""A number of more digits than Python converts."""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -513,6 +517,9 @@ def test_demands_of_other_programs(text, pairs, said):
         ("% src dst pir\n0 3 0.02 0.1 0 9.5 20\n", ":2: t_off 9.5 is no number of cycles"),
         ("% src dst pir\n0 3 -0.02\n", ":2: pir -0.02 is no rate"),
         ("Nodes 3\nConnections 1\n0->3 start 0 size 4\n", ":3: host 3 where Nodes is 3"),
+        (f"Nodes {BEYOND}\nConnections 1\n0->1 size 4\n", ":1: 'Nodes 999.*' where Nodes and their number"),
+        (f"Nodes 4\nConnections 1\n0->{BEYOND} size 4\n", ":3: '0->999.*' where source->target is expected"),
+        (f"1\n0 1 3 100 {BEYOND} 0\n", ":2: '0 1 3 100 999.*' where source, target, priority"),
         ("Nodes many\nConnections 1\n0->1 start 0 size 4\n", ":1: 'Nodes many' where Nodes and their number"),
     ],
 )
@@ -629,6 +636,7 @@ def test_triggers_of_htsim_become_dependencies(tmp_path, capsys):
         ("size 777", "size 777 prio", ":7: prio has no value"),
         ("size 777", "size 777 addon", ":7: addon: bytes that a trigger adds"),
         ("oneshot", "twoshot", ":8: 'trigger id 1 twoshot' where a connection or a trigger is expected"),
+        ("oneshot", f"barrier {BEYOND}", ":8: 'trigger id 1 barrier 999"),
     ],
 )
 def test_errors_in_connections_name_the_line(tmp_path, capsys, old, new, said):
