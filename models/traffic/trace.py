@@ -107,8 +107,9 @@ class Trace(TrafficSpec):
         return time
 
     def _whole(self, cell: str, where: str) -> int:
-        if not is_digits(cell.strip()):
-            raise SpecError(f"{where}: {cell.strip()!r} is not a whole number, 0 or more", key="path")
-        if len(cell.strip()) > DIGITS or int(cell) > LARGEST_INTEGER:
-            raise SpecError(f"{where}: {cell.strip()[:DIGITS]!r} ... does not fit into 64 bits", key="path")
-        return int(cell)
+        text = cell.strip()
+        if text.isdecimal() and (len(text) > DIGITS or int(text) > LARGEST_INTEGER):
+            raise SpecError(f"{where}: {text[:DIGITS]!r} ... does not fit into 64 bits", key="path")
+        if not is_digits(text):
+            raise SpecError(f"{where}: {text!r} is not a whole number, 0 or more", key="path")
+        return int(text)
