@@ -130,9 +130,13 @@ def _converts_results(frame: FrameType | None) -> bool:
 
 
 def _raise_again() -> None:
-    """Raise the interruption a little later, after what must not or cannot be interrupted."""
+    """Raise the interruption a little later, after what must not or cannot be interrupted.
+
+    The main thread gets the signal, so that a call in which it waits ends.
+    """
     _State.pending = True
-    timer = threading.Timer(RAISED_AGAIN, signal.raise_signal, (_State.received or SIGNALS)[:1])
+    number = (_State.received or SIGNALS)[0]
+    timer = threading.Timer(RAISED_AGAIN, signal.pthread_kill, (threading.main_thread().ident, number))
     timer.daemon = True
     timer.start()
 
