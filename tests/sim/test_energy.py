@@ -142,7 +142,7 @@ traffic: uniform
 loads: [0.5]
 ceilings: []
 measure: {ticks: 400, ci: null, warmup: 100}
-outputs: {energy: {profile: 400g, nic_watts: 20}, figures: []}
+outputs: {energy: {profile: 400g, nic_watts: 20}, figures: [], html: false}
 """
 
 
@@ -182,7 +182,7 @@ def test_power_of_a_program_is_that_of_its_channels_where_some_are_faster(mode, 
         "experiment: application\ntopology: {kind: file, path: net.csv, hosts: {a: 1, c: 1}}\n"
         "routing: minimal\nengine: reference\nmessages: {flit_bytes: 64}\n"
         f"switching: {{mode: {mode}, link_gbps: 100}}\napplication: {{kind: all_to_all, size_bytes: 4096}}\n"
-        "outputs: {energy: 400g, figures: []}\n"
+        "outputs: {energy: 400g, figures: [], html: false}\n"
     )
     assert main(["run", "e.yaml", "--json", "--out", "r", "--jobs", "1"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["results"]
@@ -192,7 +192,7 @@ def test_power_of_a_program_is_that_of_its_channels_where_some_are_faster(mode, 
 
 def test_a_run_says_what_it_assumes_on_power(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "e.yaml").write_text(RUN)
+    (tmp_path / "e.yaml").write_text(RUN.replace(", html: false", ""))
     assert main(["run", "e.yaml", "--out", "r"]) == 0
     said = capsys.readouterr().out
     assert "nic_watts 20: given" in said and "nic_bit_pj 10: assumed" in said and "IMC 2025" in said

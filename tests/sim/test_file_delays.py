@@ -42,7 +42,7 @@ def makespan(folder, capsys, switching, topology="path: t.txt", flits=True):
     (folder / "a.yaml").write_text(
         f"experiment: application\ntopology: {{kind: file, {topology}}}\nrouting: minimal\nengine: reference\n"
         f"switching: {{{switching}}}\napplication: {{kind: goal, path: m.goal}}\nceilings: []\n"
-        f"outputs: {{figures: []}}\n{'messages: {flit_bytes: 10, packet_flits: 100}' if flits else ''}\n"
+        f"outputs: {{figures: [], html: false}}\n{'messages: {flit_bytes: 10, packet_flits: 100}' if flits else ''}\n"
     )
     capsys.readouterr()
     for config, out in (("a.yaml", "r"), ("r/config.resolved.yaml", "again")):

@@ -312,7 +312,7 @@ def test_acks_of_a_strict_class_are_neither_charged_nor_paused(engine):
     assert alone == pytest.approx(503 * TAU + 4 + 4 * (TAU_ACK + 1), abs=1e-6)
 
 
-@both
+@pytest.mark.parametrize("engine", long_after(1, ["reference", "compiled"]))
 def test_acks_of_a_strict_class_go_before_data_at_hosts_of_any_transport(engine):
     """Host 1 sends without a break; its ACK of a packet from host 0 waits for one of its packets at most."""
     topology = make("topology", kind="mesh", dims=[1], hosts_per_switch=3).build()

@@ -123,6 +123,7 @@ def test_engines_agree(case, load, seed):
         assert not run.deadlocked()
 
 
+@pytest.mark.long  # a kernel of its own
 @pytest.mark.parametrize("priority", ["class", "age"])
 def test_a_packet_is_visited_once_a_tick(priority):
     """A granted packet may uncover one of a greater rank, which must not lead to others that tick a second time."""

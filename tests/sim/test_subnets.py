@@ -23,6 +23,7 @@ from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure.measure import measure
 from flitlab.sim.measure.point import Measure
+from tests import long_after
 from tests.scenarios import build, ideal, ideal_scenarios, scenario, vct_scenarios, wormhole_scenarios
 from tests.sim.test_classes import LOADS, MANY, agree, by_class, carrying, mesh, plain_vct, with_classes
 
@@ -109,7 +110,7 @@ def test_requests_and_replies_in_queues_of_their_own(load, latency):
     assert result.row["accepted"] == pytest.approx(load, rel=0.02)
 
 
-@pytest.mark.parametrize("engine", ["compiled", "reference"])
+@pytest.mark.parametrize("engine", long_after(1, ["reference", "compiled"]))
 def test_replies_to_requests_of_one_tick_are_in_order_of_destination(engine):
     """A host receives a request over each subnet at a time, and sends both replies over one that it draws."""
     case = carrying(mesh(vcs=2), {**UNIFORM, "reply": {"class": "reply", "packet_flits": 1}}, {"name": "reply"})

@@ -11,6 +11,7 @@ from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.base import ChannelCounter, Scalar
 from flitlab.sim.engines.start import start
+from tests import long_after
 from tests.scenarios import TIMES, line, scenario
 from tests.sim.test_timeline_vct import (
     NEVER,
@@ -25,7 +26,7 @@ from tests.sim.test_timeline_vct import (
 WORM = SWEEP.replace("{mode: vct, vcs: 8}", "{mode: wormhole, vcs: 8, buffer_flits: 3}").replace(
     "[4, 4]}", "[4, 4], hosts_per_switch: 2}"
 )
-ENGINES = pytest.mark.parametrize("engine", ["compiled", "reference"])
+ENGINES = pytest.mark.parametrize("engine", long_after(1, ["reference", "compiled"]))
 
 
 FLITS = 8

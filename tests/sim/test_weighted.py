@@ -77,6 +77,7 @@ traffic:   {kind: uniform, packet_flits: 1}
 loads:     [0.02]
 measure:   {warmup: 500, ticks: 30000, ci: null}
 ceilings:  []
+outputs:   {figures: [], html: false}
 """
 
 
