@@ -12,7 +12,7 @@ import pytest
 
 from flitlab.models import signals
 from flitlab.models.signals import deferring, exit_code, interruptible, quiet_interruptions, starting_processes
-from tests import ROOT
+from tests import ROOT, long_after
 from tests.sim.ending import KINDS, MODEL, Commands, caught, end_at
 
 LIMIT = 5.0
@@ -75,7 +75,7 @@ with interruptible(), watchdog(stays=True), replacing("result") as file:
 """
 
 
-@pytest.mark.parametrize("number", signals.SIGNALS)
+@pytest.mark.parametrize("number", long_after(1, signals.SIGNALS))
 def test_native_code_is_ended_after_the_grace_period(number, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
