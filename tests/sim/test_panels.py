@@ -258,6 +258,15 @@ def test_the_saturation_of_a_single_seed_has_the_range_of_its_sweep():
     assert drawn.get_xdata() == pytest.approx([bar.low, bar.high])
 
 
+def test_a_scenario_that_delivers_more_than_the_limit_is_a_hollow_bar_with_its_range():
+    """Beyond the limit of 0.53 an uneven demand delivers 0.55 of a load: all but what its busiest channel refuses."""
+    run = run_of({"routing": ["x"]}, seeds=(1,))
+    run = replace(run, ceilings=[replace(one, lower=0.53, upper=0.53) for one in run.ceilings if one.name == "mcf"])
+    figure = saturation(run, (3.5, 2.4))
+    assert [(patch.get_gid(), patch.get_width()) for patch in figure.axes[0].patches] == [("carried", 0.5)]
+    assert of(figure.axes[0], "interval")[0].get_xdata() == pytest.approx([0.5, 0.53])
+
+
 def test_a_scenario_that_is_not_saturated_has_a_hollow_bar():
     run = run_of({"routing": ["x", "y"]})
     rows = [row | ({"saturated": "False"} if row["routing"] == "y" else {}) for row in run.rows]
@@ -266,7 +275,7 @@ def test_a_scenario_that_is_not_saturated_has_a_hollow_bar():
     run = replace(run, ceilings=ceilings)
     figure = saturation(run, (3.5, 2.4))
     assert [patch.get_gid() for patch in figure.axes[0].patches] == ["bar", "carried"]
-    assert "hollow: not saturated, load carried" in key(figure)[0]
+    assert "hollow: load carried, no saturation point" in key(figure)[0]
 
 
 def test_the_bar_of_draws_is_their_mean():

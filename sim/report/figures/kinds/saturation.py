@@ -47,9 +47,9 @@ GLYPHS: tuple[dict[str, Any], ...] = (
 class Bar:
     """Where a curve's scenarios saturate, in loads, and their ceilings.
 
-    value: NaN where some load was not saturated; then ``least`` is carried. low, high: of the 95 % interval, or
-    (``bracket``) the loads around a single seed's point; NaN where unknown. of: the ceiling that efficiency is a part
-    of, None where it is of none.
+    value: NaN without a saturation point; then ``least`` is carried. low, high: of the 95 % interval, or (``bracket``)
+    the range of the point where that is unknown; NaN where no load was saturated. of: the ceiling that efficiency is a
+    part of, None where it is of none.
     """
 
     curve: str
@@ -71,12 +71,13 @@ def saturation(run: Run, size: tuple[float, float]) -> Figure | None:
     Ceilings follow one another: ``split``, what the routing carries if it spreads traffic as it does; ``mcf_paths``,
     with the best use of its paths; ``mcf``, with any. From the end of the bar to the first is what the switches lose,
     and from each to the next what the routing does. The number on the right is the share of the ceiling that is named
-    there. A hollow bar was not saturated by the highest load that was run: it reaches at least so far.
+    there. A hollow bar has no saturation point (:class:`~flitlab.sim.measure.saturation.Bracket`): it reaches at least
+    so far, and where some load was saturated, its whiskers are the range.
     """
     plan = layout(run)
     look = Look(Names(plan.curves))
     groups = [(panel.name, bars) for panel in plan.panels if (bars := bars_of(run, panel))]
-    if not any(math.isfinite(bar.value) for _, bars in groups for bar in bars):
+    if not any(math.isfinite(bar.value) or bar.bracket for _, bars in groups for bar in bars):
         return None
     lines = [line for name, bars in groups for line in ([name] if len(groups) > 1 else []) + list(bars)]
     shown = lines[:MOST_LINES]
@@ -125,7 +126,8 @@ def bars_of(run: Run, panel: Panel) -> list[Bar]:
             value, half = mean_and_half([one.value for one in points], resolution=max(one.resolution for one in points))
             limit = max(run.limit(scenario) for scenario in panel.of[curve])
             low, high = max(value - half, 0.0), min(value + half, limit)
-        bracket = len(points) == 1 and math.isfinite(value) and math.isnan(low)
+        saturated = any(one.over is not None for one in points[0].seeds.values())
+        bracket = len(points) == 1 and saturated and math.isnan(low)
         if bracket:
             low, high = points[0].lower, points[0].upper
         chain = [one for one in panel.run.ceilings if one.scenario == curve and one.known and one.is_line]
@@ -144,14 +146,14 @@ def _point(run: Run, scenario: str) -> Saturation | None:
 
 
 def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
-    """A bar, hollow where the scenario is not saturated, its interval, and its ceilings on a thin line."""
+    """A bar, hollow where the scenario has no saturation point, its interval, and its ceilings on a thin line."""
     own, known = look[bar.curve], math.isfinite(bar.value)
     reach = bar.value if known else bar.least
     hatch = marks.hatch(look.names.labels.index(bar.curve))
     face, edge = (own["color"], "white") if known else ("white", own["color"])
     style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.6}
     ax.barh(place, reach, WIDE, **style, gid="bar" if known else "carried")
-    if known and math.isfinite(bar.low):
+    if math.isfinite(bar.low):
         ax.plot(
             [bar.low, bar.high],
             [place] * 2,
@@ -189,5 +191,5 @@ def _key(bars: Sequence[Bar]) -> list[Any]:
     names = dict.fromkeys(one.name for bar in bars for one in bar.chain)
     handles = [marks.key(name, **_look(name)) for name in sorted(names, key=lambda name: kind_of(name).rank)]
     if any(math.isnan(bar.value) for bar in bars):
-        handles.append(marks.key("hollow: not saturated, load carried"))
+        handles.append(marks.key("hollow: load carried, no saturation point"))
     return handles
