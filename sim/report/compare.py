@@ -266,7 +266,7 @@ def _saturation(rows: Sequence[Row], limit: float) -> Estimate:
         return Estimate((), note="not measured")
     brackets = list(point.seeds.values())
     if any(math.isnan(one.value) for one in brackets):
-        return Estimate((), note=f"not saturated, {min(one.lower for one in brackets):.4g} carried")
+        return Estimate((), note=f"no saturation point, {min(one.lower for one in brackets):.4g} carried")
     return Estimate(tuple(one.value for one in brackets), point.resolution)
 
 

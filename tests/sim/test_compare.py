@@ -246,7 +246,7 @@ def test_the_most_accepted_is_of_one_load(tmp_path):
 def test_never_saturated(tmp_path):
     runs = {name: Run.read(folder_of(tmp_path / name, limit=0.6)) for name in "ab"}
     quantity = compare(runs).document()[1]["quantities"]["saturation"]
-    assert quantity["note"].startswith("not saturated, 0.") and quantity["significant"] is None
+    assert quantity["note"].startswith("no saturation point, 0.") and quantity["significant"] is None
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):

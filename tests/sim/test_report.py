@@ -533,5 +533,5 @@ def test_a_scenario_that_is_not_saturated_is_not_worse_than_one_that_is(tmp_path
     write_csv(tmp_path / "ceilings.csv", ceiling_rows([]), CEILINGS)
     run = Run.read(tmp_path)
     text = answer.sentence(run, answer.scenario_summaries(run))
-    assert text.startswith("1 of 2 scenarios is not saturated at the highest load, at least 5")
-    assert "best" not in text and "; minimal is, and reaches 7" in text
+    assert text.startswith("1 of 2 scenarios has no saturation point at these loads, and carries at least 5")
+    assert "best" not in text and "; minimal has one, and reaches 7" in text

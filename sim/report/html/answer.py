@@ -154,15 +154,15 @@ def _of_sweep(run: Run, summaries: Sequence[ScenarioSummary]) -> str:
             lambda name: f"reaches {shares[name].efficiency}{load(name)}",
         )  # fmt: skip
     open_shares = [s.share for name, s in shares.items() if name not in saturated]
-    verb = "is" if len(open_shares) == 1 else "are"
+    verbs = ("has", "carries") if len(open_shares) == 1 else ("have", "carry")
     text = (
-        f"{len(open_shares)} of {len(shares)} scenarios {verb} not saturated at the highest load, at least "
-        f"{percent(min(open_shares))} of {of}"
+        f"{len(open_shares)} of {len(shares)} scenarios {verbs[0]} no saturation point at these loads, and {verbs[1]} "
+        f"at least {percent(min(open_shares))} of {of}"
     )
     if not saturated:
         return f"{text}."
     worst = min(saturated, key=saturated.__getitem__)
-    return f"{text}; {Names(run.scenarios)[worst]} is, and reaches {shares[worst].efficiency}{load(worst)}."
+    return f"{text}; {Names(run.scenarios)[worst]} has one, and reaches {shares[worst].efficiency}{load(worst)}."
 
 
 def _of_programs(run: Run) -> str:
