@@ -8,9 +8,9 @@ upper end that holds for the routing, beyond which some demand cannot be met ind
 The saturation point of a seed lies in a bracket: at least the most that is carried, in units of load, below the lowest
 saturated load, and at most that load. Its value is the most that is carried up to and at that load. Below the limit the
 flag is raised late, at losses above noise and 1 %; the network carries no more there than it can, so the value does not
-depend on the delay. Beyond the limit, an uneven demand may still deliver more than the limit: all but what its busiest
-channel refuses. That says nothing of the point, which has no value then. A load whose window was too short counts as
-carried as far as it was.
+depend on the delay. Beyond the limit, more than the limit may be delivered, of an uneven demand or on an uneven
+network: all but what the busiest channels refuse. That says nothing of the point, which has no value then. A load whose
+window was too short counts as carried as far as it was.
 
 In a search only the probes count (:mod:`flitlab.sim.measure.probe`). A probe is carried, saturated or undecided; one
 carried at load x with resolution d shows that x (1 - d) can be carried. The saturation point is the middle between the
