@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
+from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make, register, whole
@@ -22,7 +23,7 @@ from flitlab.models.switching.switching_mode import Certify, SwitchingContext, S
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Recorded, Source
-from flitlab.models.transport.fabric import Fabric, SpraySession, make_spray_session
+from flitlab.models.transport.fabric import NEVER_MARKS, Fabric, SpraySession, make_spray_session
 from flitlab.models.transport.fabric_changes import check_changes, with_changes
 from flitlab.models.transport.flows import Flows, in_bytes, together
 from flitlab.models.transport.lossless import Lossless, PriorityClass, Storm
@@ -213,6 +214,21 @@ class Spray(ByteSwitching):
         payload, mtu = self.fabric.payload, self.fabric.mtu_bytes
         mean = self.mean_bytes(sizes) / mtu
         return in_bytes(self._arriving(instance, load, sizes, payload, mtu, mean, seed), sizes, seed)
+
+    def queue_sizes(self, instance: Instance, work: Source | Workload) -> dict[str, Ints]:
+        """Capacities and ECN thresholds of all links, in bytes; nothing of lossless queues, whose ``pfc`` is stated.
+
+        Parameters
+        ----------
+        instance, work: of the scenario.
+        """
+        if self.fabric.lossless is not None:
+            return {}
+        session = self._static_session(instance, work, 1.0, 1)
+        marks = session.low < NEVER_MARKS
+        thresholds = np.concatenate([session.low[marks], session.high[marks]])
+        of_links = {"queue_bytes": session.queue_bytes, "ecn_bytes": thresholds}
+        return {name: values for name, values in of_links.items() if len(values)}
 
     def mean_bytes(self, sizes: Sizes) -> float:
         """Bytes that a flow sends, on average: payload, and a header for each packet.

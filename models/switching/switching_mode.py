@@ -287,6 +287,19 @@ class SwitchingMode(ABC):
         """
         return "mode", 0
 
+    def queue_sizes(self, instance: Instance, work: Source | Workload) -> dict[str, Ints]:
+        """What follows from the network where keys of queues are unset, to be shown; by default nothing.
+
+        Parameters
+        ----------
+        instance, work: of the scenario.
+
+        Returns
+        -------
+        Name of a quantity -> int64 [values], in bytes.
+        """
+        return {}
+
     def config_warnings(self, topology: Topology, routes: Routes, flits: int) -> Iterator[SpecError]:
         """Warnings about settings that are allowed but probably unintended.
 

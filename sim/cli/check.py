@@ -15,10 +15,8 @@ from flitlab.models.arrays import Ints
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection, Rule
-from flitlab.models.switching.spray import Spray
 from flitlab.models.switching.timed import FlitTimed
 from flitlab.models.topology.flit_times import flit_times
-from flitlab.models.transport.fabric import NEVER_MARKS
 from flitlab.sim.cli.common import complain, duration, print_json, run_options, say, shown_label, study_of
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
 from flitlab.sim.cli.tables import print_energy
@@ -131,23 +129,15 @@ def _describe(case: Case, cost: Cost) -> dict[str, Any]:
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "window": _window(case), "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
-        "queues": _queues(case.scenario),
+        "queues": {} if case.scenario is None else _queues(case.scenario),
         **({} if case.workload is None else {"application": _application(case.workload)}),
     }  # fmt: skip
 
 
-def _queues(scenario: Scenario[Any, Any] | None) -> dict[str, list[int]] | None:
-    """The least and the greatest capacity and ECN thresholds of the queues of mode ``spray``, in bytes.
-
-    None in other modes, and for lossless queues, whose buffers are those of ``pfc``.
-    """
-    if scenario is None or not isinstance(scenario.switching, Spray) or scenario.switching.fabric.lossless is not None:
-        return None
-    session = scenario.switching.session(scenario.instance, scenario.work, 1.0, 1)
-    marks = session.low < NEVER_MARKS
-    thresholds = np.concatenate([session.low[marks], session.high[marks]])
-    of_links = {"queue_bytes": session.queue_bytes, "ecn_bytes": thresholds}
-    return {name: [int(of.min()), int(of.max())] for name, of in of_links.items() if len(of)}
+def _queues(scenario: Scenario[Any, Any]) -> dict[str, list[int]]:
+    """The least and the greatest value of each quantity of the queues, in bytes."""
+    stated = scenario.switching.queue_sizes(scenario.instance, scenario.work)
+    return {name: _ends(values) for name, values in stated.items()}
 
 
 def _application(workload: Workload) -> dict[str, Any]:
@@ -258,9 +248,9 @@ def _zero_load_in_frames(mode: Deflection) -> dict[str, Any]:
     return {"zero_load": formula, "delays": {"channels": [0, 0], "hosts": [0, 0]}, "flit_ticks": None}
 
 
-def _ends(delay: Ints) -> list[int]:
-    """The least and the greatest delay."""
-    return [int(delay.min()), int(delay.max())] if len(delay) else [0, 0]
+def _ends(values: Ints) -> list[int]:
+    """The least and the greatest value; 0 without any."""
+    return [int(values.min()), int(values.max())] if len(values) else [0, 0]
 
 
 def _print(scenario: dict[str, Any]) -> None:

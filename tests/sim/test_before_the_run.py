@@ -306,3 +306,24 @@ def test_check_tells_in_every_mode_what_the_routing_promises(tmp_path, monkeypat
     assert routing["theta_upper"] >= routing["theta"]
     assert main(["check", "c.yaml"]) == 0
     assert "  routing      optimal: " in capsys.readouterr().out
+
+
+QUEUES = """
+topology: {kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 2}
+routing: ecmp
+switching: {mode: spray, mtu_bytes: 4000, %s}
+traffic: {kind: permutation, arrivals: together, sizes: {kind: fixed, bytes: 9000}}
+ceilings: []
+"""
+
+
+def test_check_states_the_queues_of_spray_in_bytes(tmp_path, capsys):
+    """20 packets of 4,000 bytes, marked from 4 packets on and all from 16; lossless queues have the buffers of pfc."""
+    for keys, queues in (
+        ("queue_packets: 20, ecn: [4, 16]", {"queue_bytes": [80_000, 80_000], "ecn_bytes": [16_000, 64_000]}),
+        ("queue_packets: 20, queue: drop_tail", {"queue_bytes": [80_000, 80_000]}),
+        ("queue: lossless", {}),
+    ):
+        (tmp_path / "q.yaml").write_text(QUEUES % keys)
+        assert main(["check", str(tmp_path / "q.yaml"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["scenarios"][0]["queues"] == queues
