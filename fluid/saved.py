@@ -14,6 +14,7 @@ from flitlab.fluid.ceiling import Ceiling
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.files import replacing
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields
 
 
 class BadCertificate(ValueError):
@@ -68,7 +69,7 @@ class Saved:
         """The proof of a row of ``ceilings(..., keep_flow=True)``; no end is claimed without proof, or if infinite."""
         load = math.nan if row.load is None else float(row.load)
         ends = {"lower": float(row.lower), "upper": float(row.upper)}
-        parts: dict[str, Any] = {**cls.hashes(instance), **ends, **cls.parts(instance, row)}
+        parts: Fields = {**cls.hashes(instance), **ends, **cls.parts(instance, row)}
         parts |= {end: math.nan for end in ends if math.isinf(parts[end])}  # which bounds nothing
         return cls(ceiling=row.ceiling, load=load, **parts)
 
@@ -83,7 +84,7 @@ class Saved:
         }
 
     @classmethod
-    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+    def parts(cls, instance: Instance, row: Ceiling) -> Fields:
         """The fields of the subclass for a row, and ``lower`` or ``upper`` as nan where nothing proves that end."""
         raise NotImplementedError
 
@@ -184,7 +185,7 @@ HEADERS = {
 """Reader of the header of an array, by format version."""
 
 
-def read_arrays(path: Path) -> dict[str, Any]:
+def read_arrays(path: Path) -> Fields:
     """The arrays and scalars of a certificate by name.
 
     Raises :class:`BadCertificate` for other files, and for a file that unpacks to far more bytes.

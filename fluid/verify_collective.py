@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import isinf, lcm
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from flitlab.fluid.saved import is_partition
 from flitlab.fluid.verify_flow import FlowProof, flow_arrays
 from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
@@ -74,7 +75,7 @@ class CollectiveProof(FlowProof):
     with_background = True
 
     @classmethod
-    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+    def parts(cls, instance: Instance, row: Ceiling) -> Fields:
         """The sets that prove the lower end of a row and the trees of the upper one; of an all-to-all prices and a
         flow.
         """
@@ -145,7 +146,7 @@ class CollectiveProof(FlowProof):
             self.reject(f"the configuration bounds a collective with {wrong[0]}")
 
 
-def _tree_arrays(proof: "Evidence") -> dict[str, Any]:
+def _tree_arrays(proof: "Evidence") -> Fields:
     """The arrays of trees by name, as in a certificate; empty if there are no trees."""
     trees = [*((0, tree) for tree in proof.into), *((1, tree) for tree in proof.out)]
     if not trees:

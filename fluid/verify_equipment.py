@@ -7,7 +7,7 @@ in whole numbers; wrong multipliers prove a weaker bound, or none.
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from flitlab.fluid.problem import FluidError
 from flitlab.fluid.saved import Saved
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields
 from flitlab.models.topology.equipment import UNIT, bound_by_multipliers, equipment_bound
 
 
@@ -41,7 +42,7 @@ class EquipmentProof(Saved):
     scope: ClassVar[str] = "on any network of this equipment"
 
     @classmethod
-    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+    def parts(cls, instance: Instance, row: Ceiling) -> Fields:
         """The multipliers of a row, whose ``flow`` has the ports and the split; without it, and as lower end, nan."""
         none = np.zeros(0, np.int64)
         if not isinstance(row.flow, tuple):

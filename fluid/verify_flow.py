@@ -6,7 +6,7 @@ No code is shared with the solvers: distances, conservation and loads are comput
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +16,7 @@ from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.saved import Saved, is_partition
 from flitlab.models.arrays import Bools, Floats, Ints, sums
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.port_sets import allows
@@ -52,7 +53,7 @@ class FlowProof(Saved):
     flow: Floats
 
     @classmethod
-    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+    def parts(cls, instance: Instance, row: Ceiling) -> Fields:
         """The prices and the flow of a row; a flow of 0 is enough where no switch sends to another."""
         z, none = row.certificate, np.zeros(0)
         has_flow = row.flow is not None or len(instance.traffic.switch_pairs()[0]) == 0
@@ -152,13 +153,13 @@ class BoundProof(FlowProof):
         )
 
 
-def flow_arrays(instance: Instance, flow: "Floats | Paths | None") -> dict[str, Any]:
+def flow_arrays(instance: Instance, flow: "Floats | Paths | None") -> Fields:
     """The arrays of a flow of the instance by name, as in a :class:`FlowProof`.
 
     flow: float64 [destinations with demand, channels], or paths.
     """
     none: np.ndarray = np.zeros(0, np.int64)
-    arrays: dict[str, Any] = {
+    arrays: Fields = {
         **dict.fromkeys(("node", "source", "target", "first", "start", "channel"), none),
         "flow": np.zeros(0),
     }

@@ -6,7 +6,7 @@ No code is shared with the solver: the split of the routes is computed independe
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy import sparse
@@ -15,6 +15,7 @@ from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.saved import BadCertificate, Saved
 from flitlab.models.arrays import Bools, Bytes, Floats, Ints, Masks, sums
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import PathTable, Routes
 from flitlab.models.rules.port_sets import allows
@@ -46,7 +47,7 @@ class DemandProof(Saved):
     scope = "by the split of the routes, under every demand"
 
     @classmethod
-    def parts(cls, instance: Instance, row: Ceiling) -> dict[str, Any]:
+    def parts(cls, instance: Instance, row: Ceiling) -> Fields:
         """The worst demand and the prices of a row."""
         worst = cast("WorstDemand", row.flow)
         return {

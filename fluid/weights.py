@@ -7,7 +7,6 @@ kept, and the flow is solved again over them: without a second solve, up to a th
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from flitlab.fluid.trees import dag_order
 from flitlab.models.arrays import Bools, Bytes, Floats, Ints, Masks
 from flitlab.models.instance import Instance
 from flitlab.models.jit import kernel, njit
+from flitlab.models.mappings import Notes
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.minimal import minimal_ports
@@ -362,9 +362,9 @@ def _add(paths: Paths, p: int, amount: float, capacity: Floats, use: Floats) -> 
         use[a] += amount / capacity[a]
 
 
-def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
+def _promises(topology: Topology, demand: Traffic, routes: Routes) -> Notes:
     """``theta`` of the demand that the finished tables are planned for, and of other patterns."""
-    promises: dict[str, Any] = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
+    promises: Notes = {"theta": float(fixed_split(Instance(topology, demand, routes)).lower)}
     for kind, most in REPORTED_PATTERNS.items():
         if topology.switches <= most:
             try:
@@ -376,7 +376,7 @@ def _promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, 
     return promises
 
 
-def _leg_promises(topology: Topology, demand: Traffic, routes: Routes) -> dict[str, Any]:
+def _leg_promises(topology: Topology, demand: Traffic, routes: Routes) -> Notes:
     """``theta`` of all-to-all traffic by one leg, and ``worst_case`` of any demand by two, for finished tables of legs.
 
     demand: all-to-all. No demand loads a channel more by two legs, see :func:`~flitlab.fluid.worst.worst_case`.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+from flitlab.models.mappings import JsonObject
 from flitlab.models.registry import SpecError
 
 FilePath: TypeAlias = str | Path
@@ -88,7 +89,7 @@ class _DuplicateKeyError(Exception):
     """An object has a key twice."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     """A JSON object without duplicate keys: RFC 8259 leaves open which value counts."""
     values = dict(pairs)
     if len(values) < len(pairs):

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from flitlab.models.closest_match import closest_match
+from flitlab.models.mappings import Keys
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "topology": ("flitlab.models.topology.families",),
@@ -273,7 +274,7 @@ def make(category: str, **parameters: Any) -> Any:
 R = TypeVar("R")
 
 
-def nested(category: str, parameters: dict[str, Any], key: str, build: Callable[[Any], R]) -> R:
+def nested(category: str, parameters: Keys, key: str, build: Callable[[Any], R]) -> R:
     """Build the component that a parameter of another component describes.
 
     Parameters

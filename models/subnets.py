@@ -14,6 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Fields, Notes
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import PathTable, RouteForm, Routes
 from flitlab.models.routing.validation import mark_validated
@@ -56,7 +57,7 @@ def topology_in_subnets(topology: Topology, count: int) -> Topology:
         "nodes": _names(host_names(topology).values(range(topology.hosts)), count),
     }
     notes = {key: note for key, note in topology.notes.items() if key not in (*OF_SWITCHES, *OF_HOSTS, "names")}
-    tiled: dict[str, Any] = {
+    tiled: Fields = {
         name: np.tile(getattr(topology, name), count)
         for name in ("capacity", "delay", "host_delay")
         if getattr(topology, name) is not None
@@ -71,7 +72,7 @@ def topology_in_subnets(topology: Topology, count: int) -> Topology:
     )  # fmt: skip
 
 
-def _without_parts(notes: dict[str, Any]) -> dict[str, Any]:
+def _without_parts(notes: Notes) -> Notes:
     """Notes without the tiers and clusters of a network, which number the switches of one copy."""
     return {key: note for key, note in notes.items() if key not in ("tiers", "clusters")}
 
@@ -106,7 +107,7 @@ def routes_in_subnets(routes: Routes, topology: Topology, count: int) -> Routes:
         )
         raise SpecError(problem, key="routing.kind")
     size = topology.switches // count
-    by_pair: dict[str, Any] = {
+    by_pair: Fields = {
         name: _block_diagonal(getattr(routes, name), count)
         for name in ("ports", "escape", "port_threshold")
         if getattr(routes, name) is not None and getattr(routes, name).size

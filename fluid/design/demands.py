@@ -6,7 +6,7 @@ import math
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from flitlab.fluid.kinds.collective import CollectiveCeiling
 from flitlab.fluid.mcf.choose import solve
 from flitlab.models.arrays import Floats
 from flitlab.models.collective.schedule import KINDS
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, make
 
 COLLECTIVE = "collective"
@@ -96,7 +97,7 @@ class DesignDemand:
     """
 
     name: str
-    traffic: dict[str, object]
+    traffic: Keys
     floor: float = 0.0
     weight: float = 1.0
 
@@ -110,7 +111,7 @@ class DesignDemand:
     @property
     def is_collective(self) -> bool:
         """Whether it is a collective."""
-        return self.traffic["kind"] == COLLECTIVE
+        return bool(self.traffic["kind"] == COLLECTIVE)
 
     def on(self, network: Network) -> "Flow | CollectiveTime":
         """The demand on a network. Raises ``SpecError`` if its hosts cannot have it."""
@@ -148,7 +149,7 @@ class DesignDemand:
         return known
 
 
-def collective_spec(keys: dict[str, Any]) -> CollectiveCeiling:
+def collective_spec(keys: Keys) -> CollectiveCeiling:
     """The collective of a demand: the keys of the ceiling of this kind, between hosts.
 
     Raises ``SpecError`` unless it is one collective of hosts of equal amounts.

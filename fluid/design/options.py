@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any, cast
 
 from flitlab.models.layout.design_prices import DesignPrices
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.topology.candidates import Candidate, Equipment
 from flitlab.models.topology.graph import Topology
@@ -70,12 +71,12 @@ class Option:
         ends = f" ({', '.join(rates)})" if rates else ""
         return f"{of['kind']} {' '.join(keys)}{trunk}{ends}"
 
-    def plane(self) -> dict[str, Any]:
+    def plane(self) -> Keys:
         """The configuration of the topology of one plane, whose hosts have ports of capacity 1."""
         keys = dict(self.candidate.parameters)
         return keys if self.equipment.split == 1 else keys | {"capacity": self.capacity}
 
-    def topology(self) -> dict[str, Any]:
+    def topology(self) -> Keys:
         """The configuration of the whole topology, with hosts of capacity 1."""
         if self.planes == 1:
             return self.plane()
@@ -102,7 +103,7 @@ def most_switches(hosts: int, ports: int) -> int:
 
 def options(
     hosts: int, skus: Iterable[Sku], planes: Iterable[int], splits: Mapping[str, Iterable[int]],
-    families: Mapping[str, Mapping[str, Any]], prices: DesignPrices,
+    families: Mapping[str, Keys], prices: DesignPrices,
 ) -> Iterator[Option]:  # fmt: skip
     """Yield all options: every family, switch, number of planes and split.
 
@@ -126,7 +127,7 @@ def options(
                     yield priced(_with_keys(candidate, keys), equipment, sku, b, prices)
 
 
-def _with_keys(candidate: Candidate, keys: Mapping[str, Any]) -> Candidate:
+def _with_keys(candidate: Candidate, keys: Keys) -> Candidate:
     if not keys:
         return candidate
     parameters = candidate.parameters

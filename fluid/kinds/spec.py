@@ -10,6 +10,7 @@ from flitlab.fluid.ceiling import Ceiling, Method
 from flitlab.fluid.context import Context
 from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Spec, UnknownKindError, make, names, spec_class
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ THETA = "throughput θ"
 Quantities = Mapping[str, tuple[str, str]]
 """Type of the table of further quantities of a ceiling: quantity -> label and unit."""
 
-COMMON: dict[str, Any] = {"method": "auto", "gap": 0.01, "per_flow": False}
+COMMON: Keys = {"method": "auto", "gap": 0.01, "per_flow": False}
 """Keys that stored configurations and result names have for every kind.
 
 A kind that lacks one of them accepts only this default value.
@@ -101,7 +102,7 @@ class CeilingSpec(Spec):
         """
         return {}
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Keys:
         """The entry as in configurations and result names, with all defaults."""
         return {"kind": self.kind, **COMMON} | self.model_dump(mode="json")
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least times of collectives on a topology, as metrics."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.fluid.collective.collective import Collective, Ranks
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -40,7 +41,7 @@ class Collectives(MetricSpec):
     gap: float | None = Field(default=None, gt=0, lt=1)
     """Relative gap of the all-to-all. null: 1e-4, on more than 128 switches 1e-2."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         from flitlab.fluid.collective.bounds import bounds  # imports compilers
 
         if self.ranks == "hosts" and topology.hosts < 2:

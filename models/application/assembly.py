@@ -3,12 +3,12 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RoundPlan:
     waits: list[tuple[int, Moment]] = field(default_factory=list)
 
 
-def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: dict[str, Any]) -> Program:
+def assemble(plan: RoundPlan, simulated: int, iterations: int, notes: Notes) -> Program:
     """The program of a round plan.
 
     Operations of a rank in a round form a group. All of a group wait for all of the rank's previous group in the

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs from rounds: what ranks do at the same stage of an algorithm, as arrays."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from flitlab.models.application.assembly import Moment, RoundPlan, assemble
 from flitlab.models.application.program import Op, Program, Step
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError
 
 LIMIT = 20_000_000
@@ -173,7 +173,7 @@ class Builder:
         self._plan.waits.append((len(self._plan.rounds), moment))
         self._round([(Op.CALC, waiting_ranks, np.zeros(len(waiting_ranks), np.int64))])
 
-    def build(self, simulated: int = 1, iterations: int = 1, notes: Mapping[str, Any] | None = None) -> Program:
+    def build(self, simulated: int = 1, iterations: int = 1, notes: Notes | None = None) -> Program:
         """The program of all rounds so far.
 
         Parameters

@@ -3,12 +3,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
@@ -33,7 +34,7 @@ class PlacementSpec(Spec):
         """
         raise NotImplementedError
 
-    def notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
+    def notes(self, topology: Topology, host: Ints) -> Notes:
         """Notes on a placement for the results (JSON-able).
 
         Parameters
@@ -97,7 +98,7 @@ class PlacementSpec(Spec):
         raise_errors(host_errors(host, program.ranks, topology.hosts))
         return contiguous(host, np.int64, copy=is_third_party(self))
 
-    def validated_notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
+    def validated_notes(self, topology: Topology, host: Ints) -> Notes:
         """The validated notes on a placement.
 
         Parameters

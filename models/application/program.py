@@ -4,13 +4,14 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.application.scratch import scratch
 from flitlab.models.arrays import Ints, Ints32
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Notes
 
 
 class _Op(NamedTuple):
@@ -85,7 +86,7 @@ class Program:
     steps: tuple[Step, ...]
     simulated: int = 1
     iterations: int = 1
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
     source: str = ""
     window: SendWindow | None = None
 

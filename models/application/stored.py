@@ -18,6 +18,7 @@ import numpy as np
 from flitlab.models.application.matching import DTYPES, ProgramError, check
 from flitlab.models.application.program import Program, Step
 from flitlab.models.files import open_file, read_text, replace_file, replacing
+from flitlab.models.mappings import Fields, JsonObject
 from flitlab.models.registry import SpecError
 
 SUFFIX = ".program"
@@ -88,7 +89,7 @@ def read_program(folder: Path) -> StoredProgram:
         ranks, operations = int(summary["ranks"]), int(summary["operations"])
     except (KeyError, TypeError, ValueError) as error:
         raise SpecError(f"{folder / _SUMMARY}: damaged: {type(error).__name__} {error}", "path") from None
-    arrays: dict[str, Any] = {name: _mapped(folder / f"{name}.npy") for name in DTYPES}
+    arrays: Fields = {name: _mapped(folder / f"{name}.npy") for name in DTYPES}
     program = StoredProgram(**arrays, steps=steps, **fields)
     object.__setattr__(program, "folder", folder.resolve())
     if (program.ranks, program.operations) != (ranks, operations):
@@ -109,7 +110,7 @@ def _reopened(folder: Path, content: str) -> StoredProgram:
     return program
 
 
-def _summary(folder: Path) -> dict[str, Any]:
+def _summary(folder: Path) -> JsonObject:
     if not folder.is_dir():
         raise SpecError(f"{folder}: no such folder", "path")
     path = folder / _SUMMARY

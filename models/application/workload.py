@@ -3,12 +3,12 @@
 
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
 
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Notes
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +21,7 @@ class Workload:
     program: Program
     host: Ints
     messages: Messages
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
 
     @cached_property
     def content_hash(self) -> str:

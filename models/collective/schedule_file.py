@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,6 +13,7 @@ from flitlab.models.collective.schedule import MAX_RANKS, CollectiveName, Schedu
 from flitlab.models.collective.taccl import SIGN, parse_taccl
 from flitlab.models.collective.teccl import FLOWS, parse_teccl
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import JsonObject
 from flitlab.models.readable import JsonError, parse_json
 from flitlab.models.topology.formats import HEAD
 from flitlab.models.topology.formats.misplaced import misplaced
@@ -112,7 +113,7 @@ def _schedule(file: _File) -> Schedule:
     )  # fmt: skip
 
 
-def schedule_summary(schedule: Schedule) -> dict[str, Any]:
+def schedule_summary(schedule: Schedule) -> JsonObject:
     """Return the collective and the sizes of a schedule."""
     return {
         "collective": schedule.kind, "ranks": schedule.ranks, "chunks": schedule.chunks,

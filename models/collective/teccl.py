@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.collective.schedule import ALL, Schedule, ScheduleError, collective_of
+from flitlab.models.mappings import JsonObject
 from flitlab.models.readable import JsonError, parse_json
 
 FLOWS = b'-Flows"'
@@ -85,7 +86,7 @@ def parse_teccl(text: bytes) -> Schedule:
     )  # fmt: skip
 
 
-def _needs(demands: dict[str, Any]) -> dict[tuple[int, int], set[int]]:
+def _needs(demands: JsonObject) -> dict[tuple[int, int], set[int]]:
     """Return the GPUs that need each chunk, (GPU that has it, number), of another."""
     needs: dict[tuple[int, int], set[int]] = {}
     for name, of_gpu in demands.items():

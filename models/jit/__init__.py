@@ -16,6 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, folder_in_use, source_hash
+from flitlab.models.mappings import Fields
 from flitlab.models.signals import deferring
 
 __all__ = [
@@ -29,7 +30,7 @@ NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C
 
 
-def _entry_point(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+def _entry_point(function: Callable[..., Any], options: Fields) -> Any:
     """An entry point for Python, with the disk cache.
 
     Of several processes that call it first, one compiles it. The others wait, and load the result.

@@ -9,10 +9,14 @@ function, and names the line.
 
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from numba.core import errors, ir, types
+from numba.core.compiler import StateDict
 from numba.core.compiler_machinery import AnalysisPass, register_pass
+
+TypeMap: TypeAlias = dict[str, Any]
+"""The Numba type of each variable of a function, by name; its stubs lack what types have."""
 
 _CHOICES = {min, max}
 _INTEGER: Any = types.Integer  # whose stubs lack what an integer type has
@@ -31,17 +35,17 @@ class CheckWidths(AnalysisPass):  # type: ignore[misc]
     def __init__(self) -> None:
         AnalysisPass.__init__(self)
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         """Raise :class:`WidthError` for the first error of a function with known types."""
         for message, location in width_faults(state.func_ir, state.typemap):
             raise WidthError(message, location)
         return False
 
 
-def width_faults(function: Any, typemap: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def width_faults(function: ir.FunctionIR, typemap: TypeMap) -> Iterator[tuple[str, ir.Loc]]:
     """Yield (message, location) for each error.
 
-    function: ``ir.FunctionIR``. typemap: the Numba type of each of its variables.
+    typemap: of the function.
     """
     statements = [statement for block in function.blocks.values() for statement in block.body]
     for statement in statements:
@@ -55,7 +59,7 @@ def width_faults(function: Any, typemap: dict[str, Any]) -> Iterator[tuple[str, 
                 yield message, statement.loc
 
 
-def _fault(value: Any, typemap: dict[str, Any], result: Any) -> str:
+def _fault(value: ir.Expr, typemap: TypeMap, result: types.Type) -> str:
     """The error in the type of an expression, '' if there is none."""
     if value.op in ("binop", "inplace_binop") and value.fn not in (operator.truediv, operator.itruediv):
         return _real_of_integers(result, value.lhs, value.rhs, typemap=typemap)
@@ -69,7 +73,7 @@ def _fault(value: Any, typemap: dict[str, Any], result: Any) -> str:
     return ""
 
 
-def _real_of_integers(result: Any, *variables: Any, typemap: dict[str, Any]) -> str:
+def _real_of_integers(result: types.Type, *variables: ir.Var, typemap: TypeMap) -> str:
     """The error of a float result of integers with different signs, '' if there is none."""
     operands = [typemap[var.name] for var in variables]
     if not operands or not isinstance(result, types.Float):
@@ -79,11 +83,11 @@ def _real_of_integers(result: Any, *variables: Any, typemap: dict[str, Any]) -> 
     return f"{' and '.join(sorted({str(operand) for operand in operands}))} become {result}: give both the same sign"
 
 
-def _is_unsigned(kind: Any) -> bool:
+def _is_unsigned(kind: types.Type) -> bool:
     return bool(isinstance(kind, _INTEGER) and not kind.signed)
 
 
-def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
+def _is_short_difference(value: ir.Expr, typemap: TypeMap) -> bool:
     """Whether an expression is the difference of unsigned numbers, one of them with fewer than 64 bits."""
     if value.op not in ("binop", "inplace_binop") or value.fn not in (operator.sub, operator.isub):
         return False
@@ -91,14 +95,14 @@ def _is_short_difference(value: Any, typemap: dict[str, Any]) -> bool:
     return _is_unsigned(left) and _is_unsigned(right) and bool(min(left.bitwidth, right.bitwidth) < 64)
 
 
-def _is_narrowed(name: str, statements: list[Any], typemap: dict[str, Any]) -> bool:
+def _is_narrowed(name: str, statements: list[ir.Stmt], typemap: TypeMap) -> bool:
     """Whether a variable is only converted to, or stored in, 32 bits or fewer."""
     uses = sum(var.name == name for one in statements if not isinstance(one, ir.Del) for var in one.list_vars())
     narrowing = sum(used == name for one in statements for used in _into_narrow(one, typemap))
     return bool(uses - 1 == narrowing > 0)  # one use is its assignment
 
 
-def _into_narrow(statement: Any, typemap: dict[str, Any]) -> Iterator[str]:
+def _into_narrow(statement: ir.Stmt, typemap: TypeMap) -> Iterator[str]:
     """Yield the variables that a statement converts to, or stores in, 32 bits or fewer."""
     if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
         kind, stored = getattr(typemap[statement.target.name], "dtype", None), [statement.value]

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.closest_match import closest_match
 from flitlab.models.layout.design_prices import cable_prices_by_length, design_prices, profiles
+from flitlab.models.mappings import Keys
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -75,8 +76,8 @@ class Constants(_Part):
 
 
 @cache
-def _shipped() -> dict[str, Any]:
-    constants: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("constants.yaml").read_text(encoding="utf-8"))
+def _shipped() -> Keys:
+    constants: Keys = yaml.safe_load(Path(__file__).with_name("constants.yaml").read_text(encoding="utf-8"))
     return constants
 
 
@@ -89,7 +90,7 @@ MEDIA = ("electric", "optical")
 
 
 @cache
-def _base(profile: str | None) -> dict[str, Any]:
+def _base(profile: str | None) -> Keys:
     """The shipped constants, or those of a profile of ``design_prices.yaml``."""
     shipped = _shipped()
     if profile is None or profile == DEFAULT:
@@ -108,7 +109,7 @@ def _base(profile: str | None) -> dict[str, Any]:
     return _merged(shipped, {"cable": cable, "switch": switch})  # type: ignore[no-any-return]
 
 
-def load(source: str | dict[str, Any] | None = None) -> Constants:
+def load(source: str | Keys | None = None) -> Constants:
     """Load the shipped constants, or those of a profile, with those replaced that a YAML file or a mapping names.
 
     source: a file, the name of a profile of prices (:func:`~flitlab.models.layout.design_prices.profiles`), or a

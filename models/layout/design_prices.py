@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
+
+from flitlab.models.mappings import Keys
 
 DEFAULT_PROFILE = "800g"
 """The profile of a design that names none."""
@@ -65,9 +66,9 @@ KEYS = tuple(key for key in ALL_KEYS if key not in ENERGY_KEYS or key in ("gbps"
 
 
 @cache
-def _shipped() -> dict[str, Any]:
+def _shipped() -> Keys:
     file = Path(__file__).with_name("design_prices.yaml")
-    profiles: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    profiles: Keys = yaml.safe_load(file.read_text(encoding="utf-8"))
     return profiles
 
 
@@ -76,7 +77,7 @@ def profiles() -> dict[str, str]:
     return {name: profile["about"] for name, profile in _shipped().items()}
 
 
-def cable_prices_by_length(profile: str) -> dict[str, Any] | None:
+def cable_prices_by_length(profile: str) -> Keys | None:
     """Return prices of cables of the profile's ``gbps`` by length; None if it has one price for all lengths.
 
     Returns
@@ -84,7 +85,7 @@ def cable_prices_by_length(profile: str) -> dict[str, Any] | None:
     Keys ``electric`` and ``optical`` (``fixed`` and ``per_metre``, in dollars), ``reach`` of electric ones in metres,
     and ``installation`` (``within`` a cabinet and ``between`` cabinets, in dollars).
     """
-    cables: Mapping[str, Any] | None = _shipped()[profile].get("cables")
+    cables: Keys | None = _shipped()[profile].get("cables")
     return None if cables is None else {key: value for key, value in cables.items() if key != "source"}
 
 

@@ -3,13 +3,14 @@
 
 import signal
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 from scipy.sparse import csr_array
 
 from flitlab.models.arrays import Bools, Floats, Ints
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -44,7 +45,7 @@ class Bisection(MetricSpec):
     weight: Literal["links", "capacity"] = "links"
     """What is minimised across the cut."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         if topology.switches < 2:
             raise ValueError("bisection: needs two switches")
         if self.balance == "hosts" and topology.hosts < 2:

@@ -2,12 +2,12 @@
 """Bounds and records of order, diameter, distance and bisection."""
 
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.layout.prices import ports
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.bounds import (
@@ -45,7 +45,7 @@ class Moore(MetricSpec):
     radix: models/topology/equipment.py.
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         n, degree, directed = topology.switches, int(topology.out_degree.max()), topology.directed
         counts = distance_counts(topology)
         diameter = len(counts) - 1
@@ -93,7 +93,7 @@ class KnownOrders(MetricSpec):
     diameter: int | None = Field(default=None, ge=1, le=MAX_DIAMETER)
     """Diameter. null: that of the topology."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         if topology.switches < 2 and not (self.degree and self.diameter):
             raise ValueError("known_orders: a single switch has no degree and no diameter")
         degree = self.degree or int(topology.out_degree.max())
@@ -136,7 +136,7 @@ class Bollobas(MetricSpec):
     Figure 4.2.
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         if topology.directed:
             return {"": None, "per_switch": None, "per_host": None}
         n, degree = topology.switches, topology.channels / topology.switches
@@ -167,7 +167,7 @@ class LemmaBounds(MetricSpec):
     hops: int | None = Field(default=None, ge=1)
     """The most hops of a path, for Lemma 3. null: the least that serves all pairs."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         n, degree = topology.switches, int(topology.out_degree.max())
         if n < 2 or (degree < 2 and self.hops is None):
             raise ValueError("lemma_bounds: needs two switches and a degree of 2 or more")

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edge connectivity: the fewest failures that disconnect a topology."""
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -25,7 +24,7 @@ class EdgeConnectivity(MetricSpec):
     Source: Schnorr, SIAM J. Computing 8, 1979, doi:10.1137/0208020.
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         n = topology.switches
         if n < 2:
             raise ValueError("edge_connectivity: needs two switches")

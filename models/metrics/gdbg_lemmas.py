@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measured values of proved properties of generalised de Bruijn graphs."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.paths.lengths import k_shortest_lengths
 from flitlab.models.paths.within import all_counts_within, even_load_within
@@ -43,13 +42,13 @@ class GdbgLemmas(MetricSpec):
     k: int | None = Field(default=None, ge=1)
     """Paths of a pair, for Lemma 8. null: without it."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         degree = gdbg_degree(topology)
         if degree is None:
             return dict.fromkeys(NAMES)
         n = topology.switches
         hops = covering_hops(n, degree)
-        values: dict[str, Any] = dict.fromkeys(NAMES)
+        values: Row = dict.fromkeys(NAMES)
         values["loops"] = n * degree - topology.channels
         values["lemma5"] = values["loops"] <= 2 * degree
         walks = walk_counts(n, degree, hops)

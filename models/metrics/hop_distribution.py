@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions of distances between switches and between hosts."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.distances import host_distance_counts, mean_hops, sampled_distances
@@ -39,7 +38,7 @@ class HopDistribution(MetricSpec):
     sources: int | None = Field(default=None, ge=64)
     """Switches from which distances are measured. null: all."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         sampled = sampled_distances(topology, self.sources or topology.switches)
         counts = sampled.counts.copy()
         counts[0] = 0  # a switch and itself
@@ -57,7 +56,7 @@ class HopDistribution(MetricSpec):
             values["within"] = share_within(counts, self.within)
         return values | self._host_values(topology, exact=sampled.sources == topology.switches)
 
-    def _host_values(self, topology: Topology, exact: bool) -> dict[str, Any]:
+    def _host_values(self, topology: Topology, exact: bool) -> Row:
         pairs = host_distance_counts(topology) if exact else np.zeros(1, np.int64)
         has_remote_pairs = bool(pairs[1:].sum())
         values = {

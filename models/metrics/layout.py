@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cables between cabinets, price and power."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
@@ -11,6 +9,7 @@ from flitlab.models.layout.floor import cables_of, lengths, ordered_cabinets
 from flitlab.models.layout.metric import LayoutSpec, PhysicalSpec
 from flitlab.models.layout.nodes import are_between_switches
 from flitlab.models.layout.prices import cable_prices, is_optical, rated_ports, switch_prices
+from flitlab.models.mappings import Row
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
@@ -41,11 +40,11 @@ class CablesMetric(LayoutSpec):
     Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014, for the rest.
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         _, metres = self.cables(topology, self.cabinets(topology))
         if not len(metres):
             return {"number": 0, "mean": None, "max": None, "total": 0.0, "optical_share": None}
-        values: dict[str, Any] = {
+        values: Row = {
             "number": len(metres),
             "mean": float(metres.mean()),
             "max": float(metres.max()),
@@ -92,7 +91,7 @@ class CablingMetric(PhysicalSpec):
         racks = racks_of(topology, self.racks, self.switches_per_rack, self.hosts_per_rack, floor)
         return racks, blueprint(topology, racks, floor)
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         racks, plan = self.blueprint(topology)
         sizes = np.bincount(plan.bundle[plan.bundle >= 0])
         between = plan.metres[plan.hosts :]
@@ -142,7 +141,7 @@ class CostMetric(LayoutSpec):
     Yalagandula and Mogul, Taming the flying cable monster, USENIX ATC 2011 (``perseus2011``).
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         constants = self.effective_constants
         cabinet = self.cabinets(topology)
         cables, metres = self.cables(topology, cabinet)
@@ -169,7 +168,7 @@ class PowerMetric(PhysicalSpec):
     Source: UNI section IV-C; Besta and Hoefler, Slim Fly, SC 2014; ``models/layout/design_prices.yaml``.
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         switch, cable = self.constants.switch, self.constants.cable
         optics = cable.optic_watts * topology.capacity[are_between_switches(topology)].sum()
         total = float(switch.watts_per_port * rated_ports(topology).sum() + optics)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load of the channels under all-to-all traffic."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Floats
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.paths.ksp import all_k_shortest
 from flitlab.models.paths.shortest import even_load_shortest
@@ -43,22 +44,20 @@ class LinkLoad(MetricSpec):
     seed: int = Field(default=0, ge=0)
     """Seed that chooses among equally long paths."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         if topology.switches < 2:
             raise ValueError("link_load: needs two switches")
         degree = int(topology.out_degree.max())
         load, extra = getattr(self, f"_{self.routing}")(topology)
         bound = link_load_bound(topology.switches, degree)
         spread = {"max": float(load.max()), "mean": float(load.mean()), "min": float(load.min())}
-        values: dict[str, Any] = (
-            spread | {"bound": bound, "ratio": None if extra.get("none") else spread["max"] / bound} | extra
-        )
+        values: Row = spread | {"bound": bound, "ratio": None if extra.get("none") else spread["max"] / bound} | extra
         return values
 
-    def _minimal(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
+    def _minimal(self, topology: Topology) -> tuple[Floats, Row]:
         return even_load_shortest(topology), {}
 
-    def _ksp(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
+    def _ksp(self, topology: Topology) -> tuple[Floats, Row]:
         load, number, none = np.zeros(topology.channels), 0, 0
         for paths in all_k_shortest(topology, self.k, seed=self.seed):
             load += paths.even_load(topology.channels)
@@ -66,7 +65,7 @@ class LinkLoad(MetricSpec):
             none += int((paths.counts == 0).sum())
         return load, _paths(topology, number, none)
 
-    def _allpath(self, topology: Topology) -> tuple[Floats, dict[str, Any]]:
+    def _allpath(self, topology: Topology) -> tuple[Floats, Row]:
         hops = self.hops or covering_hops(topology.switches, int(topology.out_degree.max()))
         load, number, none = even_load_within(topology, hops)
         return load, _paths(topology, number, none) | {"hops": hops}

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Number and length of paths, shortest or short."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.paths.ksp import k_shortest_paths
 from flitlab.models.paths.lengths import k_shortest_lengths
@@ -32,7 +33,7 @@ class KShortest(MetricSpec):
     k: int = Field(default=8, ge=1, le=1024)
     """Paths of a pair."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         n = topology.switches
         if n < 2:
             raise ValueError("k_shortest: needs two switches")
@@ -68,7 +69,7 @@ class PathsWithin(MetricSpec):
     hops: int = Field(default=3, ge=1)
     """The most hops of a path."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         n = topology.switches
         if n < 2:
             raise ValueError("paths_within: needs two switches")
@@ -121,7 +122,7 @@ class PathCounts(MetricSpec):
     seed: int = Field(default=1, ge=0)
     """Seed of the traffic and of the choice among paths."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         if topology.hosts < 2:
             raise ValueError("path_counts: needs two hosts")
         if not topology.channels:

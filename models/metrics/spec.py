@@ -2,8 +2,9 @@
 """The base class of metrics."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.summary import summary
 from flitlab.models.registry import Spec, is_third_party
 from flitlab.models.topology.graph import Topology
@@ -23,14 +24,14 @@ class MetricSpec(Spec):
     label: str | None = None
     """Prefix of the columns, in place of the kind."""
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         """Return JSON-able values by name; the name '' stands for the metric itself.
 
         None where a value does not exist for this topology. Raises ``ValueError`` where the metric is not defined.
         """
         raise NotImplementedError
 
-    def columns(self, topology: Topology) -> dict[str, Any]:
+    def columns(self, topology: Topology) -> Row:
         """Return the measured values by column name: ``<label>`` or ``<label>_<name>``, with the kind in place of a
         missing label.
 
@@ -46,7 +47,7 @@ class MetricSpec(Spec):
         return {f"{prefix}_{name}" if name else prefix: value for name, value in values.items()}
 
 
-def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[dict[str, Any], list[str]]:
+def measure_all(topology: Topology, metrics: Sequence[MetricSpec]) -> tuple[Row, list[str]]:
     """Measure a topology: its summary, then the columns of every metric.
 
     Parameters

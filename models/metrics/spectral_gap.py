@@ -2,13 +2,13 @@
 """Spectral measures of expansion."""
 
 from math import ceil, sqrt
-from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh, svdvals
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh, svds
 
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
@@ -37,7 +37,7 @@ class SpectralGap(MetricSpec):
     Combinatorica 8, 1988, doi:10.1007/BF02126799 (Ramanujan graphs).
     """
 
-    def measure(self, topology: Topology) -> dict[str, Any]:
+    def measure(self, topology: Topology) -> Row:
         n = topology.switches
         if n < 3:
             raise ValueError("spectral_gap: needs three switches")

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns that every topology has."""
 
-from typing import Any
-
+from flitlab.models.mappings import Row
 from flitlab.models.topology.bounds import moore_aspl
 from flitlab.models.topology.distances import sampled_distances
 from flitlab.models.topology.graph import Topology
@@ -20,7 +19,7 @@ SAMPLE = 2048
 """Sources of distances beyond :data:`EXACT`."""
 
 
-def summary(topology: Topology) -> dict[str, Any]:
+def summary(topology: Topology) -> Row:
     """Return the JSON-able summary that ``simrun topology`` prints; degrees count channels *out of* a switch.
 
     links: bi-directional links counted once, plus uni-directional channels. diameter, aspl: over pairs of different
@@ -43,7 +42,7 @@ def summary(topology: Topology) -> dict[str, Any]:
     return columns
 
 
-def _columns(topology: Topology) -> dict[str, Any]:
+def _columns(topology: Topology) -> Row:
     """The columns of every topology; those of distances are None."""
     degree = topology.out_degree
     return {

@@ -2,11 +2,12 @@
 """A routing made from the certified maximum concurrent flow."""
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
+from flitlab.models.mappings import Keys, Notes
 from flitlab.models.paths.bounded import all_paths_within
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
@@ -67,7 +68,7 @@ class Optimal(PlannedSpec):
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    for_: dict[str, Any] | None = Field(default=None, alias="for")
+    for_: Keys | None = Field(default=None, alias="for")
     """The traffic for which routes are optimal. null: the scenario's own."""
     hops: int | None = Field(default=None, ge=1, le=255)
     """The most channels of a path. null: one more than the diameter."""
@@ -147,7 +148,7 @@ class Optimal(PlannedSpec):
             keep = min(keep, self.entries)
         return PathPlan(demand, source, target, hops, listed, keep, self.entries, self.gap)
 
-    def _routes(self, topology: Topology, plan: PathPlan, weighed: PathWeights, notes: dict[str, Any]) -> Routes:
+    def _routes(self, topology: Topology, plan: PathPlan, weighed: PathWeights, notes: Notes) -> Routes:
         """The table of the paths of all pairs, with and without demand."""
         own = plan.source * topology.switches + plan.target
         table = weighted_path_table(

@@ -2,12 +2,12 @@
 """Tables of whole paths, for routings that draw one at the source."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.jit import njit
+from flitlab.models.mappings import Notes
 from flitlab.models.paths.first import first_shortest_to
 from flitlab.models.paths.ksp import k_shortest_to
 from flitlab.models.paths.pathset import PathSet, starts
@@ -206,7 +206,7 @@ def missing_pair(topology: Topology, table: PathTable) -> tuple[int, int] | None
     return int(topology.src_switches[missing[0, 0]]), int(topology.dst_switches[missing[0, 1]])
 
 
-def path_notes(topology: Topology, table: PathTable) -> dict[str, Any]:
+def path_notes(topology: Topology, table: PathTable) -> Notes:
     """Number of paths, paths per pair (least, mean), and their mean and longest length in channels.
 
     Parameters

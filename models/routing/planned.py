@@ -8,12 +8,13 @@ which the routing builds its routes.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Masks, Words
 from flitlab.models.jit import njit
+from flitlab.models.mappings import Notes
 from flitlab.models.paths.pathset import PathSet
 from flitlab.models.registry import SpecError, is_third_party
 from flitlab.models.routing.route_set import LAST_WORD
@@ -67,7 +68,7 @@ class PathWeights:
 
     paths: PathSet
     weight: Floats
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ class NextHopWeights:
 
     ports: Masks
     port_threshold: Bytes | None
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
 
 
 Weigh = Callable[[Topology, PathPlan | NextHopPlan], PathWeights | NextHopWeights]

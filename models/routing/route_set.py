@@ -9,6 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bytes, Floats, Ints, Ints32, Masks, Words
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Notes
 from flitlab.models.routing.bit_parallel import longest_paths
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.tables import RouteForm, Selection, Tables, VcPolicy
@@ -83,7 +84,7 @@ class Routes:
     hops_max: int
     deflection: bool = False
     vc_policy: int | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
     form: int = RouteForm.TABLE
     paths: PathTable | None = None
     leg: Bytes | None = None

@@ -4,13 +4,13 @@
 Of a table of next hops every set that a packet may use is checked once, of paths every hop.
 """
 
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Integers, Ints
 from flitlab.models.jit import njit
+from flitlab.models.mappings import Fields
 from flitlab.models.routing.form import form_errors
 from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
@@ -82,8 +82,8 @@ _validated: WeakKeyDictionary[Routes, str] = WeakKeyDictionary()
 
 def _normalised(routes: Routes, copy: bool) -> Routes:
     present = {name: array for name in _ARRAYS if (array := getattr(routes, name)) is not None}
-    arrays: dict[str, Any] = {name: contiguous(array, _ARRAYS[name], copy) for name, array in present.items()}
-    numbers: dict[str, Any] = {name: int(getattr(routes, name)) for name in _NUMBERS}
+    arrays: Fields = {name: contiguous(array, _ARRAYS[name], copy) for name, array in present.items()}
+    numbers: Fields = {name: int(getattr(routes, name)) for name in _NUMBERS}
     paths = routes.paths and PathTable(*(contiguous(part, part.dtype.type, copy) for part in routes.paths))
     digits = routes.digits and (int(routes.digits[0]), int(routes.digits[1]))
     policy = None if routes.vc_policy is None else int(routes.vc_policy)

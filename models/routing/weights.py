@@ -2,13 +2,14 @@
 """Shortest paths by channel weights: the next hops of Dijkstra's algorithm, and whole paths along them."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
+from flitlab.models.mappings import Notes
 from flitlab.models.paths.dijkstra import UNREACHED, Star, Tree, new_tree, settle
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.registry import SpecError
@@ -41,7 +42,7 @@ class Hops(NamedTuple):
 
     ports: Masks
     longest: int
-    notes: dict[str, Any]
+    notes: Notes
 
 
 class ChannelWeightSpec(RoutingSpec):
@@ -100,7 +101,7 @@ class ChannelWeightSpec(RoutingSpec):
             raise SpecError(problem, key="weight")
         return values.astype(np.int64)
 
-    def weight_notes(self, topology: Topology) -> dict[str, Any]:
+    def weight_notes(self, topology: Topology) -> Notes:
         """Notes for the results on weights, where they are not hops.
 
         Parameters
@@ -140,7 +141,7 @@ class WeightedSpec(ChannelWeightSpec):
             ports, longest = part_connected_ports(topology, weight, self.ties == "first")
         return Hops(ports, longest, self._notes(topology))
 
-    def _notes(self, topology: Topology) -> dict[str, Any]:
+    def _notes(self, topology: Topology) -> Notes:
         """Notes for the results on weights and ties, where they are not hops and all."""
         notes = self.weight_notes(topology)
         if self.weight is None and self.weight_name(topology) == DELAY:

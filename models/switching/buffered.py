@@ -4,12 +4,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.class_ranges import certify_ranges
@@ -140,16 +141,16 @@ class Buffered(FlitTimed, Credited):
             certificate = certify(topology, routes, self.vcs, self.allow_deadlock)
         return replace(self, vc_policy=certificate.policy, may_deadlock=not certificate.acyclic), certificate.note
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """The fields in the common hash form, without further hashes."""
-        own: dict[str, Any] = {"own_credit_path": True} if self.own_credit_path else {}
+        own: Fields = {"own_credit_path": True} if self.own_credit_path else {}
         if self.channel_buffers is not None:
             own["channel_buffers"] = list(self.channel_buffers.flits)
         if self.priority != "none":
             own["priority"] = self.priority
         return common_form(self.mode, asdict(self)) | own, []
 
-    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+    def plain(self, flit_ns: float | None = None) -> Keys:
         """The mapping ``switching:`` that describes this mode, delays in ticks; flit_ns: None if unknown."""
         of_channels = self.channel_buffers
         buffers = {
@@ -161,7 +162,7 @@ class Buffered(FlitTimed, Credited):
         }  # fmt: skip
         return buffers | self._own_keys() | self._plain_times(flit_ns)
 
-    def _own_keys(self) -> dict[str, Any]:
+    def _own_keys(self) -> Keys:
         """Keys of ``switching:`` that only this mode has, with their values."""
         return {}
 
@@ -391,7 +392,7 @@ class BufferedSpec(CreditedSpec):
         mode = self.switching_mode(own_credit_path=self.credit_path == "own", **ticks)  # type: ignore[call-arg]
         return keys.flits(topology, default, least, mode.round_trips, self.vcs)  # type: ignore[attr-defined]
 
-    def buffers(self, setting: SwitchingContext) -> dict[str, Any]:
+    def buffers(self, setting: SwitchingContext) -> Fields:
         """Arguments of :class:`Buffered` by name, from the keys and the packet lengths."""
         flits = self.channel_flits(setting.topology, setting.routes, max(setting.flits))
         by_channel = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes of input buffers by channel, from the key ``buffer_flits``."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Parameters, SpecError, whole
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Pairs, channels_of
@@ -38,7 +39,7 @@ class ChannelBuffers:
     """
 
     flits: tuple[int, ...]
-    keys: Mapping[str, Any] = field(compare=False)
+    keys: Keys = field(compare=False)
 
 
 class LinkBuffers(Parameters):
@@ -76,12 +77,12 @@ class BuffersByChannel(Parameters):
             sizes._order = tuple(value)
         return sizes
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Keys:
         """The mapping as it stands in a configuration, in its order."""
         written = self.model_dump(mode="json", exclude_none=True)
         return {key: written[key] for key in self._order if key in written}
 
-    def scaled(self, factor: int) -> dict[str, Any]:
+    def scaled(self, factor: int) -> Keys:
         """The mapping with all sizes multiplied by a factor."""
         scaled = self.plain()
         for key in ("network", "injection", "rtt"):

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.rules.draw import below, draw
 from flitlab.models.rules.spray.streams import TRANSPORT
@@ -176,7 +177,7 @@ class ByteSwitching(SwitchingMode):
         """Ticks for which a send, or a receive, occupies its processor."""
         return ceil(exact(overhead_ns) / self.tick_ns(topology, None))
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """The common form without fields of its own, and the hash of all fields."""
         return common_form(self.mode, {}), [self.content_hash]
 

@@ -3,7 +3,7 @@
 
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -11,6 +11,7 @@ from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.switching.byte_switching import ByteSwitching, transport_of_flows
@@ -73,7 +74,7 @@ class Datagram(ByteSwitching):
         failures = self.failures and asdict(self.failures)
         return content_hash(*parts, self.path_draw, sizes, self.poisson, self.seconds, failures)
 
-    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+    def plain(self, flit_ns: float | None = None) -> Keys:
         """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
         keys = ("packet_bytes", "nic_mbps", "link_us", "random_drop", "feeder_packets", "queue_bytes")
         plain = {"mode": self.mode, **{key: getattr(self.queues, key) for key in keys}}

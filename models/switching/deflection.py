@@ -3,11 +3,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import Buffered, BufferedSpec, packets_before_hosts_wait
@@ -104,7 +105,7 @@ class Deflection(DynamicTopology, Buffered):
         """The most ticks from the grant of a packet to the arrival of its tail at the next switch."""
         return super().lookahead(topology, flits) + (self.vcs * flits if self.rule != Rule.POOL else 0)
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """The fields in the common hash form, with the rule and its keys unless it is ``pool``."""
         form, hashes = super().hashed(source)
         own = {"by_flit": self.by_flit, "reserve": self.reserve} if self.rule == Rule.VC else {}
@@ -160,7 +161,7 @@ class Deflection(DynamicTopology, Buffered):
                 problem = f"leaves {counts} at tick {epoch.tick}, and mode {self.mode} needs as many of both"
                 raise SpecError(problem, key="timeline")
 
-    def _own_keys(self) -> dict[str, Any]:
+    def _own_keys(self) -> Keys:
         if self.rule == Rule.POOL:
             return {"hold_packets": self.hold_packets, "slotted": self.slotted}
         return {"rule": self.rule, **({"share": self.share, "reserve": self.reserve} if self.rule == Rule.VC else {})}

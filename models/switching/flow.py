@@ -3,13 +3,14 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from flitlab.models.application.messages import total_flits
 from flitlab.models.application.workload import Workload
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes
@@ -89,13 +90,13 @@ class Flow(Credited):
                 problem = f"all messages take {flits:g} / {capacity:g} ticks on such a channel; at most {LONGEST}"
                 raise SpecError(problem, key=capacity_key(topology, key))
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """The fields in the common hash form, without further hashes."""
         absent = {**FLOW_ABSENT, "buffer_flits": 2 * max(source.flits)}
         hosts = {"half_duplex_hosts": True} if self.half_duplex_hosts else {}
         return common_form(self.mode, absent | asdict(self)) | hosts, []
 
-    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+    def plain(self, flit_ns: float | None = None) -> Keys:
         """The mapping ``switching:`` that describes this mode, delays in ticks; flit_ns: None if unknown."""
         half = "half_hosts" if self.half_duplex_hosts else "half"
         duplex = half if self.half_duplex else "full"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The form in which the built-in switching modes enter content hashes."""
 
-from typing import Any
+from flitlab.models.mappings import Fields
 
 ABSENT = {
     "vcs": 1, "buffer_flits": 0, "shared_input": False, "iterations": 1, "header": 0, "switch": 1, "link": 1,
@@ -20,7 +20,7 @@ Its ``buffer_flits`` are two packets of the greatest length.
 """
 
 
-def common_form(mode: str, fields: dict[str, Any]) -> dict[str, Any]:
+def common_form(mode: str, fields: Fields) -> Fields:
     """The hashed form of a built-in mode: its name, and a value for every field of :data:`ABSENT`.
 
     fields: values of the mode by name; names that ABSENT lacks are ignored.

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, register, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.rules.tables import RouteForm, Tables
@@ -83,7 +84,7 @@ class Ideal(DynamicTopology, FlitTimed):
             path_threshold=np.concatenate([np.zeros(paths * drawn, np.uint32), new.path_threshold]),
         )
 
-    def plain(self, flit_ns: float | None = None) -> dict[str, object]:
+    def plain(self, flit_ns: float | None = None) -> Keys:
         """The mapping ``switching:`` that describes this mode, delays in ticks; flit_ns: None if unknown."""
         return {"mode": self.mode} | self._plain_times(flit_ns)
 

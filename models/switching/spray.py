@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -15,6 +15,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, make, register, whole
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import Routes, VcPolicy
@@ -80,7 +81,7 @@ class Spray(ByteSwitching):
             fabric["lossless"] = self.fabric.lossless.plain()
         return content_hash(transport, fabric, sizes, self.poisson, self.seconds)
 
-    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+    def plain(self, flit_ns: float | None = None) -> Keys:
         """The keys of ``switching:`` that describe this mode; ``flit_ns`` is not used."""
         keys, lossless = asdict(self.fabric), self.fabric.lossless
         del keys["lossless"], keys["marks"]

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import ConfigDict, Field
@@ -14,6 +14,7 @@ from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.registry import Parameters, SpecError
 from flitlab.models.routing.certificate import Certified, certify
 from flitlab.models.routing.routes import Routes, RoutingSpec, Selection, VcPolicy
@@ -100,14 +101,14 @@ class SwitchingMode(ABC):
         """
         return self, ""
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """What the content hash covers: plain values of the mode, and hashes of its further parts.
 
         source: how hosts create packets, for modes whose hash form depends on packet lengths.
         """
         return {"mode": self.mode, **asdict(self)}, []
 
-    def plain(self, flit_ns: float | None = None) -> dict[str, Any]:
+    def plain(self, flit_ns: float | None = None) -> Keys:
         """The mapping ``switching:`` that describes this mode, with every delay in ticks."""
         return {"mode": self.mode, **asdict(self)} | ({} if flit_ns is None else {"flit_ns": flit_ns})
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, whole
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.switching_mode import SwitchingMode, SwitchingSpec
@@ -89,7 +90,7 @@ class Timed(SwitchingMode):
         longest = max(self.link, self.injection, self.ejection) if topology.host_delay is not None else self.link
         return flits + self.header + self.switch + longest + topology.longest_delay
 
-    def _plain_times(self, flit_ns: float | None) -> dict[str, Any]:
+    def _plain_times(self, flit_ns: float | None) -> Keys:
         ticks = {f"{name}_ticks": value for name, value in self.delays.items()}
         return ticks if flit_ns is None else {"flit_ns": flit_ns} | ticks
 

@@ -3,11 +3,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Fields
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import Routes
 from flitlab.models.switching.buffered import BufferedSpec
@@ -38,7 +39,7 @@ class Vct(Draining):
         """``age`` or ``oldest``."""
         return self.allocators[self.oldest_first]
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """The fields in the common hash form, with the allocator if it is ``oldest``."""
         form, hashes = super().hashed(source)
         return form | ({"oldest_first": True} if self.oldest_first else {}), hashes

@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import AfterValidator
 
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.routes import RouteForm, Routes, VcPolicy
@@ -93,7 +94,7 @@ class Wormhole(Draining):
         """
         return (self.speedup.denominator * (step + 1) - 1) // self.speedup.numerator
 
-    def hashed(self, source: Source) -> tuple[dict[str, Any], list[str]]:
+    def hashed(self, source: Source) -> tuple[Fields, list[str]]:
         """The fields in the common hash form, with speed-up and output queues if there is a speed-up."""
         form, hashes = super().hashed(source)
         own = {"speedup": str(self.speedup), "output_flits": self.output_flits} if self.speedup > 1 else {}
@@ -154,7 +155,7 @@ class Wormhole(Draining):
             arrived = sent + self.switch + delay + ticks - 1
         return int(arrived[-1])
 
-    def _own_keys(self) -> dict[str, Any]:
+    def _own_keys(self) -> Keys:
         speedup = self.speedup.numerator if self.speedup.denominator == 1 else str(self.speedup)
         keys = {"iterations": self.iterations, "speedup": speedup, "output_flits": self.output_flits}
         keys |= {"priority_at": self.priority_at} if self.priority != "none" else {}
@@ -234,7 +235,7 @@ class WormholeSpec(BufferedSpec):
         matching = self.allocator or AllocatorKind.ISLIP
         ignores = self.priority != "none" and matching == AllocatorKind.ISLIP
         priority_at = self.priority_at or ("input_vcs" if ignores else "all")
-        own: dict[str, Any] = {
+        own: Fields = {
             "iterations": self.iterations, "speedup": speedup, "output_flits": output_flits,
             "input_speedup": self.input_speedup if several else 0, "priority_at": priority_at,
         }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.delimited import is_number
+from flitlab.models.mappings import Fields
 
 SIMILAR_WORDS = {
     "capacity": ("capacity", "bandwidth", "speed", "throughput", "weight", "bw", "cap", "rate", "gbps", "mbps"),
@@ -24,7 +25,7 @@ LABELS = ("label", "name")
 """Attributes of nodes, in lower case, that are labels."""
 
 
-def unread_attributes(elements: Iterable[Mapping[str, Any]], kind: str, read: str) -> list[str]:
+def unread_attributes(elements: Iterable[Fields], kind: str, read: str) -> list[str]:
     """List attributes that look like a capacity, a delay or a number of hosts but are not read.
 
     Parameters
@@ -70,7 +71,7 @@ def _is_like(name: str, kind: str) -> bool:
     return any(word in words or (len(word) > 4 and word in name.lower()) for word in SIMILAR_WORDS[kind])
 
 
-def labels_of(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], str]:
+def labels_of(nodes: Mapping[str, Fields]) -> tuple[dict[str, str], str]:
     """Return the label of each node by its id, and a warning of labels that are not unique.
 
     A node's name is its label (or name, where nodes have no labels), or its id where the label is missing or not
@@ -93,7 +94,7 @@ def labels_of(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], s
     return {key: key for key in nodes}, ""
 
 
-def _label(data: Mapping[str, Any], attribute: str) -> str:
+def _label(data: Fields, attribute: str) -> str:
     """Return the attribute of this name, in any case, as text; '' if it is missing."""
     return next((str(value).strip() for name, value in data.items() if name.lower() == attribute), "")
 
@@ -108,7 +109,7 @@ def _shared(repeated_labels: Sequence[str], count: Mapping[str, int]) -> str:
     return f"label {repeated_labels[0]!r}{more}: not unique, so that these {nodes} nodes go by their ids"
 
 
-def numeric_columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
+def numeric_columns(edges: list[Fields]) -> dict[str, list[float]]:
     """Return the attributes that all edges have and that are finite numbers, except those with a field of their own.
 
     edges: the attributes of each.
@@ -125,7 +126,7 @@ def numeric_columns(edges: list[dict[str, Any]]) -> dict[str, list[float]]:
     }
 
 
-def host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> list[int] | None:
+def host_delays(nodes: list[tuple[str, Fields]], counts: list[int]) -> list[int] | None:
     """Return the delays of all hosts in order, from lists at nodes; None where no node has one.
 
     nodes: (description for messages, attributes). counts: hosts of each. Raises ``ValueError``.
@@ -141,9 +142,7 @@ def host_delays(nodes: list[tuple[str, dict[str, Any]]], counts: list[int]) -> l
     return delays
 
 
-def ejection_switches(
-    nodes: list[tuple[str, dict[str, Any]]], counts: list[int], index: dict[Any, int]
-) -> list[int] | None:
+def ejection_switches(nodes: list[tuple[str, Fields]], counts: list[int], index: dict[Any, int]) -> list[int] | None:
     """Return the switches where hosts eject, from lists at nodes; None where no node has one.
 
     nodes, counts: as for :func:`host_delays`; a node without a list ejects its hosts itself. index: the switch of each
@@ -163,7 +162,7 @@ def ejection_switches(
     return switches
 
 
-def numbers_of(elements: list[tuple[str, dict[str, Any]]], name: str, default: float, kind: type) -> list[Any]:
+def numbers_of(elements: list[tuple[str, Fields]], name: str, default: float, kind: type) -> list[Any]:
     """Return the numbers of an attribute.
 
     Parameters

@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import gcd
-from typing import Any
+
+from flitlab.models.mappings import Keys
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Equipment:
         """Links of a switch without hosts."""
         return self.ports * self.split
 
-    def keys(self, switches: int, with_hosts: int) -> dict[str, Any]:
+    def keys(self, switches: int, with_hosts: int) -> Keys:
         """The configuration keys that spread the hosts evenly over the first of the switches.
 
         Parameters
@@ -72,7 +73,7 @@ class Candidate:
     next to a switch with hosts. cuts: that are known in closed form.
     """
 
-    parameters: dict[str, Any]
+    parameters: Keys
     switches: int
     links: int
     with_hosts: int
@@ -87,7 +88,7 @@ class Candidate:
         return str(innermost(self.parameters)["kind"])
 
 
-def innermost(parameters: dict[str, Any]) -> dict[str, Any]:
+def innermost(parameters: Keys) -> Keys:
     """The keys of a network without its trunks."""
     while parameters["kind"] == "trunked":
         parameters = parameters["of"]
@@ -95,7 +96,7 @@ def innermost(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def flat(
-    equipment: Equipment, parameters: dict[str, Any], switches: int, degree: int, links: int, key: str | None = None
+    equipment: Equipment, parameters: Keys, switches: int, degree: int, links: int, key: str | None = None
 ) -> Iterator[Candidate]:
     """Yield a network of switches that all have hosts, with trunks of any number of links that ports allow.
 

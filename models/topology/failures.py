@@ -9,6 +9,7 @@ import scipy
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from flitlab.models.arrays import Bools, Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Links, amount, channels_of, draw_links, is_name, link_numbers
@@ -144,7 +145,7 @@ def _check_connected(topology: Topology, names: list[Name], listed: bool) -> Non
         )
 
 
-def _notes(topology: Topology, works: Bools) -> dict[str, Any]:
+def _notes(topology: Topology, works: Bools) -> Notes:
     """Return the notes without the failed switches. works: bool [switches]."""
     notes = topology.notes | names_of_part(
         topology, works, works[topology.host_switch] & works[topology.ejection_switch]

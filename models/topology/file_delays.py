@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.attributes import DELAY_COLUMNS
 from flitlab.models.topology.graph import Topology
@@ -36,7 +37,7 @@ def stated_delays(topology: Topology) -> tuple[Floats, Floats] | None:
     return of_channels, np.array(topology.notes.get(OF_HOSTS_NS, [0.0] * topology.hosts), np.float64)
 
 
-def note_problem(notes: dict[str, Any], hosts: int) -> str:
+def note_problem(notes: Notes, hosts: int) -> str:
     """Return what is wrong with the notes on rate and delays of links; '' if nothing is.
 
     Parameters
@@ -56,7 +57,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def notes_of_links(base: Topology, hosts: int | None = None) -> dict[str, Any]:
+def notes_of_links(base: Topology, hosts: int | None = None) -> Notes:
     """Return the notes on rate and delays of links, for a network that is made of another one.
 
     Parameters

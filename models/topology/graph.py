@@ -13,6 +13,7 @@ import scipy
 from flitlab.models.arrays import Bools, Floats, Ints, to_floats, to_integers
 from flitlab.models.hashing import content_hash
 from flitlab.models.html import facts, interval
+from flitlab.models.mappings import Fields, Notes
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.attributes import (
     ejection_switches,
@@ -88,7 +89,7 @@ class Topology:
     subnets: int = 1
     """Copies that the network consists of, see :mod:`flitlab.models.subnets`."""
     grid: Grid | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
     """Choices and results of the construction (JSON-able), for the manifest and ``simrun topology``."""
 
     @classmethod
@@ -181,7 +182,7 @@ class Topology:
         reverse: Ints,
         capacity: npt.ArrayLike,
         delay: npt.ArrayLike,
-        more: dict[str, Any],
+        more: Fields,
     ) -> "Topology":
         count = len(arcs)
         capacity = to_floats("capacity", capacity, count)
@@ -524,7 +525,7 @@ def _pairs(name: str, value: npt.ArrayLike) -> Ints:
     return pairs.reshape(-1, 2)
 
 
-def _names_of(graph: "nx.Graph") -> dict[str, Any]:
+def _names_of(graph: "nx.Graph") -> Notes:
     """Return the notes with the names of a graph's nodes."""
     numbers, ids = [str(i) for i in range(len(graph))], [str(node) for node in graph.nodes]
     data = dict(zip(ids, (data for _, data in graph.nodes(data=True)), strict=True))

@@ -22,6 +22,7 @@ import numpy as np
 
 from flitlab.models.arrays import Bools
 from flitlab.models.closest_match import closest_match
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.graph import Topology
@@ -210,7 +211,7 @@ def rack_names(topology: Topology, racks: Sequence[int]) -> Names:
     return Names("rack", len(racks), labels, ids, switches.numbered)
 
 
-def _entries(notes: Mapping[str, Any], key: str, count: int) -> list[str | None]:
+def _entries(notes: Notes, key: str, count: int) -> list[str | None]:
     """Return names in the notes as texts; [] if they are missing or their number is wrong."""
     names = notes.get(key)
     if not isinstance(names, list) or len(names) != count:
@@ -239,7 +240,7 @@ def _hints(topology: Topology, labels: Sequence[str | None]) -> dict[str, str]:
     return hints
 
 
-def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str, Any]:
+def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> Notes:
     """Return the notes with names for a part of a topology.
 
     Parameters
@@ -260,11 +261,11 @@ def names_of_part(topology: Topology, switches: Bools, hosts: Bools) -> dict[str
     return notes
 
 
-def extended_names(topology: Topology, added: int) -> dict[str, Any]:
+def extended_names(topology: Topology, added: int) -> Notes:
     """Return the notes with names for a topology with ``added`` unnamed switches."""
     notes = topology.notes
     names_of = {key: _entries(notes, key, topology.switches) for key in OF_SWITCHES}
-    extended: dict[str, Any] = {key: [*names, *[None] * added] for key, names in names_of.items() if names}
+    extended: Notes = {key: [*names, *[None] * added] for key, names in names_of.items() if names}
     return extended | ({"names": notes["names"]} if extended and "names" in notes else {})
 
 

@@ -3,12 +3,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Discriminator, Tag
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Spec, SpecError, is_third_party, nested, warn
 from flitlab.models.topology.candidates import Candidate, Equipment
 from flitlab.models.topology.failures import Failures
@@ -196,7 +197,7 @@ def _with_other_hosts(topology: Topology, counts: npt.ArrayLike, key: str) -> To
     return replace(topology, notes=notes).with_hosts(counts, topology.host_capacity, delay)
 
 
-def build_nested(parameters: dict[str, Any], key: str) -> Topology:
+def build_nested(parameters: Keys, key: str) -> Topology:
     """Build the topology that a parameter of another topology describes.
 
     Parameters

@@ -2,13 +2,13 @@
 """Traffic of a batch: every host sends a number of packets, and the time until all are delivered counts."""
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import kernel
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.rules.packets import Packets, destination, make_packets
 from flitlab.models.topology.graph import Topology
@@ -41,7 +41,7 @@ class Batch(TrafficSpec):
     Source: ``sim_type = batch`` of BookSim2 (Jiang et al. 2013, doi:10.1109/ISPASS.2013.6557149).
     """
 
-    of: dict[str, Any]
+    of: Keys
     """The pattern in whose proportions destinations are drawn."""
     packets: int = Field(default=1000, ge=1)
     """Packets of every host that sends."""

@@ -2,12 +2,13 @@
 """Several classes of packets at once, each with its own demand, packet lengths, priority and virtual channels."""
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Parameters, SpecError, nested, register, whole
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.table import table_traffic
@@ -163,7 +164,7 @@ def _traffic_class(keys: ClassKeys, path: str, share: float, topology: Topology)
 
     path: of the keys. share: of the load, 0 for a fixed load.
     """
-    pattern: dict[str, Any] = dict(keys.model_extra or {})
+    pattern: Keys = dict(keys.model_extra or {})
     demand: Traffic = nested("traffic", pattern, path, lambda spec: spec.build(topology))
     if demand.background is not None or demand.alternates or demand.classes:
         raise SpecError("must be one demand that scales with the load", f"{path}.kind")

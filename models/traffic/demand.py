@@ -3,13 +3,14 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Notes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import BurstRates, Recorded, Source
 
@@ -128,7 +129,7 @@ class Traffic:
     start: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     column: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
     alternates: tuple["Traffic", ...] = ()
     background: "Traffic | None" = None
     recorded: Recorded | None = None

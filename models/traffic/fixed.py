@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patterns with one destination per host."""
 
-from typing import Any
-
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import DestinationRule, Traffic
@@ -16,7 +15,7 @@ def fixed_traffic(
     topology: Topology,
     target: Ints,
     weight: Floats | None = None,
-    notes: dict[str, Any] | None = None,
+    notes: Notes | None = None,
 ) -> Traffic:
     """Build traffic in which host i sends to ``target[i]``; a host whose target is itself sends nothing.
 

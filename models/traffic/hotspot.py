@@ -2,12 +2,12 @@
 """Traffic with a share that goes to a few hosts."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, host_names
@@ -38,7 +38,7 @@ class Hotspot(TrafficSpec):
     """The hot hosts, or how many."""
     fraction: float = Field(default=0.1, gt=0, le=1)
     """Part of the packets that go to hot hosts."""
-    background: dict[str, Any] | None = None
+    background: Keys | None = None
     """Another pattern at a fixed load, in addition."""
 
     def demand(self, topology: Topology) -> Traffic:
@@ -63,7 +63,7 @@ class Hotspot(TrafficSpec):
         return np.array([names.number(name, f"hosts[{i}]") for i, name in enumerate(self.hosts)], np.int64)
 
 
-def with_background(traffic: Traffic, background: dict[str, Any]) -> Traffic:
+def with_background(traffic: Traffic, background: Keys) -> Traffic:
     """Return traffic that also has a background pattern, which offers a fixed load while ``traffic`` scales.
 
     Parameters

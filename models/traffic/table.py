@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Patterns with a weighted matrix."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy
 
 from flitlab.models.arrays import LARGEST, LEAST
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
@@ -25,7 +24,7 @@ def table_traffic(
     matrix: "npt.ArrayLike | scipy.sparse.sparray",
     *,
     hose: bool = True,
-    notes: dict[str, Any] | None = None,
+    notes: Notes | None = None,
     recorded: Recorded | None = None,
 ) -> Traffic:
     """Build traffic from a demand matrix, scaled to the hose model unless ``hose`` is False.

@@ -9,6 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import LARGEST_INTEGER, OUT_OF_RANGE, is_in_range
 from flitlab.models.delimited import is_digits, number_of
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
@@ -89,7 +90,7 @@ class Trace(TrafficSpec):
         _, first = next(open_rows(self.path), (0, []))
         return IN_US in first
 
-    def _span(self, ticks: list[Fraction | int], demand: Any) -> dict[str, Any]:
+    def _span(self, ticks: list[Fraction | int], demand: Any) -> Notes:
         span = int(max(ticks) - min(ticks)) + 1
         busiest = float(max(demand.sum(axis=0).max(), demand.sum(axis=1).max()))
         return {"ticks": span, "mean_load": busiest / span}

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.transport.control import (
     ACK_PATHS,
@@ -44,9 +45,9 @@ class TransportSpec(Spec):
     """Of ``switching.pfc.classes``, the class of its packets. null: the first."""
 
     @model_serializer(mode="wrap")
-    def _without_default(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_default(self, serialize: SerializerFunctionWrapHandler) -> Keys:
         """The keys, without a class that is not set."""
-        keys: dict[str, Any] = serialize(self)
+        keys: Keys = serialize(self)
         if self.priority_class is None:
             keys.pop("priority_class", None)
         return keys

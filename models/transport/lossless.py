@@ -2,11 +2,12 @@
 """Lossless queues: thresholds of priority flow control, and the marks of their outputs."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError
 from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.lossless import Buffers, Ports, make_ports
@@ -48,7 +49,7 @@ class PriorityClass(NamedTuple):
     queue_packets: int | None = None
     queue_bytes: int | None = None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Keys:
         """The keys that are set."""
         defaults = PriorityClass(self.name)._asdict()
         return {key: value for key, value in self._asdict().items() if key == "name" or value != defaults[key]}
@@ -99,7 +100,7 @@ class Lossless:
         """The numbers of the classes that pause."""
         return [number for number, one in enumerate(self.classes) if one.pause] if self.classes else [0]
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Keys:
         """The keys that apply, without those of extensions that are not used."""
         keys = asdict(self)
         for key, default in (("release", "end"), ("ack_class", "data"), ("response_ns", 0.0)):

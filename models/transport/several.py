@@ -2,10 +2,11 @@
 """Several transports in one run."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.spraying import Spraying
@@ -33,7 +34,7 @@ class Several(TransportSpec):
     1.0, 2025, section 3.6, whose two congestion controls may share a network.
     """
 
-    of: Annotated[list[dict[str, Any]], Field(min_length=2, max_length=16)]
+    of: Annotated[list[Keys], Field(min_length=2, max_length=16)]
     """The transports."""
 
     @property

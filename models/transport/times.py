@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from flitlab.models.mappings import Fields
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.control import ACK_PATHS, PURE_DELAY, REVERSE_PATH, Transport
@@ -104,7 +105,7 @@ def with_times(
     start_ms: default of ``start_ms``.
     """
     defaults = default_times(topology, routes, queues, transport.ack_path, transport.ack_bytes, start_ms)
-    times: dict[str, Any] = missing(transport, defaults)
+    times: Fields = missing(transport, defaults)
     return replace(transport, **times)
 
 

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from flitlab.models.application.trace import trace_workload
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys, Notes
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.registry import SpecError, is_third_party, make
 from flitlab.models.reply_queues import reply_cycle
@@ -182,7 +183,7 @@ class _Builder:
     def _case(
         self,
         components: Components,
-        resolved: dict[str, object],
+        resolved: Keys,
         instance: Instance | None = None,
         metrics: Sequence[MetricSpec] = (),
         timeline: Timeline | None = None,
@@ -197,7 +198,7 @@ class _Builder:
             timeline=timeline, one_subnet=self._instance_of_subnet(),
         )  # fmt: skip
 
-    def _for_ceilings(self, components: Components, metrics: list[MetricSpec], metric_keys: dict[str, object]) -> Case:
+    def _for_ceilings(self, components: Components, metrics: list[MetricSpec], metric_keys: Keys) -> Case:
         """A scenario for ceilings only; without a routing, those that require one are omitted."""
         draft = self.draft
         if components.traffic is None or components.source is None:
@@ -433,18 +434,18 @@ class _Builder:
         return certificate
 
 
-def _plain_flit_bytes(spec: SwitchingSpec) -> dict[str, object]:
+def _plain_flit_bytes(spec: SwitchingSpec) -> Keys:
     """The resolved key ``flit_bytes``, if it is set: with ``flit_ns`` it is the rate of a link."""
     size = getattr(spec, "flit_bytes", None)
     return {} if size is None else {"flit_bytes": size}
 
 
-def _plain_subnets(spec: SwitchingSpec) -> dict[str, object]:
+def _plain_subnets(spec: SwitchingSpec) -> Keys:
     """The resolved key ``subnets``, of modes that have it."""
     return {"subnets": spec.subnets} if hasattr(spec, "subnets") else {}
 
 
-def _limit(draft: Draft) -> dict[str, object]:
+def _limit(draft: Draft) -> Keys:
     """The resolved sections ``loads`` and ``measure`` of a run that ends by itself, or at ``measure.max_ticks``."""
     max_ticks = draft.config.measure.max_ticks
     return {"loads": None, "measure": {} if max_ticks is None else {"max_ticks": max_ticks}}
@@ -492,7 +493,7 @@ class _Ranks:
 
     program: Program
     host: Ints
-    notes: dict[str, Any]
+    notes: Notes
     messages: Messages | None
 
     def workload(self, draft: Draft, topology: Topology, switching_mode: SwitchingMode) -> Workload:
@@ -505,7 +506,7 @@ class _Ranks:
         return Workload(self.program, self.host, messages, self.notes)
 
 
-def _resolved(draft: Draft, components: Components, measured: MeasureConfig) -> dict[str, object]:
+def _resolved(draft: Draft, components: Components, measured: MeasureConfig) -> Keys:
     config = draft.config
     in_ticks = measured.model_dump(mode="json", exclude={"seconds", "window"})
     measure = {**in_ticks, "max_ticks": measured.longest}

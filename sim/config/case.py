@@ -5,13 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.html import facts
 from flitlab.models.instance import Instance
 from flitlab.models.layout.energy import EnergyBasis
+from flitlab.models.mappings import Keys
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.routing.routes import Routes
 from flitlab.models.scenario import Scenario
@@ -82,7 +83,7 @@ class Case:
     vary: KeyPath
     flit_ns: float | None
     certificate: str
-    resolved: dict[str, Any]
+    resolved: Keys
     jobs: tuple["JobCase", ...] = ()
     timeline: Timeline | None = None
     channels: bool = False
@@ -272,9 +273,9 @@ class Study:
         """Columns of the case and the swept keys."""
         return list(dict.fromkeys(key for case in self.cases for key in case.keys))
 
-    def resolved(self) -> dict[str, Any]:
+    def resolved(self) -> Keys:
         """The configuration with every default: a configuration with the same results."""
-        common: dict[str, Any] = {
+        common: Keys = {
             "schema": 1,
             "name": self.name,
             "experiment": self.experiment,
@@ -296,12 +297,12 @@ class Study:
         return common | {"cases": [_named(case) | case.resolved for case in self.cases]}
 
 
-def _named(case: Case) -> dict[str, Any]:
+def _named(case: Case) -> Keys:
     """The keys of a resolved case itself."""
     return {"label": case.label, "keys": case.keys} | ({} if case.compared else {"compared": False})
 
 
-def labels_of(which: str | dict[str, Any], cases: Sequence[Case]) -> list[str]:
+def labels_of(which: str | Keys, cases: Sequence[Case]) -> list[str]:
     """The labels of the scenarios that match a label, or a mapping of swept keys to values or lists of values."""
     if isinstance(which, str):
         return [case.label for case in cases if case.label == which]

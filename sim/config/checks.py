@@ -11,6 +11,7 @@ from flitlab.fluid.problem import FluidError, check_capacities, check_joined, ch
 from flitlab.models.application.workload import Workload
 from flitlab.models.closest_match import closest_match
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, names, recorded_warnings, spec_class
 from flitlab.models.rules.arrivals import LONGEST_RUN, overload_error
 from flitlab.models.switching.ideal import Ideal
@@ -215,10 +216,10 @@ def _listed_ceilings(draft: Draft) -> list[CeilingSpec]:
     return specs
 
 
-def plain_question(draft: Draft, ceilings: list[CeilingSpec]) -> dict[str, object]:
+def plain_question(draft: Draft, ceilings: list[CeilingSpec]) -> Keys:
     """The keys of ceilings, ``relative`` and ``search`` with all defaults, plain."""
     config, experiment = draft.config, draft.experiment
-    plain: dict[str, object] = {}
+    plain: Keys = {}
     if experiment not in ("metrics", "search"):
         plain["ceilings"] = [ceiling.plain() for ceiling in ceilings]
     if experiment == "relative":

@@ -12,6 +12,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.application.spec import ApplicationSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Keys, Notes
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.models.registry import Spec, SpecError, SpecWarning, recorded_warnings
@@ -66,7 +67,7 @@ class Components:
     routes: Routes | None
     traffic: Traffic | None
     source: Source | None
-    plain: dict[str, Any]
+    plain: Keys
     routing: RoutingSpec | None = None
     replan: Callable[[Topology], Routes] | None = None
 
@@ -167,7 +168,7 @@ class ComponentBuilder:
 
     def placement(
         self, document: ConfigDocument, spec: PlacementSpec, topology: Topology, program: Program, free: Ints
-    ) -> tuple[Ints, dict[str, Any]] | None:
+    ) -> tuple[Ints, Notes] | None:
         """The host of each rank, and notes; None, with errors added, if the placement is invalid.
 
         Parameters
@@ -292,7 +293,7 @@ def _or_reject(result: Made | BaseException, document: ConfigDocument) -> Made |
     return result
 
 
-def plain_of(spec: Spec | None) -> dict[str, Any]:
+def plain_of(spec: Spec | None) -> Keys:
     """The keys of a component with defaults, except for optional keys of topologies: a file may define hosts itself."""
     if spec is None:
         return {}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Switching modes that carry flows: transport, times, and their sections of the resolved configuration."""
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import make
 from flitlab.models.switching.byte_switching import ByteSwitching
 from flitlab.models.switching.datagram import Datagram
@@ -114,7 +115,7 @@ def validate_window(draft: Draft, switching_mode: SwitchingMode, topology: Topol
             draft.warn(f"transport.{key}", f"{ends}, before a {what} of {timeout:g} ms can expire: {consequence}")
 
 
-def plain_flows(draft: Draft, routing: dict[str, object], transport: TransportSpec, finite: bool) -> dict[str, object]:
+def plain_flows(draft: Draft, routing: Keys, transport: TransportSpec, finite: bool) -> Keys:
     """The sections besides ``switching:`` of modes that carry flows, with all defaults.
 
     Parameters

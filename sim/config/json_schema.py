@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from flitlab.fluid.kinds.spec import COMMON
+from flitlab.models.mappings import JsonObject
 from flitlab.models.registry import CATEGORIES, kind_key, names, spec_class
 from flitlab.sim.config.expand import SCENARIO_KEYS
 from flitlab.sim.config.overrides import CLASSES, DEFAULT_KINDS
@@ -36,7 +37,7 @@ GLOB = {
 
 SWEEP = {"$ref": "#/$defs/sweep"}
 
-Schema = dict[str, Any]
+Schema = JsonObject
 
 
 def json_schema() -> Schema:

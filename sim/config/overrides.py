@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes to a configuration before validation: deep merging, ``--set`` and ``quick:``."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import UnknownKindError, kind_key, spec_class
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics, KeyPath, parse_path
 from flitlab.sim.config.text import MAX_DEPTH, Node, load_text
@@ -23,7 +24,7 @@ CLASSES = "classes"
 """Kind of ``traffic:``, and the key of it that implies this kind."""
 
 
-def default_kind(category: str, mapping: Mapping[str, Any]) -> str | None:
+def default_kind(category: str, mapping: Keys) -> str | None:
     """The kind of a component that does not name it; None if it has to.
 
     mapping: its keys.

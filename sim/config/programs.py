@@ -18,6 +18,7 @@ from flitlab.models.application.spec import ApplicationSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys, Notes
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
@@ -165,7 +166,7 @@ def validate_paths(draft: Draft, program: Program, host: Ints, topology: Topolog
             raise Rejected
 
 
-def plain_messages(config: MessagesConfig, flows: bool) -> dict[str, object]:
+def plain_messages(config: MessagesConfig, flows: bool) -> Keys:
     """``messages:`` with all defaults. flows: whether flows carry the messages."""
     of_flows = {"rendezvous_bytes", "overhead_ns", "buffered", "confirmed", "await_receive"}
     return config.model_dump(mode="json", include=of_flows if flows else None)
@@ -185,7 +186,7 @@ class JobConfig(Section):
     """
 
     name: Annotated[str, AfterValidator(_one_line)] | None = None
-    placement: Annotated[dict[str, Any], BeforeValidator(as_component)] | None = None
+    placement: Annotated[Keys, BeforeValidator(as_component)] | None = None
     start_us: Annotated[float, Field(ge=0, le=1e9)] = 0.0
 
     @property
@@ -216,8 +217,8 @@ class Job:
     program: Program
     first: int
     host: Ints
-    notes: dict[str, Any]
-    plain: dict[str, object]
+    notes: Notes
+    plain: Keys
 
     @property
     def kind(self) -> str:
@@ -269,7 +270,7 @@ def jobs_of(draft: Draft, components: ComponentBuilder, topology: Topology, mess
     return _place_jobs(draft, components, topology, unplaced)
 
 
-def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, dict[str, Any]]:
+def workload_of(jobs: Sequence[Job]) -> tuple[Program, Ints, Notes]:
     """The program of all jobs, int64 [ranks] the host of each rank, and notes on the placements."""
     notes = {job.name: job.notes for job in jobs if job.notes}
     return together({job.name: job.program for job in jobs}), np.concatenate([job.host for job in jobs]), notes
@@ -344,7 +345,7 @@ def _place_jobs(
     errors = draft.new_errors()
     specs = [_placement(draft, job) for job in unplaced]
     job_of_host: dict[int, str] = {}
-    placements: dict[int, tuple[Ints, dict[str, Any]]] = {}
+    placements: dict[int, tuple[Ints, Notes]] = {}
     for i in sorted(range(len(unplaced)), key=lambda i: not getattr(specs[i][1], "named", False)):
         job, (part, spec) = unplaced[i], specs[i]
         if spec is None:

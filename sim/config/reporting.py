@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validato
 from pydantic_core import PydanticCustomError
 
 from flitlab.models.layout.design_prices import ENERGY_KEYS, DesignPrices, design_prices
+from flitlab.models.mappings import Keys
 from flitlab.sim.config.sections import BY_SHAPE, Name, Section, as_list
 from flitlab.sim.report.figures.registry import names, usual
 
@@ -21,7 +22,7 @@ def _registered(name: str) -> str:
 Figure = Annotated[str, AfterValidator(_registered)]
 """A figure of ``outputs.figures``: a file of ``flitlab.sim.report.figures.kinds``, or one of a plugin."""
 
-Which = str | dict[str, Any]
+Which = str | Keys
 
 
 class PlotConfig(Section):

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, Tag, mod
 from pydantic_core import PydanticCustomError
 
 from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import UnknownKindError, names, spec_class, whole
 from flitlab.models.timeline.events import Event
 from flitlab.models.topology.rates import CapacityOf
@@ -190,30 +191,30 @@ class Config(Section):
     """Version of this format."""
     name: Name | None = None
     """Results go to ``runs/NAME``. null: the name of the file."""
-    topology: dict[str, Any] | None = None
+    topology: Keys | None = None
     """Switches, hosts and channels: a [kind](reference/topology.md) and its keys."""
     capacity_of: CapacityOf | None = None
     """Links with another capacity."""
-    routing: dict[str, Any] | None = None
+    routing: Keys | None = None
     """How packets choose paths: a [kind](reference/routing.md) and its keys."""
-    switching: dict[str, Any] = {}
+    switching: Keys = {}
     """What a switch does with packets: a ``mode`` and its keys."""
-    traffic: dict[str, Any] | None = None
+    traffic: Keys | None = None
     """Who sends to whom, and how much: a [kind](reference/traffic.md) and its keys."""
-    transport: dict[str, Any] | None = None
+    transport: Keys | None = None
     """Congestion control of modes datagram and spray: a [kind](reference/transport.md) and its keys."""
     application: (
         Annotated[
-            Annotated[list[dict[str, Any]], Field(min_length=1), Tag("<list>")]
-            | Annotated[dict[str, Any], Tag("<map>")]
-            | Annotated[dict[str, Any], Tag("<text>")]
-            | Annotated[dict[str, Any], Tag("<number>")],
+            Annotated[list[Keys], Field(min_length=1), Tag("<list>")]
+            | Annotated[Keys, Tag("<map>")]
+            | Annotated[Keys, Tag("<text>")]
+            | Annotated[Keys, Tag("<number>")],
             BY_SHAPE,
         ]
         | None
     ) = None
     """The program that hosts run, or a list of jobs: a [kind](reference/application.md) and its keys."""
-    placement: dict[str, Any] | None = None
+    placement: Keys | None = None
     """Which host runs which rank: a [kind](reference/placement.md) and its keys."""
     messages: MessagesConfig = MessagesConfig()
     """How messages become packets."""
@@ -256,7 +257,7 @@ class Config(Section):
     """Published numbers to compare with."""
     chosen: list[ChoiceConfig] = []
     """Settings that the publication does not give."""
-    quick: dict[str, Any] = {}
+    quick: Keys = {}
     """Changes that ``--quick`` applies."""
 
     def gives(self, key: str) -> bool:
@@ -283,7 +284,7 @@ class Config(Section):
         return loads or []
 
     @property
-    def plain_loads(self) -> list[float] | dict[str, Any] | None:
+    def plain_loads(self) -> list[float] | Keys | None:
         """``loads:`` with all defaults, plain."""
         if isinstance(self.loads, PlacedLoads):
             plain = self.loads.model_dump(mode="json", exclude_none=True)

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from pydantic_core import PydanticCustomError
 
 from flitlab.models.collective.schedule import CollectiveName
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import whole
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def as_list(value: object) -> object:
 
 Component = Annotated[
     Annotated[str, Tag("<text>")]
-    | Annotated[dict[str, Any], Tag("<map>")]
+    | Annotated[Keys, Tag("<map>")]
     | Annotated[str, Tag("<list>")]
     | Annotated[str, Tag("<number>")],
     BY_SHAPE,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Epoch, Timeline, make_timeline
@@ -127,7 +128,7 @@ def timeline_of_ceilings(draft: Draft, components: Components) -> Timeline | Non
     return _build_timeline(draft, components, Fraction(1))
 
 
-def plain_timeline(draft: Draft, timeline: Timeline | None) -> dict[str, object]:
+def plain_timeline(draft: Draft, timeline: Timeline | None) -> Keys:
     """``timeline:`` with all defaults, plain; {} without events."""
     if timeline is None:
         return {}

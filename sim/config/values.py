@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from flitlab.models.mappings import Keys
+
 Values = dict[str, frozenset[str]]
 """Key path -> its values over all scenarios, as JSON."""
 
@@ -17,7 +19,7 @@ MAX_SHOWN_LENGTH = 60
 """Characters of a value in a list of differences; longer values are truncated."""
 
 
-def read_resolved(text: bytes) -> dict[str, Any]:
+def read_resolved(text: bytes) -> Keys:
     """The mapping in ``config.resolved.yaml``. Raises ``ValueError`` for anything else."""
     try:
         document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -31,7 +33,7 @@ def read_resolved(text: bytes) -> dict[str, Any]:
     return document
 
 
-def scenarios_of(resolved: Mapping[str, Any], without: Collection[str] = NAMES) -> list[dict[str, str]]:
+def scenarios_of(resolved: Keys, without: Collection[str] = NAMES) -> list[dict[str, str]]:
     """Key path -> value as JSON, for every scenario. without: top-level keys to leave out."""
     common = {key: value for key, value in resolved.items() if key != "cases"}
     merged = ({**common, **case} for case in resolved.get("cases") or [{}])
@@ -55,7 +57,7 @@ def shown(values: Collection[str]) -> str:
     return ", ".join(sorted(value.strip('"') for value in values)) or "-"
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changes(before: Keys, now: Keys) -> list[str]:
     """``key (value -> value)`` for every key whose values differ between two resolved configurations.
 
     >>> changes({"seeds": [1], "topology": {"n": 4}}, {"seeds": [1, 2], "topology": {"n": 4}})

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from flitlab.fluid.design.demands import DesignDemand
+from flitlab.models.mappings import Keys
 from flitlab.models.topology.candidates import Equipment
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.design.outcome import Design
@@ -58,7 +59,7 @@ def save_certificates(design: Design, folder: Path) -> tuple[int, str, list[str]
     return number, digest, runs.problems
 
 
-def _traffic_and_ceiling(demand: DesignDemand, gap: float, equipment: Equipment) -> dict[str, object]:
+def _traffic_and_ceiling(demand: DesignDemand, gap: float, equipment: Equipment) -> Keys:
     if demand.is_collective:
         ceiling = {"of": "all_reduce", "ranks": "hosts", **demand.traffic}
         return {"traffic": {"kind": "uniform"}, "ceilings": [ceiling]}

@@ -15,6 +15,7 @@ from flitlab.models.application.placement import host_errors
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.schedule import KINDS, CollectiveName, Schedule
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.routing.routes import Routes
 from flitlab.models.routing.validation import validate_routes
@@ -83,7 +84,7 @@ class Plan:
     chunks: int | None = None
     depth: int | None = None
     routes: Routes | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
 
 
 class AlgorithmSpec(Spec):

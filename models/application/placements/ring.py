@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks in a ring of neighbours."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
@@ -10,6 +8,7 @@ from flitlab.models.application.placement import PlacementSpec, require_enough_h
 from flitlab.models.application.program import Program
 from flitlab.models.arrays import Ints
 from flitlab.models.collective.ring import find_ring, ring_of, ring_segment
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 
@@ -36,6 +35,6 @@ class Ring(PlacementSpec):
         require_enough_hosts(topology, program)
         return ring_segment(topology, find_ring(topology, self.seed).order, program.ranks)
 
-    def notes(self, topology: Topology, host: Ints) -> dict[str, Any]:
+    def notes(self, topology: Topology, host: Ints) -> Notes:
         ring = ring_of(topology, host)
         return {"hamiltonian": ring.hamiltonian, "ring_load": round(ring.load, 6)}

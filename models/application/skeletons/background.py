@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traffic in the background of other jobs."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -10,6 +10,7 @@ from flitlab.models.application.builder import Builder, MessageSet
 from flitlab.models.application.skeletons.collective import Bytes
 from flitlab.models.application.skeletons.skeleton import Skeleton
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 from flitlab.models.traffic.draw import generator, random_cycle
 
@@ -80,5 +81,5 @@ class Background(Skeleton):
         other = rng.integers(0, ranks - 1, len(source))
         return other + (other >= source)
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return {"for_us": self.for_us}

@@ -2,7 +2,7 @@
 """NPB CG: conjugate gradients."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from flitlab.models.application.collectives.communicator import distances
 from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 INNER = 25
@@ -50,7 +51,7 @@ class Cg(NasBenchmark):
         self._add_up(builder, 8, 2)
         self._add_up(builder, 16, 3)
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return super().notes(ranks) | {"grid": list(grid(ranks)), "inner iterations": INNER}
 
     def _matrix_product(self, builder: Builder) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NPB DT: data traffic."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -9,6 +9,7 @@ from pydantic import Field
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 COMBINE, REDUCE = 10, 3
@@ -61,7 +62,7 @@ class Dt(NasBenchmark):
             for index in range(arc_index["out"].max() + 1):
                 builder.send(messages[goes & (arc_index["out"] == index)])
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         active = nodes(self.graph, self.sources[self.class_])
         return super().notes(ranks) | {"graph": self.graph, "active ranks": active}
 

@@ -2,7 +2,7 @@
 """NPB FT: Fourier transform."""
 
 from math import log, prod
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +13,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import Letter, NasBenchmark
 from flitlab.models.application.skeletons.skeleton import everyone
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError, register
 
 Side = Annotated[int, Field(ge=1)]
@@ -79,7 +80,7 @@ class Ft(NasBenchmark):
         self._transform(builder, total * (5.23518 + 7.21113 * log(total)))
         collective(builder, "reduce", everyone(builder), 16, ns_per_byte=self.ns_per_byte, label="checksum")
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return super().notes(ranks) | {"grid": list(self.layout(ranks))}
 
     def _fits(self, layout: tuple[int, int]) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graph500: breadth-first search."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from flitlab.models.application.collectives import all_to_all
 from flitlab.models.application.collectives.choose import collective
 from flitlab.models.application.collectives.communicator import Communicator
 from flitlab.models.application.skeletons.skeleton import Skeleton, everyone
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 PAIR, BUFFER = 16, 4096
@@ -58,7 +59,7 @@ class Graph500(Skeleton):
             _send_buffers(builder, size)
             collective(builder, "all_reduce", groups, 8, ns_per_byte=self.ns_per_byte, label="found")
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return {"vertices": 2**self.scale, "searches": ROOTS}
 
 

@@ -2,7 +2,7 @@
 """Halo exchange with the neighbours in a grid."""
 
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,7 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.collective import Bytes, Repeats, Side
 from flitlab.models.application.skeletons.skeleton import Skeleton
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 
@@ -52,7 +53,7 @@ class Halo(Skeleton):
         builder.begin("exchange", size=self.size_bytes)
         builder.exchange(source, target, self.size_bytes)
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return {"dims": list(self.dims or (ranks,))}
 
     def _neighbours(self, grid: np.ndarray, axis: int) -> Ints:

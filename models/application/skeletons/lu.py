@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """NPB LU: lower-upper symmetric Gauss-Seidel."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 RHS = 0.2
@@ -53,7 +54,7 @@ class Lu(NasBenchmark):
             builder.exchange(pair[1], pair[0], round(2 * n * edge))
         builder.calculate(RHS * work)
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return super().notes(ranks) | {"grid": list(grid(ranks)), "planes": self.points[self.class_] - 2}
 
 

@@ -2,7 +2,7 @@
 """Parallel matrix multiplications: Cannon's algorithm and SUMMA."""
 
 from math import isqrt
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,7 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import collective
 from flitlab.models.application.skeletons.skeleton import Skeleton
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 
@@ -33,7 +34,7 @@ class MatrixProduct(Skeleton):
     def extent(self, ranks: int) -> tuple[int, int]:
         return min(self.iterations, isqrt(ranks)), isqrt(ranks)
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return {"grid": [isqrt(ranks)] * 2}
 
     def block(self, ranks: int) -> int:

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from flitlab.models.application.builder import Builder
 from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 RESTRICT, SMOOTH, RESIDUAL, PROLONGATE = 3.0, 19.0, 19.0, 2.5
@@ -64,7 +65,7 @@ class Mg(NasBenchmark):
         operate("residual", RESIDUAL, levels[top])
         levels[top].exchange(builder)
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return super().notes(ranks) | {"grid": list(grid(ranks))}
 
 

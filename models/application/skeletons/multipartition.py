@@ -2,13 +2,14 @@
 """The scheme of BT and SP: every rank has a cell in each of sqrt p slabs of each direction."""
 
 from math import isqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.skeletons.nas import NasBenchmark
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 
 RHS = 0.2
@@ -53,7 +54,7 @@ class Multipartition(NasBenchmark):
             _sweep(builder, side, (1 - self.backward) * cell, up, round(forth))
             _sweep(builder, side, self.backward * cell, down, round(back))
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return super().notes(ranks) | {"grid": [isqrt(ranks)] * 2}
 
 

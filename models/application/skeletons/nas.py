@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common part of the NAS Parallel Benchmarks."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
 from flitlab.models.application.skeletons.skeleton import Skeleton
+from flitlab.models.mappings import Notes
 
 Letter = Literal["S", "W", "A", "B", "C", "D"]
 
@@ -30,5 +31,5 @@ class NasBenchmark(Skeleton):
         total = self.loop[self.class_]
         return min(self.iterations, total), total
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return {"class": self.class_}

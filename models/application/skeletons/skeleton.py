@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common part of programs that are built round by round."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from flitlab.models.application.program import Program
 from flitlab.models.application.ranks import choose_ranks
 from flitlab.models.application.spec import ApplicationSpec
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 
 
 class Skeleton(ApplicationSpec):
@@ -64,7 +65,7 @@ class Skeleton(ApplicationSpec):
         """Add an iteration."""
         raise NotImplementedError
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         """Notes for readers of the results."""
         return {}
 

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +13,7 @@ from flitlab.models.application.collectives.choose import BEST, collective
 from flitlab.models.application.program import Program
 from flitlab.models.application.skeletons.skeleton import Skeleton
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError, register
 
 COMPUTE, REDUCE, FORTH, BACK = range(4)
@@ -119,7 +120,7 @@ class Training(Skeleton):
         for number, ranks in enumerate(stages):
             _Stage(self, builder, number, ranks, between).run()
 
-    def notes(self, ranks: int) -> dict[str, Any]:
+    def notes(self, ranks: int) -> Notes:
         return {"tensor": self.tensor, "data": ranks // self._unit, "pipeline": self.pipeline}
 
     @property

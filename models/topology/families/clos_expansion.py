@@ -3,12 +3,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from flitlab.models.arrays import LARGEST_INTEGER
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.families.expanded import Prices, repeated
 from flitlab.models.topology.graph import Topology
@@ -246,7 +246,7 @@ class ClosExpansion(TopologySpec):
         return self.prices.switch * switches + self.prices.cable * bought + self.prices.rewiring * moved
 
 
-def _built(kind: str, network: Clos, servers: int, notes: dict[str, Any]) -> Topology:
+def _built(kind: str, network: Clos, servers: int, notes: Notes) -> Topology:
     """Return the topology, its switches numbered tier by tier and pod by pod."""
     edges, aggregation = network.pods * network.edges, network.pods * network.aggregation
     first = {"edge": 0, "aggregation": edges, "core": edges + aggregation}

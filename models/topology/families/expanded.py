@@ -2,11 +2,12 @@
 """Random networks that grow step by step, as Jellyfish does."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.file_delays import notes_of_links
 from flitlab.models.topology.graph import Topology
@@ -102,7 +103,7 @@ class Expanded(TopologySpec):
     Source: Jellyfish, SIN section 4.2.2, Figs 4.4-4.6.
     """  # noqa: E501
 
-    base: dict[str, Any]
+    base: Keys
     """The network at first, a topology."""
     steps: list[Step]
     """What each step adds: switches, or a budget for them."""

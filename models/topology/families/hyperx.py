@@ -3,12 +3,13 @@
 
 from collections.abc import Iterator
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import AfterValidator, Field
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.candidates import Candidate, Equipment, flat
 from flitlab.models.topology.families.mesh import Extents
@@ -122,7 +123,7 @@ class HyperX(TopologySpec):
         multiplicity = self._multiplicities()
         switches = prod(self.dims)
         limit_size(switches * max(1, hyperx_degree(self.dims, multiplicity)), "dims")
-        notes: dict[str, Any] = {"dims": self.dims, "multiplicity": multiplicity}
+        notes: Notes = {"dims": self.dims, "multiplicity": multiplicity}
         if self.hosts is None:
             notes["relative_bisection"] = relative_bisection(self.dims, multiplicity, self.hosts_per_switch)
         return Topology.from_links(self.kind, switches, hyperx_links(self.dims, multiplicity), notes=notes)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies improved for a demand by exchanging ends of links."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Bools, Floats, Ints
 from flitlab.models.jit import njit
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.file_delays import notes_of_links, stated_delays
@@ -173,9 +172,9 @@ class Improved(TopologySpec):
     for short distances: Graph Golf, research.nii.ac.jp/graphgolf.
     """
 
-    of: dict[str, Any]
+    of: Keys
     """The topology to start from."""
-    demand: dict[str, Any] = Field(default_factory=lambda: {"kind": "uniform"})
+    demand: Keys = Field(default_factory=lambda: {"kind": "uniform"})
     """The traffic for which it is improved."""
     steps: int = Field(default=50_000, ge=1, le=10**8)
     """Exchanges that are tried."""

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Keys, Notes
 from flitlab.models.registry import SpecError, register
 from flitlab.models.topology.file_delays import LINK_GBPS, stated_delays
 from flitlab.models.topology.graph import Topology
@@ -30,7 +31,7 @@ def numbers(nodes: int, planes: int, tiers: list[Any]) -> Ints:
     return np.concatenate(parts, axis=1)
 
 
-def _labels(plane: Topology, number: Ints) -> dict[str, Any]:
+def _labels(plane: Topology, number: Ints) -> Notes:
     """The labels of cards and switches, where those of a plane have some. number: as from :func:`numbers`."""
     switches, hosts = switch_names(plane), host_names(plane)
     if not switches.labelled and not hosts.labelled:
@@ -79,7 +80,7 @@ class Planes(TopologySpec):
 
     count: int = Field(ge=1)
     """Planes."""
-    of: dict[str, Any]
+    of: Keys
     """The network of one plane, a topology."""
 
     def graph(self) -> Topology:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random graphs with the equipment of another topology."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import ConfigDict, Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import register
 from flitlab.models.topology.file_delays import notes_of_links
 from flitlab.models.topology.graph import NAMES, Topology
@@ -37,7 +36,7 @@ class SameEquipment(TopologySpec):
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    as_: dict[str, Any] = Field(alias="as")
+    as_: Keys = Field(alias="as")
     """The topology whose switches, ports, links and hosts are taken."""
     seed: int = Field(default=1, ge=0)
     """Seed of the random draws."""

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies whose links are replaced by paths."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import register
 from flitlab.models.topology.file_delays import notes_of_links
 from flitlab.models.topology.graph import Topology
@@ -32,7 +31,7 @@ class Subdivided(TopologySpec):
     Source: graph B of MUT section II-B and Theorem 1 (with a 2d-regular expander as base).
     """
 
-    base: dict[str, Any]
+    base: Keys
     """The topology whose links are divided."""
     p: int = Field(ge=1)
     """Channels of the path that replaces a link."""

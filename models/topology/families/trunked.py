@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topologies whose links are bundles of parallel ones."""
 
-from typing import Any
-
 import numpy as np
 from pydantic import Field
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
@@ -29,7 +28,7 @@ class Trunked(TopologySpec):
 
     links: int = Field(ge=1)
     """Parallel links in place of each link."""
-    of: dict[str, Any]
+    of: Keys
     """The topology whose links are replaced."""
 
     def graph(self) -> Topology:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from flitlab.models.mappings import JsonObject
 from flitlab.models.readable import Readable
 from flitlab.models.topology.formats.common import GraphBuilder, text_of
 from flitlab.models.topology.formats.format import FileFormat, without_attributes
@@ -134,7 +135,7 @@ def _dimensions(network: GraphBuilder, text: str) -> tuple[list[str], list[int],
     return blocks, sizes, [float(one) for one in bandwidth], [float(one) for one in latency]
 
 
-def _entries(network: GraphBuilder, data: dict[str, Any], key: str) -> Iterator[Any]:
+def _entries(network: GraphBuilder, data: JsonObject, key: str) -> Iterator[Any]:
     if not isinstance(data.get(key), list):
         network.fail(1, f"{key} must be a list with an entry for each dimension")
     yield from data[key]

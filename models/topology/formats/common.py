@@ -13,6 +13,7 @@ import numpy as np
 
 from flitlab.models.delimited import is_number, number_of
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import Notes
 from flitlab.models.readable import FilePath, JsonError, Readable, Text, encoding_of, parse_json
 from flitlab.models.registry import warn
 from flitlab.models.topology.file_delays import LINK_GBPS, OF_HOSTS_NS
@@ -287,7 +288,7 @@ class GraphBuilder:
             counts[numbers[label]] = count
         return topology.with_hosts(counts)
 
-    def _numbers(self, labels: Mapping[str, str], notes: dict[str, Any]) -> Mapping[str, int]:
+    def _numbers(self, labels: Mapping[str, str], notes: Notes) -> Mapping[str, int]:
         """Return the number of each node; labels and ids are added to the notes unless they are the numbers."""
         names = [labels.get(node, node) for node in self.nodes]
         numbers = {str(i): i for i in range(len(names))}
@@ -300,7 +301,7 @@ class GraphBuilder:
             notes["ids"] = list(self.nodes)
         return of
 
-    def _warn_of_loops(self, arcs: np.ndarray, notes: dict[str, Any]) -> None:
+    def _warn_of_loops(self, arcs: np.ndarray, notes: Notes) -> None:
         """Warn of channels from a switch to itself, and of parallel channels."""
         if loops := sorted({self.lines[c] for c in np.flatnonzero(arcs[:, 0] == arcs[:, 1])}):
             notes["self_loops_dropped"] = len(loops)

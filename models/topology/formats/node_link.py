@@ -3,8 +3,8 @@
 
 import json
 import re
-from typing import Any
 
+from flitlab.models.mappings import JsonObject
 from flitlab.models.readable import Readable
 from flitlab.models.topology.formats.attributed import Attributed, Attributes, Edge
 from flitlab.models.topology.formats.common import GraphBuilder, json_of, text_of
@@ -64,7 +64,7 @@ def read_node_link(
     return graph.topology("node_link", attributes, directed)
 
 
-def _scalars(mapping: dict[str, Any]) -> dict[str, str]:
+def _scalars(mapping: JsonObject) -> dict[str, str]:
     """The numbers and texts of a mapping, as texts."""
     return {key: str(value) for key, value in mapping.items() if isinstance(value, str | int | float)}
 

@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from flitlab.models.mappings import Notes
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.file_delays import note_problem
 from flitlab.models.topology.formats.common import FormatError, json_of, text_of, write_lines, wrong_reverse
@@ -59,7 +60,7 @@ class _Document(BaseModel):
     columns: dict[str, list[_Finite]] = {}
     subnets: Annotated[int, Field(ge=1)] = 1
     grid: _Grid | None = None
-    notes: dict[str, Any] = {}
+    notes: Notes = {}
     channels: list[_Channel]
 
 
