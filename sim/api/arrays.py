@@ -2,9 +2,10 @@
 """Tables of a run as xarray datasets, with a dimension for each quantity that was varied."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flitlab.models.closest_match import closest_match
+from flitlab.models.mappings import Keys
 from flitlab.sim.measure.columns.registry import Column
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ VARIED = ("load", "seed")
 
 
 def dataset_of(
-    frame: "pd.DataFrame", keys: Mapping[str, Mapping[str, Any]], known: Iterable[Column], over: Sequence[str],
+    frame: "pd.DataFrame", keys: Mapping[str, Keys], known: Iterable[Column], over: Sequence[str],
     about: Mapping[str, str],
 ) -> "xarray.Dataset":  # fmt: skip
     """A table as a dataset, whose dimensions are the swept keys, other varied quantities, and requested columns.

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from flitlab.models.mappings import Keys
 from flitlab.models.signals import interruptible
 from flitlab.sim.api.inputs import plain
 
@@ -46,7 +47,7 @@ class NetworkDesign:
         """What is proven of all that is not on the front."""
         return [*self.answer.sentences(), *self.answer.orders]
 
-    def configuration(self, point: int) -> dict[str, Any]:
+    def configuration(self, point: int) -> Keys:
         """The configuration of a point, to be run.
 
         Parameters
@@ -75,7 +76,7 @@ def _frame(rows: Any) -> "pd.DataFrame":
 
 
 @interruptible()
-def design(hosts: int, switches: int | Mapping[str, Any] | Sequence[Any], **keys: Any) -> NetworkDesign:
+def design(hosts: int, switches: int | Mapping[str, object] | Sequence[Any], **keys: Any) -> NetworkDesign:
     """Find the networks that no other of the same price beats, with proofs of what is left out.
 
     Parameters

@@ -14,6 +14,7 @@ import yaml
 
 from flitlab.models.files import read_text
 from flitlab.models.html import facts
+from flitlab.models.mappings import Fields, JsonObject
 from flitlab.models.registry import SpecError
 from flitlab.models.signals import interruptible
 from flitlab.models.validation import is_whole
@@ -84,8 +85,8 @@ class Experiment:
 
     @classmethod
     def load(
-        cls, source: str | Path | Mapping[str, Any], *, quick: bool = False, sets: Mapping[str, Any] | None = None,
-        **overrides: Any,
+        cls, source: str | Path | Mapping[str, object], *, quick: bool = False,
+        sets: Mapping[str, object] | None = None, **overrides: Any,
     ) -> Self:  # fmt: skip
         """Reads, checks and builds a configuration.
 
@@ -360,7 +361,7 @@ class Experiment:
         return self._manifest.get("experiment") in PROGRAMS
 
     @property
-    def _manifest(self) -> dict[str, Any]:
+    def _manifest(self) -> JsonObject:
         """The contents of manifest.json."""
         self._require_run()
         if self.folder is not None:
@@ -368,7 +369,7 @@ class Experiment:
         else:
             assert self._memory is not None
             text = self._memory.files["manifest.json"]
-        manifest: dict[str, Any] = json.loads(text)
+        manifest: JsonObject = json.loads(text)
         return manifest
 
     def _frame(self, name: str) -> "pd.DataFrame":
@@ -400,7 +401,7 @@ class Experiment:
         return facts(f"Experiment {self.study.name}", about) + scenarios
 
 
-def _described(case: Case) -> dict[str, Any]:
+def _described(case: Case) -> JsonObject:
     topology = case.topology
     return {
         "scenario": case.label, **case.keys, "switches": topology.switches, "channels": topology.channels,
@@ -437,7 +438,7 @@ def _flow(value: Any, key: str) -> str:
 def _without_main() -> Iterator[None]:
     """Hide the calling script from new processes, which would import and so run it again."""
     main = sys.modules["__main__"].__dict__
-    saved: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+    saved: Fields = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
     main["__spec__"] = None
     try:
         yield

@@ -4,8 +4,9 @@
 import io
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.measure.columns.registry import Column, Table, columns
 
 if TYPE_CHECKING:  # pandas takes long to import
@@ -50,7 +51,7 @@ def columns_of(name: str, programs: bool, flows: bool) -> dict[str, Column]:
     return columns(*(forms if name == "results.csv" else OF_TABLES.get(name, ())))
 
 
-def facts_of(study: "Study") -> dict[str, Any]:
+def facts_of(study: "Study") -> JsonObject:
     """Properties of a study for a table."""
     points = sum(len(case.loads) * len(case.seeds) for case in study.cases if case.scenario)
     return {"experiment": study.experiment, "scenarios": len(study.cases), "points": points or None}

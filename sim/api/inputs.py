@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from flitlab.models.delimited import quoted
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Parameters, SpecError, UnknownKindError, kind_key, make, recorded_warnings
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
@@ -23,7 +24,7 @@ from flitlab.sim.config.schema import SECTIONS
 from flitlab.sim.config.text import MAX_DEPTH
 
 
-def configuration(mapping: Mapping[str, Any], topology: Any = None) -> dict[str, Any]:
+def configuration(mapping: Mapping[str, object], topology: Any = None) -> Keys:
     """A mapping as a plain configuration; it may hold names, objects and arrays in place of specifications.
 
     topology: a topology that is given outside of the mapping. Raises
@@ -38,7 +39,7 @@ def configuration(mapping: Mapping[str, Any], topology: Any = None) -> dict[str,
     return {key: plain(value, key) for key, value in sections.items()}
 
 
-def _sections(mapping: Mapping[str, Any], topology: Any) -> dict[str, Any]:
+def _sections(mapping: Mapping[str, object], topology: Any) -> Keys:
     """A mapping with its components in the form of a configuration."""
     sections = {str(key): value for key, value in mapping.items()}
     return sections | {name: _options(name, sections[name], topology) for name in SECTIONS if name in sections}
@@ -158,7 +159,7 @@ def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | N
     return value if value.hosts_stated or value.hosts else value.with_hosts(1, value.host_capacity)
 
 
-def _with_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+def _with_keys(value: Mapping[str, Any]) -> Keys:
     """A graph with keys of ``kind: file``: ``{"graph": graph, "pair_directions": True}``."""
     keys = {key: item for key, item in value.items() if key != "graph"}
     if (graph := topology_of(value["graph"], keys.get("pair_directions"))) is None or keys.pop(

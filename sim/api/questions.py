@@ -84,7 +84,7 @@ def simulate(
     topology: Any,
     routing: Any = "minimal",
     traffic: Any = "uniform",
-    load: float | str | Sequence[float] | Mapping[str, Any] = 0.5,
+    load: float | str | Sequence[float] | Mapping[str, object] = 0.5,
     *,
     seeds: int | Sequence[int] = 1,
     jobs: int = 1,
@@ -136,7 +136,7 @@ def simulate(
 def ceiling(
     topology: Any,
     demand: Any = "uniform",
-    kind: str | Mapping[str, Any] = "mcf",
+    kind: str | Mapping[str, object] = "mcf",
     *,
     routing: Any = None,
     load: float | None = None,

@@ -4,8 +4,8 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.cli.common import print_json, run_options, say, study_of
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_threads
 from flitlab.sim.cli.run import draw, explain, report_store_error
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def _document(report: Report, budgets: Sequence[LossBudget]) -> dict[str, Any]:
+def _document(report: Report, budgets: Sequence[LossBudget]) -> JsonObject:
     tables = {name: report.tables.get(f"{name}.csv", []) for name in TABLES}
     levels = [row for row in tables["budget"] if row["kind"] != "omitted"]
     out = [

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.sim.cli.common import complain, error_text, print_json, print_rows, say, shown_label, study_of
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json, add_trust
@@ -245,7 +245,7 @@ def _verify(options: argparse.Namespace) -> int:
     return 0 if all(verdict.confirmed for verdict in verdicts) else ExitCode.CHECK_FAILED
 
 
-def _print(rows: list[dict[str, Any]], verdicts: Sequence[Verdict]) -> None:
+def _print(rows: list[Row], verdicts: Sequence[Verdict]) -> None:
     """Print claims and verdicts, and the hashes of graphs, demands and routes."""
     print_rows("certificates", ["scenario", "ceiling", "claim", "verdict"], rows)
     for of in dict.fromkeys(verdict.of for verdict in verdicts if verdict.of is not None):
@@ -259,7 +259,7 @@ HASH_DIGITS = 16
 """Digits of a hash in a table; JSON has all of them."""
 
 
-def _row(verdict: Verdict) -> dict[str, Any]:
+def _row(verdict: Verdict) -> JsonObject:
     """The claim, the scenario and the verdict of a certificate."""
     scenario, claimed, proven = verdict.of, verdict.claimed, verdict.proven
     ends = ("lower", "upper")

@@ -12,6 +12,7 @@ from flitlab.models.application.program import Op
 from flitlab.models.application.steps import StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import JsonObject, Keys
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection, Rule
@@ -80,7 +81,7 @@ def _costs(study: Study) -> list[Cost]:
     return [*costs[:own], *(replace(one, ceilings={}) for one in costs[own:])]
 
 
-def _describe_budgets(study: Study, scenarios: Sequence[dict[str, Any]], costs: Sequence[Cost]) -> None:
+def _describe_budgets(study: Study, scenarios: Sequence[JsonObject], costs: Sequence[Cost]) -> None:
     """Add the scenarios of budgets to the descriptions of their cases."""
     of_case = dict(zip(study.all_cases, costs, strict=True))
     described = {scenario["label"]: scenario for scenario in scenarios}
@@ -105,7 +106,7 @@ def _ceiling_seconds(cases: Sequence[Case], costs: Sequence[Cost]) -> float:
     return sum(seconds.values())
 
 
-def _estimate_text(total: dict[str, Any]) -> str:
+def _estimate_text(total: JsonObject) -> str:
     workers = f"--jobs {total['jobs']}" + (f" --threads {total['threads']}" if total["threads"] > 1 else "")
     return (
         f"{duration(total['cpu_s'])} of CPU time for the points ({duration(total['wall_s'])} with {workers}), "
@@ -113,7 +114,7 @@ def _estimate_text(total: dict[str, Any]) -> str:
     )
 
 
-def _describe(case: Case, cost: Cost) -> dict[str, Any]:
+def _describe(case: Case, cost: Cost) -> JsonObject:
     topology = case.topology
     degree = topology.out_degree
     return {
@@ -140,7 +141,7 @@ def _queues(scenario: Scenario[Any, Any]) -> dict[str, list[int]]:
     return {name: _ends(values) for name, values in stated.items()}
 
 
-def _application(workload: Workload) -> dict[str, Any]:
+def _application(workload: Workload) -> JsonObject:
     """The operations and messages of a program."""
     program = workload.program
     kinds, of = step_kinds(program)
@@ -155,7 +156,7 @@ def _application(workload: Workload) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _traffic(case: Case) -> dict[str, Any] | None:
+def _traffic(case: Case) -> JsonObject | None:
     """The pattern and its notes, without long lists; None for programs."""
     if case.instance is None or case.workload is not None:
         return None
@@ -163,7 +164,7 @@ def _traffic(case: Case) -> dict[str, Any] | None:
     return {"kind": traffic.kind, **{key: note for key, note in traffic.notes.items() if not isinstance(note, list)}}
 
 
-def _routing(case: Case) -> dict[str, Any] | None:
+def _routing(case: Case) -> JsonObject | None:
     """The routing, its VC policy and notes; None without a routing.
 
     vc_policy: None in modes without VCs, and if nothing is simulated.
@@ -191,7 +192,7 @@ def _window(case: Case) -> str | None:
     )
 
 
-def _zero_load(case: Case) -> dict[str, Any]:
+def _zero_load(case: Case) -> JsonObject:
     """The zero-load latency of a packet of L flits over H channels between switches.
 
     zero_load: as a formula, in which D is the sum of the delays of individual channels, and t the ticks of a flit.
@@ -223,11 +224,11 @@ def _zero_load(case: Case) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _delays(case: Case) -> dict[str, Any]:
+def _delays(case: Case) -> JsonObject:
     return {"delays": {"channels": _ends(case.topology.delay), "hosts": _ends(case.topology.access_delay)}}
 
 
-def _flit_ticks(scenario: Scenario) -> dict[str, Any] | None:
+def _flit_ticks(scenario: Scenario) -> JsonObject | None:
     """The least and the greatest ticks of a flit, of channels between switches and of hosts; None if all are 1."""
     if not isinstance(scenario.switching, FlitTimed) or (times := flit_times(scenario.topology)).all_one:
         return None
@@ -240,7 +241,7 @@ def _zero_load_range(scenario: Scenario) -> list[int]:
     return [latency.least, latency.most]
 
 
-def _zero_load_in_frames(mode: Deflection) -> dict[str, Any]:
+def _zero_load_in_frames(mode: Deflection) -> JsonObject:
     """The formula of a packet that is created just in time for a frame; channels have no delays of their own."""
     frame, ends = mode.frame_ticks, mode.injection + mode.header + mode.switch + mode.ejection
     wait = f"and 0 to {frame - 1} ticks until the next frame of {frame} ticks begins"
@@ -253,7 +254,7 @@ def _ends(values: Ints) -> list[int]:
     return [int(values.min()), int(values.max())] if len(values) else [0, 0]
 
 
-def _print(scenario: dict[str, Any]) -> None:
+def _print(scenario: JsonObject) -> None:
     topology = scenario["topology"]
     degrees = sorted({topology["degree_min"], topology["degree_max"]})
     links = "uni-directional" if topology["directed"] else "bi-directional"
@@ -298,14 +299,14 @@ def _print(scenario: dict[str, Any]) -> None:
         say(f"  ceilings     {', '.join(kind + _about(costs.get(kind)) for kind in scenario['ceilings'])}")
 
 
-def _whose_delays(keys: dict[str, Any]) -> str:
+def _whose_delays(keys: Keys) -> str:
     """Whether delays of links that a file states apply."""
     return {"file": ", with the delays of its file", "switching": ", with the delays of switching"}.get(
         keys.get("delays", ""), ""
     )  # fmt: skip
 
 
-def _delay_text(scenario: dict[str, Any]) -> str:
+def _delay_text(scenario: JsonObject) -> str:
     """What D is in the formula of the zero-load latency; empty without D."""
     delays = {name: ends for name, ends in scenario["delays"].items() if ends[1]}
     named = {"channels": "a channel between switches adds", "hosts": "each of a host's channels adds"}
@@ -321,7 +322,7 @@ def _span(ends: list[int]) -> str:
     return " to ".join(f"{end:,}" for end in sorted({*ends}))
 
 
-def _keys_and_values(switching: dict[str, Any]) -> str:
+def _keys_and_values(switching: Keys) -> str:
     """The keys of the switching mode, without those of other lines and those that are unset."""
     elsewhere = {"flit_ns", "allow_deadlock"}
     own = {key: value for key, value in switching.items() if key not in elsewhere and not key.endswith("_ticks")}
@@ -332,7 +333,7 @@ MAX_STEPS = 12
 """Kinds of steps that are listed; further ones are counted."""
 
 
-def _print_application(scenario: dict[str, Any]) -> None:
+def _print_application(scenario: JsonObject) -> None:
     program, config = scenario["application"], scenario["config"]
     jobs = config["application"] if "application" in config else config["collective"]
     listed = jobs if isinstance(jobs, list) else [jobs]
@@ -353,7 +354,7 @@ def _print_application(scenario: dict[str, Any]) -> None:
         say(f"  {name:<12} {_short(note)}")
 
 
-def _print_points(scenario: dict[str, Any]) -> None:
+def _print_points(scenario: JsonObject) -> None:
     loads, placing = scenario["loads"], scenario["placing"]
     seeds = ", ".join(map(str, scenario["seeds"]))
     parts = [f"{len(loads)} loads {loads[0]} .. {loads[-1]}"] if loads else []
@@ -363,7 +364,7 @@ def _print_points(scenario: dict[str, Any]) -> None:
     say(f"  points       {count}: {', '.join(parts)}, seeds {seeds}; {duration(scenario['estimate']['cpu_s'])}")
 
 
-def _print_budget(budget: dict[str, Any]) -> None:
+def _print_budget(budget: JsonObject) -> None:
     measured, count = ", ".join(budget["measured"]), f"about {budget['points']}"
     say(f"  budget       {count} points of up to {budget['ticks']:,} ticks: {measured}; {duration(budget['cpu_s'])}")
     for name, why in budget["left_out"].items():
@@ -374,7 +375,7 @@ def _about(seconds: float | None) -> str:
     return "" if seconds is None else f" ({duration(seconds)})"
 
 
-def _kind_and_rest(described: dict[str, Any]) -> str:
+def _kind_and_rest(described: JsonObject) -> str:
     """
     >>> _kind_and_rest({"kind": "minimal", "hops_max": 3, "layers": None}), _kind_and_rest({"kind": "uniform"})
     ('minimal: hops_max 3', 'uniform')

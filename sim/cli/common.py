@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.mappings import Row
 from flitlab.models.threads import cores
 from flitlab.sim.config.case import Study
 from flitlab.sim.config.diagnostics import ConfigError
@@ -143,7 +144,7 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> N
         print("  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
-def print_rows(title: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], digits: int = 5) -> None:
+def print_rows(title: str, names: Sequence[str], rows: Sequence[Row], digits: int = 5) -> None:
     """Print a table of some columns of rows to stdout.
 
     Parameters

@@ -5,10 +5,10 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.cli.common import (
     Column,
     complain,
@@ -137,7 +137,7 @@ def _print(comparison: compare.Comparison) -> None:
 MARKS = {True: " *", False: " =", None: " ?"}
 
 
-def _quantity(one: dict[str, Any]) -> str:
+def _quantity(one: JsonObject) -> str:
     if math.isnan(one["value"]):
         note: str = one["note"]
         return note
@@ -150,7 +150,7 @@ def _quantity(one: dict[str, Any]) -> str:
     return f"{text} ({relative}{MARKS[one['significant']]})"
 
 
-def _ceiling(one: dict[str, Any] | None) -> str:
+def _ceiling(one: JsonObject | None) -> str:
     if one is None:
         return "-"
     lower, upper = one["lower"], one["upper"]

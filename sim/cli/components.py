@@ -14,6 +14,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import CATEGORIES, aliases_of, kind_key, names, spec_class
 from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.plugins import load_plugins
@@ -101,7 +102,7 @@ def documented(model: type[BaseModel]) -> str:
     return inspect.getdoc(model) or ""
 
 
-def example(category: str, kind: str) -> dict[str, Any]:
+def example(category: str, kind: str) -> Keys:
     """The first example in the documentation of a component; without one, its bare kind."""
     match = re.search(rf"Example: ``{category}: (.*?)``", documentation(category, kind), re.DOTALL)
     return load_text(match[1], kind, Diagnostics()).plain() if match else {kind_key(category): kind}

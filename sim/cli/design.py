@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.cli.common import complain, duration, error_text, number, print_json, print_rows, print_table, say
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
@@ -158,7 +159,7 @@ def _save_certificates(answer: Design, folder: Path) -> None:
     complain(*problems, f"{folder / FOLDER}: {number} certificates; SHA-256 of {INDEX}: {digest}")
 
 
-def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[dict[str, Any]]:
+def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[JsonObject]:
     """The saturation of points, beside the certified ceiling."""
     from flitlab.sim.config.pipeline import read
     from flitlab.sim.experiment.pool import RunOptions
@@ -186,7 +187,7 @@ def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[di
     return rows
 
 
-def _document(answer: Design, simulated: list[dict[str, Any]]) -> dict[str, Any]:
+def _document(answer: Design, simulated: list[JsonObject]) -> JsonObject:
     request, search = answer.request, answer.search
     return {
         "name": request.name, "hosts": request.hosts, "profile": request.prices.profile,

@@ -11,6 +11,7 @@ import numpy as np
 
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import JsonObject
 from flitlab.models.routing.certificate import POLICY_NAMES
 from flitlab.models.routing.layers import unit_pairs
 from flitlab.models.routing.minimal import minimal_ports
@@ -227,7 +228,7 @@ def _plain_next_hops(topology: Topology, routes: Routes) -> Iterable[Row]:
             yield (names.value(target), names.value(switch), "", names.value(next_switch), share, port)
 
 
-def _description(case: Case, routes: Routes) -> dict[str, Any]:
+def _description(case: Case, routes: Routes) -> JsonObject:
     switching: Any = None if case.scenario is None else case.scenario.switching
     vcs = getattr(switching, "vcs", None)
     via = (

@@ -3,13 +3,13 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.application.goal import read_goal, write_goal
 from flitlab.models.application.program import Op, Program
 from flitlab.models.application.stored import SUFFIX, read_program, write_program
+from flitlab.models.mappings import JsonObject
 from flitlab.models.registry import SpecError
 from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of
 from flitlab.sim.cli.options import add_convertible
@@ -70,7 +70,7 @@ def _write(program: Program, path: Path) -> bool:
     return True
 
 
-def describe(program: Program) -> dict[str, Any]:
+def describe(program: Program) -> JsonObject:
     """The size of a program in a few numbers."""
     sends = program.kind == Op.SEND
     return {

@@ -15,11 +15,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import flitlab
 from flitlab.models.closest_match import closest_match
 from flitlab.models.gc_disabled import gc_disabled
+from flitlab.models.mappings import Fields
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.threads import one_thread
 
@@ -109,7 +110,7 @@ def _parser(known: dict[str, Command], complete: Collection[str]) -> argparse.Ar
     parser.set_defaults(run=_version_or_help(parser))
     parsers = parser.add_subparsers(metavar="COMMAND", help="one of those below; simrun COMMAND --help has its options")
     for name, (summary, module_name, _) in known.items():
-        listed: dict[str, Any] = {"help": summary} if complete is known else {}  # for completion; --help has groups
+        listed: Fields = {"help": summary} if complete is known else {}  # for completion; --help has groups
         command = parsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".", **listed)
         if name in complete:
             one_thread()

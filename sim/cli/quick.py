@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from flitlab.models.mappings import Row
 from flitlab.sim.cli.common import number, print_json, print_table, study_of
 from flitlab.sim.cli.options import add_configuration, add_jobs, add_json
 from flitlab.sim.cli.run import explain
@@ -74,7 +74,7 @@ def _ticks(least: int) -> MeasureConfig:
     return MeasureConfig(warmup=ticks // 3, ticks=ticks, ci=None)
 
 
-def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _line(case: Case, results: Sequence[Row], ceilings: Sequence[Row]) -> Row:
     """A line for a scenario; values of several loads one after another."""
     rows = [row for row in results if row["scenario"] == case.label]
     quick = {spec.kind for spec in case.ceilings if spec.quick}
@@ -93,5 +93,5 @@ def _line(case: Case, results: Sequence[dict[str, Any]], ceilings: Sequence[dict
     }  # fmt: skip
 
 
-def _bound(row: dict[str, Any]) -> str:
+def _bound(row: Row) -> str:
     return f"{row['ceiling']} {number(row['upper'])}"

@@ -5,8 +5,8 @@ import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from flitlab.models.mappings import JsonObject
 from flitlab.models.threads import cores
 from flitlab.sim.cli.common import complain, duration, print_json, print_table, say
 from flitlab.sim.cli.options import add_jobs, add_json, shard
@@ -275,7 +275,7 @@ def _finish(board: Board, rows: Sequence[Row], options: argparse.Namespace) -> i
     return next((code for code in (ExitCode.CHECK_FAILED, ExitCode.FAILED) if code in codes), ExitCode.OK)
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: Row) -> JsonObject:
     """A row for JSON."""
     assert row.last is not None
     values = [

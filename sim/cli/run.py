@@ -4,7 +4,7 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.files import read_text
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit import source_hash
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.sim.cli.common import (
     complain,
     error_text,
@@ -54,8 +55,6 @@ from flitlab.sim.measure.rows import Status
 from flitlab.sim.measure.saturation import SaturatedBy
 from flitlab.sim.report.folder.budget import TABLES as BUDGET_TABLES
 from flitlab.sim.report.folder.budget import loss_budgets_of_files
-
-Row = Mapping[str, Any]
 
 MAX_LISTED_CEILINGS = 4
 """Scenarios with a table of ceilings each; more get one line each in a common table."""
@@ -184,7 +183,7 @@ def draw(report: Report) -> bool:
     return True
 
 
-def _recorded_figures(folder: Path) -> dict[str, Any]:
+def _recorded_figures(folder: Path) -> JsonObject:
     """The record of figures in the manifest: a hash of their input, and the hashes of their files."""
     return read_manifest(folder).get("drawn") or {}
 
@@ -194,7 +193,7 @@ def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {name: digest_of(folder / name) for name in names}
 
 
-def _record_figures(folder: Path, drawn: dict[str, Any]) -> None:
+def _record_figures(folder: Path, drawn: JsonObject) -> None:
     try:
         store = Store(folder)
     except StoreError:  # another run uses the folder
@@ -225,7 +224,7 @@ LONG_TABLES = ("packets.csv", "channels.csv")
 """Tables of a row per packet or channel, which the document leaves to their files."""
 
 
-def document(report: Report) -> dict[str, Any]:
+def document(report: Report) -> JsonObject:
     """The JSON document: every table of the run by its name, empty those that every run has."""
     study = report.study
     more = {name.removesuffix(".csv"): rows for name, rows in report.tables.items() if name not in LONG_TABLES}
@@ -315,7 +314,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
     print_table(shown_label(label), [("load", lambda group: number(group[0]["load"])), *shown, ("", state)], grouped)
 
 
-def print_published(rows: list[dict[str, Any]]) -> None:
+def print_published(rows: list[Row]) -> None:
     """Print published and measured values with their verdicts."""
     sign = {"about": "", "at_most": "<= ", "at_least": ">= ", "less_than": "< ", "greater_than": "> "}
 

@@ -3,10 +3,10 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from flitlab.models.collective.schedule import Schedule, ScheduleError
 from flitlab.models.collective.schedule_file import SUFFIX, read_schedule, schedule_summary, write_schedule
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.cli.common import complain, error_text, is_input, number, print_json, say, study_of
 from flitlab.sim.cli.options import add_convertible
 from flitlab.sim.cli.trace import case_of
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     schedule = _schedule(file, options)
     if schedule is None or (options.out is not None and not _write(schedule, options.out)):
         return ExitCode.BAD
-    summary: dict[str, Any] = {"schedule": str(file)} | schedule_summary(schedule)
+    summary: JsonObject = {"schedule": str(file)} | schedule_summary(schedule)
     if options.json:
         print_json(summary)
     else:

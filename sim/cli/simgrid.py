@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from flitlab.models.mappings import Row
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, study_of
@@ -79,7 +80,7 @@ def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
     return chosen
 
 
-def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | None) -> dict[str, Any]:
+def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | None) -> Row:
     scenario: Any = case.program
     theirs = by_simgrid(scenario, seed, python, by_latency, folder)
     ours = by_flow(scenario, seed)
@@ -94,7 +95,7 @@ def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | No
     }  # fmt: skip
 
 
-def _show(name: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+def _show(name: str, rows: list[Row], as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "rows": rows})
         return
@@ -106,5 +107,5 @@ def _show(name: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     print_table(name, [(title, _cell(key)) for key, title in columns.items()], rows)
 
 
-def _cell(key: str) -> Callable[[dict[str, Any]], str]:
+def _cell(key: str) -> Callable[[Row], str]:
     return lambda row: number(row[key], 7 if key.endswith("_ns") else 3)

@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from flitlab.fluid.kinds.spec import is_minor
+from flitlab.models.mappings import Row
 from flitlab.models.metrics.summary import ALWAYS
 from flitlab.sim.cli.common import Column, number, print_rows, print_table, say, shown_label
 from flitlab.sim.config.reporting import EnergyConfig
 from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.measure.columns.registry import Column as Described
 from flitlab.sim.measure.columns.registry import columns as table_of
-from flitlab.sim.measure.rows import Row, Status
+from flitlab.sim.measure.rows import Status
 from flitlab.sim.report.folder.budget import CHANGES, HOSTS, LEVELS, LossBudget, is_insignificant, sentence, warning
 
 
-def print_ceilings(rows: list[dict[str, Any]]) -> None:
+def print_ceilings(rows: list[Row]) -> None:
     """Print certified intervals; single bounds, cuts, and totals that equal the offered load are in ceilings.csv."""
     shown = [row for row in rows if not is_minor(row["ceiling"]) and row["method"] != "offer"]
     columns = [
@@ -241,7 +242,7 @@ def _interval(row: Row) -> str:
     return ends[0] if ends[0] == ends[1] else " .. ".join(ends)
 
 
-def print_metrics(rows: list[dict[str, Any]]) -> None:
+def print_metrics(rows: list[Row]) -> None:
     """Print the metrics of each topology; lists and mappings are in metrics.csv."""
     hidden = ("edge_hash", "notes")
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in hidden]
@@ -249,7 +250,7 @@ def print_metrics(rows: list[dict[str, Any]]) -> None:
     print_rows("topologies", names, rows)
 
 
-def print_answers(title: str, rows: list[dict[str, Any]], swept: Sequence[str]) -> None:
+def print_answers(title: str, rows: list[Row], swept: Sequence[str]) -> None:
     """Print the result of an experiment, one line per scenario, without columns of label and topology.
 
     Parameters

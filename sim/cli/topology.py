@@ -10,6 +10,7 @@ from textwrap import shorten
 from typing import Any
 
 from flitlab.models.closest_match import closest_match, edit_distance
+from flitlab.models.mappings import JsonObject
 from flitlab.models.metrics.spec import MetricSpec, measure_all
 from flitlab.models.registry import make, names, spec_class
 from flitlab.models.topology.formats import is_topology, suffixes
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.FAILED if problems else 0
 
 
-def _print(measured: dict[str, dict[str, Any]]) -> None:
+def _print(measured: dict[str, JsonObject]) -> None:
     for label, metrics in measured.items():
         say(shown_label(label))
         width = max(map(len, metrics))

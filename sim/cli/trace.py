@@ -3,8 +3,9 @@
 
 import argparse
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
+from flitlab.models.mappings import JsonObject
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
@@ -81,7 +82,7 @@ def _scenario(case: Case) -> Scenario[Buffered]:
     return cast("Scenario[Buffered]", case.scenario)
 
 
-def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
+def _list(case: Case, head: JsonObject, options: argparse.Namespace) -> int:
     """The packets delivered in a range of ticks."""
     scenario = _scenario(case)
     reject_unlisted(scenario)
@@ -105,11 +106,11 @@ def _list(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
     return 0
 
 
-def _cell(name: str) -> Callable[[dict[str, Any]], str]:
+def _cell(name: str) -> Callable[[JsonObject], str]:
     return lambda row: str(row[name])
 
 
-def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int:
+def _trace(case: Case, head: JsonObject, options: argparse.Namespace) -> int:
     """The events of one packet."""
     life = _life(case, head, options)
     scenario = _scenario(case)
@@ -138,7 +139,7 @@ def _trace(case: Case, head: dict[str, Any], options: argparse.Namespace) -> int
     return 0
 
 
-def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> PacketHistory:
+def _life(case: Case, head: JsonObject, options: argparse.Namespace) -> PacketHistory:
     """The packet in the chosen engine; both engines must agree."""
     names = ("compiled", "reference") if head["engine"] == "both" else (head["engine"],)
     scenario_and_load = _scenario(case).at(head["load"])
@@ -151,7 +152,7 @@ def _life(case: Case, head: dict[str, Any], options: argparse.Namespace) -> Pack
     return lives[0]
 
 
-def _title(head: dict[str, Any]) -> str:
+def _title(head: JsonObject) -> str:
     return f"{head['scenario']}, load {head['load']:g}, seed {head['seed']}, engine {head['engine']}"
 
 
@@ -186,7 +187,7 @@ def _sentence(event: Event, life: PacketHistory, topology: Topology) -> str:
     }[event.event]
 
 
-def _plain(life: PacketHistory, topology: Topology) -> dict[str, Any]:
+def _plain(life: PacketHistory, topology: Topology) -> JsonObject:
     names = host_names(topology)
     latency = None if life.delivered is None else life.delivered - life.created
     return {
@@ -197,14 +198,14 @@ def _plain(life: PacketHistory, topology: Topology) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain_event(event: Event, topology: Topology) -> dict[str, Any]:
+def _plain_event(event: Event, topology: Topology) -> JsonObject:
     """The non-empty fields of an event, with names of switches and hosts."""
     known = {key: value for key, value in event._asdict().items() if value is not None}
     names = {"host": host_names(topology), "switch": switch_names(topology), "to": switch_names(topology)}
     return {key: names[key].value(value) if key in names else value for key, value in known.items()}
 
 
-def _account(life: PacketHistory, case: Case) -> dict[str, Any]:
+def _account(life: PacketHistory, case: Case) -> JsonObject:
     """The ticks of a delivered packet, by cause."""
     if life.delivered is None or case.scenario is None:
         return {"zero_load": None, "waiting": None}

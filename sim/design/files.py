@@ -10,6 +10,7 @@ import yaml
 
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import Keys, Row
 from flitlab.models.registry import make
 from flitlab.sim.design.outcome import Design, FrontPoint
 
@@ -22,7 +23,7 @@ def demand_columns(design: Design) -> list[str]:
     return [f"{demand.name}.{end}" for demand in design.request.demands for end in ("lower", "upper")]
 
 
-def front_rows(design: Design) -> Iterator[dict[str, Any]]:
+def front_rows(design: Design) -> Iterator[Row]:
     """A row of each point of the front, by cost.
 
     ``topology`` is the configuration of the network as JSON; ``gap``: by how much another network of as many switches
@@ -48,13 +49,13 @@ def _ends(point: FrontPoint) -> list[float]:
     return [end for pair in pairs for end in pair]
 
 
-def candidate_rows(design: Design) -> Iterator[dict[str, Any]]:
+def candidate_rows(design: Design) -> Iterator[Row]:
     """A row of each candidate: upper ends with their proofs, the stage that excluded it, and what dominates it."""
     hosts, results = design.request.hosts, design.search.results
     on_front = set(design.search.front)
     for i, result in enumerate(results):
         option = result.option
-        bounds: dict[str, Any] = {}
+        bounds: Row = {}
         for d, demand in enumerate(design.request.demands):
             upper = float(result.upper[d])
             bounds |= {f"{demand.name}.upper": upper if upper < float("inf") else None}
@@ -81,7 +82,7 @@ def _cell(value: Any) -> Any:
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-def configuration(design: Design, point: FrontPoint) -> dict[str, Any]:
+def configuration(design: Design, point: FrontPoint) -> Keys:
     """The configuration of a point: its saturation under uniform traffic, beside the certified ceiling.
 
     Packets take random shortest paths; a VC per hop keeps them from deadlock.

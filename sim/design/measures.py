@@ -7,7 +7,6 @@ violates a limit is found out when it is solved, before it dominates others.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,11 +20,9 @@ from flitlab.fluid.design.options import built
 from flitlab.fluid.design.search import Result
 from flitlab.models.instance import Instance
 from flitlab.models.layout.floor import cables_of, lengths
+from flitlab.models.mappings import Keys, Row
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.sim.design.request import DesignRequest
-
-Values = dict[str, Any]
-"""Column -> value of a point."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Part:
     """
 
     title: str
-    measure: Callable[[DesignRequest, Result, Memo | None], Values]
+    measure: Callable[[DesignRequest, Result, Memo | None], Row]
     columns: Callable[[DesignRequest], list[str]]
     limits: Callable[[DesignRequest], dict[str, bool]]
 
@@ -48,16 +45,16 @@ class Measures:
 
     request: DesignRequest
     memo: Memo | None = None
-    known: dict[tuple[str, int], Values] = field(default_factory=dict)
+    known: dict[tuple[str, int], Row] = field(default_factory=dict)
 
-    def of(self, result: Result, part: str) -> Values:
+    def of(self, result: Result, part: str) -> Row:
         """The values of a part."""
         key = part, id(result)
         if key not in self.known:
             self.known[key] = PARTS[part].measure(self.request, result, self.memo)
         return self.known[key]
 
-    def every(self, result: Result) -> Values:
+    def every(self, result: Result) -> Row:
         """The values of all parts."""
         return {key: value for part in PARTS for key, value in self.of(result, part).items()}
 
@@ -76,7 +73,7 @@ class Measures:
         return ""
 
 
-def _layout(request: DesignRequest, result: Result, memo: Memo | None) -> Values:
+def _layout(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     """Cables between cabinets, their price by length, and the mean latency of a packet without others.
 
     A cable up to ``reach`` is of copper and costs what that of a host does; longer ones are optical. A packet takes the
@@ -112,16 +109,16 @@ LAYOUT = (
 )  # fmt: skip
 
 
-def failure_cases(request: DesignRequest) -> Iterator[tuple[str, Values]]:
+def failure_cases(request: DesignRequest) -> Iterator[tuple[str, Keys]]:
     """Name and keys of every failure."""
     if request.failures is not None:
         yield from ((f"links={share:g}", {"links": share}) for share in request.failures.links)
         yield from ((f"switches={number}", {"switches": number}) for number in request.failures.switches)
 
 
-def _failures(request: DesignRequest, result: Result, memo: Memo | None) -> Values:
+def _failures(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     """What is certainly carried after failures, in every plane alike: the least of all draws, and their mean."""
-    values: Values = {}
+    values: Row = {}
     for name, keys in failure_cases(request):
         seeds = range(1, request.failures.seeds + 1) if request.failures else ()
         thetas = np.array([_after(request, result, keys | {"seed": seed}, memo) for seed in seeds])
@@ -131,7 +128,7 @@ def _failures(request: DesignRequest, result: Result, memo: Memo | None) -> Valu
     return values
 
 
-def _after(request: DesignRequest, result: Result, failures: Values, memo: Memo | None) -> list[float]:
+def _after(request: DesignRequest, result: Result, failures: Row, memo: Memo | None) -> list[float]:
     try:
         network = Network.of(make("topology", **result.option.plane(), failures=failures).build())
         return [demand.ends(network, request.tolerance.gap, memo=memo).lower for demand in request.demands]
@@ -147,7 +144,7 @@ def _failure_columns(request: DesignRequest) -> list[str]:
 GROWTH = ("growth", "growth_cost", "new_switches", "new_cables", "moved_cables", "moved_hosts")
 
 
-def _growth(request: DesignRequest, result: Result, memo: Memo | None) -> Values:
+def _growth(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     """The larger network that a point can become, what must be bought, and the share of its cables that move."""
     growth = request.growth
     if growth is None:
@@ -175,12 +172,12 @@ def _growth_columns(request: DesignRequest) -> list[str]:
     return [*GROWTH, *(f"{demand.name}@hosts={request.growth.hosts}" for demand in request.demands)]
 
 
-def _routings(request: DesignRequest, result: Result, memo: Memo | None) -> Values:
+def _routings(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     """What the fixed split of each routing carries; None where it cannot be computed, or a demand is a collective."""
     if not request.routings:
         return {}
     topology = built(result.option)
-    values: Values = dict.fromkeys(_routing_columns(request))
+    values: Row = dict.fromkeys(_routing_columns(request))
     for name, keys in request.routings.items():
         try:
             with recorded_warnings():

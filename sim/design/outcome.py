@@ -3,7 +3,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from flitlab.fluid.design.search import STAGES, Result, Search
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import split_theta
 from flitlab.models.cputime import CpuTime
+from flitlab.models.mappings import Row
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.models.topology.equipment import equipment_bound, least_switches
 from flitlab.sim.config.diagnostics import ConfigError
@@ -39,7 +39,7 @@ class FrontPoint:
     bound: float
     least: int | None
     ecmp: float | None
-    values: dict[str, Any] = field(default_factory=dict)
+    values: Row = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Design:
         """Index of the demand of uniform traffic."""
         return next((d for d, demand in enumerate(self.request.demands) if demand.closed == "uniform"), None)
 
-    def families(self) -> list[dict[str, Any]]:
+    def families(self) -> list[Row]:
         """Why not: a row of each family, with the most by which any of its candidates could exceed the front."""
         rows = []
         results = self.search.results

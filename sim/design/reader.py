@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the file of a design, and reports everything that is wrong with it."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from flitlab.fluid.design.demands import COLLECTIVE, DesignDemand, collective_spec
 from flitlab.fluid.design.options import Sku
@@ -11,6 +10,7 @@ from flitlab.fluid.design.search import Limits, Tolerance
 from flitlab.models.closest_match import closest_match
 from flitlab.models.files import name_of
 from flitlab.models.layout.design_prices import DEFAULT_PROFILE, KEYS, DesignPrices, design_prices, profiles
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, make, names, recorded_warnings, spec_class
 from flitlab.models.topology.candidates import innermost
 from flitlab.models.topology.equipment import least_switches
@@ -74,7 +74,7 @@ def read_design(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Des
     return _request(root, diagnostics, Path(file).resolve().parent, name_of(file), read_text(file))
 
 
-def design_of(values: Mapping[str, Any], base: Path | None = None) -> DesignRequest:
+def design_of(values: Keys, base: Path | None = None) -> DesignRequest:
     """The design of plain values, as a file has them. Raises ``ConfigError``."""
     diagnostics = Diagnostics()
     return _request(wrap(dict(values), "design"), diagnostics, base or Path.cwd(), "design", "")
@@ -167,12 +167,12 @@ class _Reader:
                 self.page.reject(("switches", i, "split"), problem)
         return skus, splits
 
-    def families(self) -> dict[str, dict[str, Any]]:
+    def families(self) -> dict[str, Keys]:
         """Kind -> keys of its own, of the families to search."""
         value = self.config.families
         if value == "all":
             return {kind: {} for kind in names("topology") if _has_candidates(kind)}
-        listed: dict[str, dict[str, Any]] = {}
+        listed: dict[str, Keys] = {}
         choices = [one for one in names("topology") if _has_candidates(one)]
         entries = value if isinstance(value, list) else [value]
         if not entries:
@@ -254,7 +254,7 @@ class _Reader:
                 choices = [*SHORT, COLLECTIVE, *names("traffic")]
                 self.page.reject(place, f"unknown demand {kind}", choices, closest_match(str(kind), choices))
                 continue
-            traffic: dict[str, Any] = dict(SHORT[kind]) if kind in SHORT and len(keys) == 1 else keys
+            traffic: Keys = dict(SHORT[kind]) if kind in SHORT and len(keys) == 1 else keys
             if isinstance(path := traffic.get("path"), str):
                 traffic["path"] = str(self.base / path)
             category = "ceiling" if kind == COLLECTIVE else "traffic"
@@ -273,9 +273,9 @@ class _Reader:
                 demands.append(DesignDemand(label, traffic, float(numbers["floor"]), float(numbers["weight"])))
         return demands
 
-    def routings(self) -> dict[str, dict[str, Any]]:
+    def routings(self) -> dict[str, Keys]:
         """Label -> keys of the routings."""
-        routings: dict[str, dict[str, Any]] = {}
+        routings: dict[str, Keys] = {}
         for i, entry in enumerate(self.config.routings):
             keys = {"kind": entry} if isinstance(entry, str) else dict(entry)
             label = str(keys.pop("name", keys.get("kind")))
@@ -288,7 +288,7 @@ class _Reader:
     def limits(self, demands: list[DesignDemand]) -> tuple[Limits, dict[str, float]]:
         """The limits, and those of measured columns, unchecked; limits of demands become their floors."""
         by_name = {demand.name: k for k, demand in enumerate(demands)}
-        values: dict[str, Any] = {}
+        values: Keys = {}
         measured: dict[str, float] = {}
         for key, value in self.config.limits.items():
             if key in LIMITS:

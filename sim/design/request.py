@@ -12,6 +12,7 @@ from flitlab.fluid.design.demands import DesignDemand
 from flitlab.fluid.design.options import Sku, most_switches
 from flitlab.fluid.design.search import Limits, Tolerance
 from flitlab.models.layout.design_prices import DesignPrices
+from flitlab.models.mappings import Keys
 from flitlab.models.topology.candidates import Equipment
 from flitlab.sim.config.sections import Component, Name, Section
 from flitlab.sim.config.text import ConfigDocument
@@ -87,7 +88,7 @@ class LayoutConfig(Section):
     switch_ns: Annotated[float, Field(gt=0, le=1e9)] = 300.0
     metre_ns: Annotated[float, Field(gt=0, le=1e9)] = 5.0
 
-    def metric_keys(self) -> dict[str, Any]:
+    def metric_keys(self) -> Keys:
         """The keys of the metric ``cables``."""
         keys = {"switches_per_cabinet": self.switches_per_cabinet, "pitch": self.pitch, "placement": self.placement}
         return {key: value for key, value in keys.items() if value is not None}
@@ -103,7 +104,7 @@ class DesignConfig(Section):
     link_gbps: Positive | None = None
     planes: list[Annotated[int, Field(ge=1, le=64)]] = Field(min_length=1, default_factory=lambda: [1])
     families: Any = "all"
-    demands: list[Component] = Field(min_length=1, default_factory=lambda: list[str | dict[str, Any]](SHORT))
+    demands: list[Component] = Field(min_length=1, default_factory=lambda: list[str | Keys](SHORT))
     limits: dict[str, float | None] = Field(default_factory=dict)
     failures: FailuresConfig | None = None
     growth: Annotated[GrowthConfig | None, BeforeValidator(_as_growth)] = None
@@ -131,13 +132,13 @@ class DesignRequest:
     skus: list[Sku]
     planes: list[int]
     splits: dict[str, list[int]]
-    families: dict[str, dict[str, Any]]
+    families: dict[str, Keys]
     demands: list[DesignDemand]
     limits: Limits
     failures: FailuresConfig | None
     growth: GrowthConfig | None
     layout: LayoutConfig
-    routings: dict[str, dict[str, Any]]
+    routings: dict[str, Keys]
     tolerance: Tolerance
     prices: DesignPrices
     budget: float | None

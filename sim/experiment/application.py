@@ -4,8 +4,8 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
+from flitlab.models.mappings import Keys, Row
 from flitlab.sim.config.case import Case, Study, labels_of
 from flitlab.sim.config.reporting import Which
 from flitlab.sim.experiment.tables import PointRecord, with_names
@@ -17,7 +17,7 @@ STEP = "makespan:step "
 """Prefix of ceilings that bound a kind of step; its label follows."""
 
 
-def relate(study: Study, rows: Sequence[dict[str, Any]]) -> None:
+def relate(study: Study, rows: Sequence[Row]) -> None:
     """Add ``relative_performance`` to rows of results.csv: the time of ``outputs.relative_to`` over that of the row."""
     which = study.outputs.relative_to
     if which is None or study.experiment != "application":
@@ -49,21 +49,21 @@ def references_of(which: Which, cases: Sequence[Case]) -> dict[str, str]:
     return references
 
 
-def _columns(which: Mapping[str, Any], cases: Sequence[Case]) -> set[str]:
+def _columns(which: Keys, cases: Sequence[Case]) -> set[str]:
     """Paths of the swept keys that a mapping names."""
     swept_keys = {key for case in cases for key in case.keys}
     return {key for key in swept_keys for name in which if key == name or key.endswith("." + name)}
 
 
-def _rest(case: Case, swept_keys: set[str]) -> dict[str, Any]:
+def _rest(case: Case, swept_keys: set[str]) -> Keys:
     return {key: value for key, value in case.keys.items() if key not in swept_keys}
 
 
 def tables(
     entries: Iterable[tuple[Case, PointRecord]], ceilings: Mapping[str, Mapping[str, float | None]]
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Row]]:
     """File name -> rows, of the points of a study. ceilings: by label of the scenario."""
-    rows_by_file: dict[str, list[dict[str, Any]]] = {}
+    rows_by_file: dict[str, list[Row]] = {}
     for case, record in entries:
         head = {"scenario": case.label, **case.keys, "seed": record.seed}
         for name in TABLES:
@@ -80,6 +80,6 @@ def _rank_columns(rank: int, case: Case) -> dict[str, str]:
     return {"job": names[0]} if names else {}
 
 
-def _step_columns(row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
+def _step_columns(row: Row, ceilings: Mapping[str, float | None]) -> Row:
     bound, time_ns = ceilings.get(STEP + row["label"]), row["time_ns"]
     return {"bound_ns": bound, "efficiency": math.nan if bound is None or not time_ns else bound / time_ns}

@@ -18,12 +18,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Row
 from flitlab.models.topology.names import switch_names
 from flitlab.sim.config.case import Budget, Case, LevelScenario
 from flitlab.sim.config.sections import CERTIFIED, MEASURED, BudgetConfig
@@ -147,9 +148,9 @@ class BudgetRuns:
     points: PointRuns
     ceilings: CeilingRuns
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[Row]]:
         """budget.csv, budget_parts.csv, budget_sensitivities.csv and budget_channels.csv."""
-        tables: dict[str, list[dict[str, Any]]] = {}
+        tables: dict[str, list[Row]] = {}
         for budget in self.budgets:
             for name, rows in self._tables_of(budget):
                 tables.setdefault(name, []).extend(
@@ -157,7 +158,7 @@ class BudgetRuns:
                 )
         return tables
 
-    def _tables_of(self, budget: Budget) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    def _tables_of(self, budget: Budget) -> Iterator[tuple[str, list[Row]]]:
         levels, missing = self._levels(budget)
         mcf = next((level.value for level in levels if level.name == "mcf"), math.nan)
         rows = [_level_row(level, mcf) for level in levels] + missing
@@ -169,7 +170,7 @@ class BudgetRuns:
         yield "budget_sensitivities.csv", [self._sensitivity(name, scenario, switch, mcf) for name, scenario in changes]
         yield "budget_channels.csv", list(self._channels(budget.case, levels))
 
-    def _levels(self, budget: Budget) -> tuple[list[Level], list[dict[str, Any]]]:
+    def _levels(self, budget: Budget) -> tuple[list[Level], list[Row]]:
         """The known levels from the highest, and rows of the omitted ones."""
         certified = dict(self._certified(budget.case))
         levels: dict[str, Level | str] = {kind: certified.get(kind, "was not computed") for kind in CERTIFIED}
@@ -208,7 +209,7 @@ class BudgetRuns:
         note = "; ".join(filter(None, (scenario.note, _imprecise(case, wide))))
         return Level(name, MEASURED_KIND, point.low, point.high, note, seeds, step, content, point.value)
 
-    def _sensitivity(self, name: str, scenario: LevelScenario, switch: Level | None, mcf: float) -> dict[str, Any]:
+    def _sensitivity(self, name: str, scenario: LevelScenario, switch: Level | None, mcf: float) -> Row:
         """A row of budget_sensitivities.csv: both loads, and the gain."""
         row = {"change": name, "set": " ".join(scenario.set), "switch": switch.value if switch else None}
         changed = self._measured(name, scenario)
@@ -217,7 +218,7 @@ class BudgetRuns:
         gain = loss(changed, switch)
         return row | {"changed": changed.value, **_numbers(gain, mcf), "note": changed.note}
 
-    def _channels(self, case: Case, levels: Sequence[Level]) -> Iterator[dict[str, Any]]:
+    def _channels(self, case: Case, levels: Sequence[Level]) -> Iterator[Row]:
         """Rows of budget_channels.csv: the bottlenecks, with their share of the dual."""
         optimum = self.ceilings.optimum(self._index(case))
         if optimum is None:
@@ -246,19 +247,19 @@ def _imprecise(case: Case, wide: float) -> str:
     return f"bracket of {wide:.1%} of the lowest ceiling, not {required:.1%}: needs longer windows (budget.longest)"
 
 
-def _level_row(level: Level, mcf: float) -> dict[str, Any]:
+def _level_row(level: Level, mcf: float) -> Row:
     return {
         "rung": level.name, "lower": level.lower, "upper": level.upper, "kind": level.kind, "value": level.value,
         "percent": 100 * level.value / mcf, "note": level.note,
     }  # fmt: skip
 
 
-def _omitted(name: str, why: str) -> dict[str, Any]:
+def _omitted(name: str, why: str) -> Row:
     empty = dict.fromkeys(("lower", "upper"))
     return {"rung": name, **empty, "kind": OMITTED, "value": None, "percent": None, "note": why}
 
 
-def _loss_row(one: Loss, mcf: float) -> dict[str, Any]:
+def _loss_row(one: Loss, mcf: float) -> Row:
     return {"part": one.name, "from": one.above.name, "to": one.below.name, **_numbers(one, mcf)}
 
 

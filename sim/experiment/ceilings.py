@@ -17,6 +17,7 @@ from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Row
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import DestinationRule
 from flitlab.sim.config.case import Case, Study, swept
@@ -88,7 +89,7 @@ class CeilingJob:
     instance: Instance
     specs: list[CeilingSpec]
     users: list[int] = field(default_factory=list)
-    rows: list[dict[str, Any]] | None = None
+    rows: list[Row] | None = None
     problem: str = ""
 
     @property
@@ -261,15 +262,15 @@ class CeilingRuns:
             if self.bounds(index) is not None:
                 self.ready(index)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """Rows of ceilings.csv, by case, in the order of its ceilings."""
         return [row for index in range(len(self.study.cases)) for row in self.rows_of(index)]
 
-    def rows_of(self, index: int) -> list[dict[str, Any]]:
+    def rows_of(self, index: int) -> list[Row]:
         """Rows of ceilings.csv of one case, or of a scenario of a budget; [] of a draw that is left out."""
         return [] if self.is_left_out(index) else list(self._rows_of(index))
 
-    def _rows_of(self, index: int) -> Iterator[dict[str, Any]]:
+    def _rows_of(self, index: int) -> Iterator[Row]:
         case = self.study.all_cases[index]
         order = [spec.kind for spec in case.ceilings]
         rows = [row for job in self._of_case[index] for row in job.rows or ()]
@@ -285,22 +286,22 @@ class CeilingRuns:
         """The maximum concurrent flow of a case, as far as known; None without ``mcf``."""
         return _optimum(row for job in self._of_case[index] for row in job.rows or ())
 
-    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[Row, str]:
         """The ceilings of a case as columns, and the errors of failed ones."""
         columns = ceiling_columns(self.rows_of(index))
         failed = [f"{_kinds(job)}: {job.problem}" for job in self._all(index) if job.problem]
         return columns, "; ".join(failed)
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[Row]]:
         """ceilings.csv: one row per ceiling."""
         return {"ceilings.csv": self.rows()}
 
-    def epoch_tables(self) -> dict[str, list[dict[str, Any]]]:
+    def epoch_tables(self) -> dict[str, list[Row]]:
         """epochs.csv: the ceilings of networks that change, with their times."""
         rows = [row for index in range(len(self.study.cases)) for row in self._epoch_rows(index)]
         return {"epochs.csv": rows} if rows else {}
 
-    def _epoch_rows(self, index: int) -> Iterator[dict[str, Any]]:
+    def _epoch_rows(self, index: int) -> Iterator[Row]:
         """Rows of epochs.csv of one case: every epoch with each of its ceilings, or with none."""
         case = self.study.all_cases[index]
         tick_ns = None if case.timeline is None else case.timeline.tick_ns
@@ -313,7 +314,7 @@ class CeilingRuns:
                 "to_us": None if us is None or until is None else until * us, "what": epoch.epoch.description,
             }  # fmt: skip
             rows = [row for job in self._of_epoch[index, epoch.number] for row in job.rows or ()]
-            empty: dict[str, Any] = {**dict.fromkeys(COLUMNS[1:]), "note": epoch.problem}
+            empty: Row = {**dict.fromkeys(COLUMNS[1:]), "note": epoch.problem}
             for row in rows or [empty]:
                 known = {name: row[name] for name in COLUMNS[1:] if name != "seconds"}
                 known["unit"] = _unit(row["unit"], case)
@@ -436,7 +437,7 @@ def _kinds(job: CeilingJob) -> str:
     return ", ".join(spec.kind for spec in job.specs)
 
 
-def ceiling_columns(rows: Iterable[dict[str, Any]]) -> dict[str, float | None]:
+def ceiling_columns(rows: Iterable[Row]) -> dict[str, float | None]:
     """Rows of ceilings.csv of one scenario as columns of metrics.csv.
 
     ``<ceiling>`` is the certified lower end (the upper end if that is unknown), ``<ceiling>.upper`` the upper end if
@@ -472,7 +473,7 @@ def _calls_of_epoch(case: Case, epoch: ScenarioEpoch) -> dict[str, list[CeilingS
     return {} if epoch.instance is None else _calls(epoch.instance, specs, case.grid)
 
 
-def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
+def _per_host(row: Row, instance: Instance | None) -> float | None:
     """Mean host throughput at a ceiling, as a share of the host channel; None for other ceilings."""
     if instance is None or row["upper"] is None:
         return None
@@ -483,7 +484,7 @@ def _per_host(row: dict[str, Any], instance: Instance | None) -> float | None:
     return upper * instance.traffic.mean_rate / nic if equal else None
 
 
-def _epoch_row(row: dict[str, Any], epoch: ScenarioEpoch) -> dict[str, Any]:
+def _epoch_row(row: Row, epoch: ScenarioEpoch) -> Row:
     """A row of ceilings.csv of an epoch, with its number in the name of the ceiling."""
     note = "; ".join(filter(None, (epoch.epoch.description, row["note"])))
     return {**row, "ceiling": f"{row['ceiling']}:epoch_{epoch.number}", "note": note}
@@ -503,7 +504,7 @@ def _calls(
     return {ceilings_id(instance, some, grid, program): some for some in [shared, *single] if some}
 
 
-def _optimum(rows: Iterable[dict[str, Any]]) -> Optimum | None:
+def _optimum(rows: Iterable[Row]) -> Optimum | None:
     """The optimum with the least gap."""
     known = [
         Optimum(row["lower"], row["upper"], _certificate(row["certificate"]), np.array(row["channel_load"]))
@@ -518,7 +519,7 @@ def stored_optimum(folder: Path, case: Case) -> Optimum | None:
     return _optimum(row for name in ceiling_ids(case) for row in stored_rows(folder, name))
 
 
-def stored_rows(folder: Path, name: str) -> list[dict[str, Any]]:
+def stored_rows(folder: Path, name: str) -> list[Row]:
     """The rows of ``ceilings/<name>.json`` with certificates; [] if the file is missing or damaged."""
     try:
         record = read_record(folder, f"ceilings/{name}.json")
@@ -532,7 +533,7 @@ def ceiling_ids(case: Case) -> list[str]:
     return list(_calls_of_case(case))
 
 
-def _row(ceiling: Any) -> dict[str, Any]:
+def _row(ceiling: Any) -> Row:
     """A ``flitlab.fluid.ceilings.Ceiling`` as a dict for JSON."""
     row = {name: getattr(ceiling, name) for name in (*COLUMNS[1:], "certificate")}
     row["channel_load"] = None if ceiling.channel_load is None else ceiling.channel_load.tolist()
@@ -563,7 +564,7 @@ def _certificate(lengths: dict[str, list[float]]) -> "Certificate":
     return Certificate(**{name: np.array(part, float) for name, part in lengths.items()})
 
 
-def _failure_rows(specs: Sequence[CeilingSpec], problem: str) -> list[dict[str, Any]]:
+def _failure_rows(specs: Sequence[CeilingSpec], problem: str) -> list[Row]:
     """Rows of failed ceilings, with the error."""
     empty = dict.fromkeys((*COLUMNS[1:], "certificate"))
     return [{**empty, "ceiling": spec.kind, "method": "failed", "note": problem} for spec in specs]

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from flitlab.models.files import replace_file
+from flitlab.models.mappings import Fields
 from flitlab.sim.config.plugins import load_plugin
 from flitlab.sim.config.text import resolve
 from flitlab.sim.experiment.progress import say
@@ -132,7 +133,7 @@ def _slurm(options: str) -> Any:
         from dask_jobqueue import SLURMCluster  # type: ignore[attr-defined]  # it has no __all__
     except ImportError:
         raise ClusterError("needs dask-jobqueue, which is not installed: pip install 'flitlab[cluster]'") from None
-    parameters: dict[str, Any] = {"cores": 1, "processes": 1}
+    parameters: Fields = {"cores": 1, "processes": 1}
     for part in filter(None, options.split(",")):
         key, equals, value = part.partition("=")
         if not equals or not key:
@@ -156,7 +157,7 @@ def _slurm(options: str) -> Any:
     return cluster
 
 
-def _secure(parameters: dict[str, Any]) -> dict[str, Any]:
+def _secure(parameters: Fields) -> Fields:
     """Parameters of a scheduler and workers with mutual TLS; {} if TLS is not available.
 
     The private key of the workers is a file that only this user can read, in a folder that the nodes share.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the experiment ``collective``: times, lower bounds, and bandwidths."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from flitlab.fluid.collective.latency import Latency
 from flitlab.fluid.problem import FluidError
 from flitlab.models.application.workload import Workload
 from flitlab.models.collective.schedule import KINDS
+from flitlab.models.mappings import Row
 from flitlab.models.registry import spec_class
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
@@ -100,7 +101,7 @@ def _proof_text(least: "TimeBound") -> str:
     return "" if least.proof is None else least.proof.text
 
 
-def collectives(study: Study, results: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+def collectives(study: Study, results: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """The rows of collectives.csv, and errors; a result below its bound gets the status of a violation."""
     bounds, rows, problems = LowerBounds(), [], []
     by_label = {case.label: case for case in study.cases}
@@ -132,9 +133,7 @@ def _plugin_hint(case: Case) -> str:
     return "; the algorithm is a plugin's: look first whether its program does all of the collective"
 
 
-def _row(
-    case: Case, collective: Collective, result: Mapping[str, Any], bound: LowerBound | None
-) -> Iterator[tuple[str, Any]]:
+def _row(case: Case, collective: Collective, result: Row, bound: LowerBound | None) -> Iterator[tuple[str, Any]]:
     """The columns of a row and their values."""
     question, plan = collective.question, collective.plan
     bus = float(KINDS[question.collective].bus(question.count))

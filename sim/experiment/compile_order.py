@@ -9,10 +9,10 @@ one tick of a network at :data:`IDLE_LOAD`.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any
 
 from flitlab.models.hashing import content_hash
 from flitlab.models.jit.cache import is_compiled, mark_compiled, needed_compilations
+from flitlab.models.mappings import Keys
 from flitlab.sim.config.case import Case
 from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -24,7 +24,7 @@ from flitlab.sim.experiment.task import Outcome, solve_point
 IDLE_LOAD = 1e-4
 """A load at which almost nothing is simulated."""
 
-ONE_TICK: dict[str, Any] = {"warmup": 0, "ticks": 1, "ci": None, "max_ticks": 1}
+ONE_TICK: Keys = {"warmup": 0, "ticks": 1, "ci": None, "max_ticks": 1}
 """Measurement of a point that only compiles kernels."""
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from flitlab.models.jit.cache import any_compiled
+from flitlab.models.mappings import Keys
 from flitlab.models.scenario import Scenario
 from flitlab.models.threads import cores
 
@@ -44,7 +45,7 @@ def compiling_kernels(file: str | Path, processes: int | None) -> Iterator[None]
             process.kill()
 
 
-def small(config: Any) -> Iterator[dict[str, Any]]:
+def small(config: Any) -> Iterator[Keys]:
     """Configurations of a small network with the kernel of a configuration, the likeliest first; none if unknown."""
     if not isinstance(config, dict) or config.get("engine") == "reference" or any(key in config for key in OTHERS):
         return

@@ -22,6 +22,7 @@ from flitlab.sim.engines.table import single_thread_reason
 from flitlab.sim.experiment.prices import (
     PLACED,
     SIZES,
+    Price,
     Prices,
     expected_ticks,
     full_load,
@@ -95,7 +96,7 @@ def cost(case: Case, engine: str, prices: Prices) -> Cost:
     pricing, runs = pricing_of(scenario_of(case)), _runs(case)
     prices_of = [prices.of(name, scenario_of(case)) for name in ENGINES.get(engine, (engine,))]
 
-    def seconds(price: dict[str, Any], load: float, length: float) -> float:
+    def seconds(price: Price, load: float, length: float) -> float:
         return pricing.point(case, load, price, length) if case.workload is None else pricing.program(case, price)
 
     times = [sum(seconds(price, load, length) for price in prices_of) for load, length in runs]

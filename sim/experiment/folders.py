@@ -4,14 +4,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.files import read_file, special_files
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import JsonObject, Keys, Row
 from flitlab.sim.config.diagnostics import Diagnostics
 from flitlab.sim.config.reporting import PlotConfig
 from flitlab.sim.config.text import ConfigDocument, wrap
@@ -53,7 +53,7 @@ class _Part(_Read):
 
 class _Scenario(_Read):
     label: str
-    keys: dict[str, Any] = {}
+    keys: Keys = {}
     hash: str = ""
     topology: _Part = _Part()
     routing: _Part = _Part()
@@ -61,7 +61,7 @@ class _Scenario(_Read):
     seeds: list[int] = []
     loads: list[float] = []
     ceilings: list[Annotated[str, Field(pattern=r"^\w*$")]] = []
-    measured: dict[str, Any] | None = None
+    measured: Keys | None = None
     placed: bool = False
     searched: bool = False
     zero_load_latency: Annotated[float, Field(ge=0)] | None = None
@@ -114,7 +114,7 @@ class _Manifest(_Read):
     metrics: list[str] = []
     columns: list[str] = []
     scenarios: list[_Scenario] = []
-    published: list[dict[str, Any]] = []
+    published: list[Row] = []
     problems: list[str] = []
     row: _Row = _Row()
     resolved: str = ""
@@ -123,7 +123,7 @@ class _Manifest(_Read):
     drawn: _Drawn | None = None
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> JsonObject:
     """The manifest of a folder, {} if there is none. Raises :class:`ManifestError` if it is invalid."""
     file = folder / MANIFEST
     if not file.exists():
@@ -168,13 +168,13 @@ def digest_of(file: Path) -> str:
         return ""
 
 
-def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(manifest: JsonObject) -> JsonObject:
     """A manifest with its digest, by which a later change is noticed."""
-    plain: dict[str, Any] = json.loads(json.dumps({key: value for key, value in manifest.items() if key != "digest"}))
+    plain: JsonObject = json.loads(json.dumps({key: value for key, value in manifest.items() if key != "digest"}))
     return {**plain, "digest": content_hash(plain)}
 
 
-def altered(folder: Path, manifest: dict[str, Any]) -> list[str]:
+def altered(folder: Path, manifest: JsonObject) -> list[str]:
     """Names of the files that are not as the run wrote them: tables, the resolved configuration, the manifest.
 
     Of a manifest without a digest, of an earlier commit, only tables with digests are checked.

@@ -6,6 +6,7 @@ from math import nan
 from statistics import fmean
 from typing import Any
 
+from flitlab.models.mappings import Row
 from flitlab.sim.config.case import Case, JobCase, Study
 from flitlab.sim.config.programs import Job
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -14,7 +15,7 @@ from flitlab.sim.experiment.tables import PointRecord
 from flitlab.sim.measure.rows import Status
 
 
-def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[dict[str, Any]]:
+def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[Row]:
     """The rows of jobs.csv: one per scenario, seed and job, as far as both runs are done.
 
     Parameters
@@ -58,7 +59,7 @@ def _row(
     yield "status", isolated.status if isolated.status != Status.OK else shared.status
 
 
-def _time(job: Job, ranks: Sequence[Mapping[str, Any]]) -> float:
+def _time(job: Job, ranks: Sequence[Row]) -> float:
     """Nanoseconds from the arrival of a job to the end of its last rank; NaN if unknown."""
     return max((row["finish_ns"] for row in ranks), default=nan) - job.start_ns
 
@@ -70,7 +71,7 @@ def _ratio(one: float | None, other: float) -> float:
     return one / other if other else 1.0 if one == other else nan
 
 
-def add_slowdowns(results: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> None:
+def add_slowdowns(results: Sequence[Row], rows: Sequence[Row]) -> None:
     """Add the mean and the largest slowdown of jobs to rows of results.csv. rows: of jobs.csv."""
     by_point: dict[tuple[str, int], list[float]] = {}
     for row in rows:

@@ -9,6 +9,7 @@ from typing import Any
 
 from flitlab.models.files import read_file
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import JsonObject
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.topology.formats.own_json import json_text
 from flitlab.models.topology.graph import Topology
@@ -23,7 +24,7 @@ MAX_TOPOLOGIES, MAX_CHANNELS = 100, 20_000
 """Topologies that a run folder stores for its page, and channels of the largest of them."""
 
 
-def manifest(study: Study) -> dict[str, Any]:
+def manifest(study: Study) -> JsonObject:
     """The manifest without status and results, for JSON."""
     return {
         "name": study.name,
@@ -83,9 +84,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _scenario(case: Case) -> dict[str, Any]:
+def _scenario(case: Case) -> JsonObject:
     instance, scenario = case.instance, case.scenario
-    described: dict[str, Any] = {"label": case.label, "keys": case.keys}
+    described: JsonObject = {"label": case.label, "keys": case.keys}
     if instance is None:
         return described  # metrics.csv has the rest
     topology = case.topology

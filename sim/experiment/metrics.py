@@ -3,9 +3,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.topology.graph import Topology
@@ -25,7 +25,7 @@ class MetricRuns:
 
     study: Study
     store: Store
-    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    records: dict[str, JsonObject] = field(default_factory=dict)
 
     @property
     def task_indices(self) -> list[int]:
@@ -52,7 +52,7 @@ class MetricRuns:
         def done(outcome: Outcome) -> None:
             cases = waiting.pop(id)
             metrics, problems = outcome.result or ({}, [])
-            record: dict[str, Any] = {"id": id, "metrics": metrics, "problem": outcome.problem or "; ".join(problems)}
+            record: JsonObject = {"id": id, "metrics": metrics, "problem": outcome.problem or "; ".join(problems)}
             if not outcome.problem:  # else a resumed run tries again
                 self.store.write_record(f"points/{id}.json", record)
             for case in cases:
@@ -60,16 +60,16 @@ class MetricRuns:
 
         return done
 
-    def _keep(self, case: Case, record: dict[str, Any], bar: Progress) -> None:
+    def _keep(self, case: Case, record: JsonObject, bar: Progress) -> None:
         self.records[case.label] = record
         bar.advance()
 
-    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[Row, str]:
         """The metrics of a case, and the undefined ones."""
         record = self.records.get(self.study.cases[index].label, {"metrics": {}, "problem": ""})
         return record["metrics"], record["problem"]
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[Row]]:
         """No further tables: metrics.csv has all metrics."""
         return {}
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks besides those of scenarios: described as in a configuration, built and solved in a worker."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.cputime import CpuTime
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import JsonObject, Keys
 from flitlab.models.registry import SpecError, make, spec_class
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
@@ -15,7 +14,7 @@ from flitlab.sim.config.case import Case
 from flitlab.sim.config.components import SOURCE_KEYS
 from flitlab.sim.experiment.task import Outcome, failure
 
-Network = dict[str, dict[str, Any]]
+Network = dict[str, Keys]
 """The mappings under ``topology`` and ``traffic``, and under ``routing`` if needed."""
 
 
@@ -83,7 +82,7 @@ def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     spent = CpuTime()
     try:
         topology, traffic = build(network)
-        result: Mapping[str, Any] = asdict(reaches(topology, traffic, theta, tolerance))
+        result: JsonObject = asdict(reaches(topology, traffic, theta, tolerance))
         return Outcome({**result, "seconds": spent.seconds, "note": ""})
     except SpecError as error:
         ends = {"reached": False, "lower": None, "upper": None, "method": "not built"}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flitlab.models.mappings import Keys, Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.timeline.surviving import SurvivingNetwork
@@ -79,7 +80,7 @@ class Point:
     question: Question | None = None
 
     @property
-    def measure(self) -> dict[str, Any]:
+    def measure(self) -> Keys:
         """The measurement settings (``measure_of``)."""
         probe = None if self.question is None else probe_of(self.case, self.question)
         return measure_of(self.case.measure, self.scenario, probe, self.case.channels)
@@ -357,12 +358,12 @@ class PointRuns:
         for load, seed in sorted(questions, key=lambda key: (key[0], order[key[1]])):
             yield questions[load, seed], seed
 
-    def saturation_tables(self) -> dict[str, list[dict[str, Any]]]:
+    def saturation_tables(self) -> dict[str, list[Row]]:
         """saturation.csv and saturation_seeds.csv, from the current points."""
-        rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        rows: dict[str, list[Row]] = defaultdict(list)
         for case, record in self.rows():
             rows[case.label].append({"load": record.load, "seed": record.seed, **record.row})
-        tables: dict[str, list[dict[str, Any]]] = {}
+        tables: dict[str, list[Row]] = {}
         for index, case in enumerate(self.study.cases if self.cases else ()):
             point = saturation(rows[case.label], self.limit(index))
             if point is not None:
@@ -372,31 +373,31 @@ class PointRuns:
                 tables.setdefault("saturation_seeds.csv", []).extend(seed_rows(case, point))
         return tables
 
-    def program_tables(self) -> dict[str, list[dict[str, Any]]]:
+    def program_tables(self) -> dict[str, list[Row]]:
         """Further tables of programs, by file name."""
         ceilings = {case.label: self.ceilings.columns_of(index)[0] for index, case in enumerate(self.study.cases)}
         return tables_of_programs(self.rows(), ceilings)
 
-    def flow_tables(self) -> dict[str, list[dict[str, Any]]]:
+    def flow_tables(self) -> dict[str, list[Row]]:
         """Further tables of flows, by file name: flows.csv, and those of :data:`FLOW_TABLES` with rows."""
         tables = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
         return {name: rows for name, rows in tables.items() if rows or name == "flows.csv"}
 
-    def throughput_time(self) -> list[dict[str, Any]]:
+    def throughput_time(self) -> list[Row]:
         """Rows of throughput_time.csv, of networks that change."""
         return self._details("throughput_time")
 
-    def classes(self) -> list[dict[str, Any]]:
+    def classes(self) -> list[Row]:
         """Rows of classes.csv, of the points with classes of traffic."""
         return self._details("classes")
 
-    def channels(self) -> Iterator[dict[str, Any]]:
+    def channels(self) -> Iterator[Row]:
         """Rows of channels.csv, of the points that count the traffic of channels."""
         for case, record in self.rows():
             head = {"scenario": case.label, **case.keys, "load": record.load, "seed": record.seed}
             yield from channel_rows(head, case.topology, record.detail.get("channels", {}))
 
-    def packets(self) -> Iterator[dict[str, Any]]:
+    def packets(self) -> Iterator[Row]:
         """Rows of packets.csv, of the points that follow a trace."""
         for case, record in self.rows():
             columns = record.detail.get("packets", {})
@@ -405,7 +406,7 @@ class PointRuns:
                 row = dict(zip(columns, values, strict=True))
                 yield {**head, "row": number, **with_names(row, case.topology)}
 
-    def _details(self, name: str) -> list[dict[str, Any]]:
+    def _details(self, name: str) -> list[Row]:
         """Rows of a table that the records of points have."""
         rows = []
         for case, record in self.rows():
@@ -469,7 +470,7 @@ def _points(cases: Sequence[Case]) -> dict[str, Point]:
     return points
 
 
-def slack_of_bound(row: Mapping[str, Any], ceilings: Mapping[str, float | None]) -> dict[str, float]:
+def slack_of_bound(row: Row, ceilings: Mapping[str, float | None]) -> dict[str, float]:
     """The time of a program over its lower bound, minus 1; negative only if one of them is wrong."""
     bound, measured = ceilings.get("makespan"), row.get("makespan_ns")
     return {} if not bound or measured is None else {"makespan": measured / bound - 1}

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from flitlab.models.files import replace_file
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
 from flitlab.models.jit import OPT_SUFFIX, cache_folder
+from flitlab.models.mappings import Fields, JsonObject
 from flitlab.models.rules.tables import Selection
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.switching.byte_switching import ByteSwitching
@@ -192,6 +193,10 @@ def sprayed_hops(case: Case, load: float) -> float:
     return CONTROL * float(flows.packets.sum()) * (mean_hops(scenario.topology) + 2)
 
 
+Price: TypeAlias = dict[str, Any]
+"""CPU seconds of the parts of a point, by name, and what they depend on; JSON-able."""
+
+
 class Prices:
     """The prices of this machine; unknown ones are measured. say: called when that happens."""
 
@@ -202,10 +207,10 @@ class Prices:
         self.file = cache_folder().parent / f"prices-{content_hash(*here)[:16]}{OPT_SUFFIX}.json"
         self._known = _read(self.file)
 
-    def of(self, engine: str, scenario: Scenario) -> dict[str, Any]:
+    def of(self, engine: str, scenario: Scenario) -> Price:
         """Prices of the switching mode of a scenario in an engine."""
         pricing = pricing_of(scenario)
-        price: dict[str, Any] = self._price(f"{engine} {pricing.name}", lambda: pricing.measure(engine))
+        price: Price = self._price(f"{engine} {pricing.name}", lambda: pricing.measure(engine))
         return price
 
     def of_ceiling(self, kind: str) -> float:
@@ -226,7 +231,7 @@ class Prices:
         return self._known[name]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> JsonObject:
     try:
         prices = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -284,7 +289,7 @@ class Pricing:
         )
         self.name = self._mode + ", shared inputs" * self._shared + ", adaptive" * self._adaptive
 
-    def measure(self, engine: str) -> dict[str, Any]:
+    def measure(self, engine: str) -> Price:
         """Measure the prices of this machine."""
         from flitlab.sim.measure.measure import measure
         from flitlab.sim.measure.point import Measure
@@ -316,13 +321,13 @@ class Pricing:
             "size": _size(scenario_of(small)),
         }  # fmt: skip
 
-    def point(self, case: Case, load: float, price: dict[str, Any], length: float) -> float:
+    def point(self, case: Case, load: float, price: Price, length: float) -> float:
         """CPU seconds of a point. length: its ticks over those of ``measure``."""
         traffic = load_of(case, load)
         ticks = length * expected_ticks(case, traffic.fill)
         return self._seconds(price, traffic.fill, ticks, ticks * traffic.hops)
 
-    def program(self, case: Case, price: dict[str, Any]) -> float:
+    def program(self, case: Case, price: Price) -> float:
         """CPU seconds of a program, if calculations and messages of its busiest rank are sequential."""
         program, messages = self.scenario.work.program, self.scenario.work.messages
         send, calc = program.kind == Op.SEND, program.kind == Op.CALC
@@ -333,7 +338,7 @@ class Pricing:
         hops = float(flits.sum()) * (_hops(self.scenario.instance) + 1) if by_flit else _packet_hops(self.scenario)
         return self._seconds(price, PLACED, float((sent + worked).max(initial=0.0)), hops)
 
-    def _seconds(self, price: dict[str, Any], fill: float, ticks: float, hops: float) -> float:
+    def _seconds(self, price: Price, fill: float, ticks: float, hops: float) -> float:
         """CPU seconds of a number of ticks and hops at a channel utilisation."""
         each = float(np.interp(fill, PRICED, price["hop"])) * (_size(self.scenario) / price["size"]) ** price["growth"]
         switches = self.scenario.topology.switches
@@ -351,7 +356,7 @@ def _packet_hops(scenario: Scenario[Any, Workload]) -> float:
 class DatagramPricing(Pricing):
     """Prices of mode datagram: by hop, with one and with :data:`SUBFLOWS` subflows."""
 
-    def measure(self, engine: str) -> dict[str, Any]:
+    def measure(self, engine: str) -> Price:
         from flitlab.sim.measure.measure import measure
         from flitlab.sim.measure.transport import Window
 
@@ -365,14 +370,14 @@ class DatagramPricing(Pricing):
         (_, one), (start, many) = prices(1), prices(SUBFLOWS)
         return {"point": start, "hop": one, "hop_of_many": many}
 
-    def point(self, case: Case, load: float, price: dict[str, Any], length: float) -> float:
+    def point(self, case: Case, load: float, price: Price, length: float) -> float:
         subflows = getattr(self.scenario.switching.transport, "subflows", 1)
         share = min(subflows - 1, SUBFLOWS - 1) / (SUBFLOWS - 1)
         hop = price["hop"] + share * (price["hop_of_many"] - price["hop"])
         seconds: float = price["point"] + hop * datagram_hops(case, load)
         return seconds
 
-    def program(self, case: Case, price: dict[str, Any]) -> float:
+    def program(self, case: Case, price: Price) -> float:
         seconds: float = price["point"] + price["hop"] * _packet_hops(self.scenario)
         return seconds
 
@@ -380,7 +385,7 @@ class DatagramPricing(Pricing):
 class SprayPricing(Pricing):
     """Prices of mode spray: by hop."""
 
-    def measure(self, engine: str) -> dict[str, Any]:
+    def measure(self, engine: str) -> Price:
         from flitlab.sim.measure.measure import measure
         from flitlab.sim.measure.transport import Window
 
@@ -393,18 +398,18 @@ class SprayPricing(Pricing):
         hop = max(spent - start, 0.0) / (many - few)
         return {"point": max(start - few * hop, 0.0), "hop": hop}
 
-    def point(self, case: Case, load: float, price: dict[str, Any], length: float) -> float:
+    def point(self, case: Case, load: float, price: Price, length: float) -> float:
         seconds: float = price["point"] + price["hop"] * sprayed_hops(case, load)
         return seconds
 
-    def program(self, case: Case, price: dict[str, Any]) -> float:
+    def program(self, case: Case, price: Price) -> float:
         return self.point(case, 1.0, price, 1.0)
 
 
 class FlowPricing(Pricing):
     """Prices of mode flow: by message, for barriers and an all-to-all."""
 
-    def measure(self, engine: str) -> dict[str, Any]:
+    def measure(self, engine: str) -> Price:
         from flitlab.models.application.builder import Builder
         from flitlab.models.application.collectives.choose import collective
         from flitlab.sim.measure.application import ProgramMeasure
@@ -418,14 +423,14 @@ class FlowPricing(Pricing):
             collective(builder, rounds, np.arange(hosts)[None, :], size)
             messages = Messages(1024, 32, 0, 32, False, 1 << 62, 0, Fraction(1))
             workload = Workload(builder.build(), np.arange(hosts), messages)
-            delays: dict[str, Any] = scenario.switching.delays
+            delays: Fields = scenario.switching.delays
             flows = Scenario(scenario.instance, Flow(**delays), workload)
             return _timed(lambda: measure(engine, flows, 1.0, 1, ProgramMeasure()))
 
         start = run_rounds(0, "barrier")
         return {"point": start, "message": max(run_rounds(10_000, "all_to_all") - start, 0.0) / (hosts * (hosts - 1))}
 
-    def program(self, case: Case, price: dict[str, Any]) -> float:
+    def program(self, case: Case, price: Price) -> float:
         sends = self.scenario.work.program.kind == Op.SEND
         seconds: float = price["point"] + price["message"] * int(sends.sum())
         return seconds

@@ -16,10 +16,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from flitlab.models.jit.cache import compilations
+from flitlab.models.mappings import Row
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.terminal import complain, shown_label
-
-Row = Mapping[str, Any]
 
 
 def say(text: str) -> None:

@@ -9,9 +9,9 @@ import tomllib
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
-from typing import Any
 
 import flitlab
+from flitlab.models.mappings import JsonObject
 
 ROOT = Path(flitlab.__file__).resolve().parents[1]
 """The folder that holds the package; the top folder of a checkout."""
@@ -30,7 +30,7 @@ def versions() -> dict[str, str | None]:
 
 
 @cache
-def source() -> dict[str, Any]:
+def source() -> JsonObject:
     """The source of flitlab: commit, whether files are modified, and URL of the repository; None if unknown.
 
     Without a checkout, the version identifies the source.
@@ -41,7 +41,7 @@ def source() -> dict[str, Any]:
     return {"commit": commit, "modified": changed, "repository": _without_secret(remote) if remote else _published()}
 
 
-def machine() -> dict[str, Any]:
+def machine() -> JsonObject:
     """The processor, its number of cores, and its architecture."""
     return {"processor": processor(), "cores": os.cpu_count(), "architecture": platform.machine()}
 
@@ -57,7 +57,7 @@ def processor() -> str:
     return next(named, "") or platform.processor() or platform.machine()
 
 
-def install_commands(source_record: dict[str, Any], number: str | None) -> list[str]:
+def install_commands(source_record: JsonObject, number: str | None) -> list[str]:
     """The commands that install the flitlab of a run. source_record: of :func:`source`. number: its version.
 
     >>> install_commands({}, "0.1.0")

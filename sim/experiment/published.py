@@ -26,6 +26,7 @@ from statistics import fmean
 from typing import Any
 
 from flitlab.models.delimited import is_number
+from flitlab.models.mappings import Row
 from flitlab.sim.config.case import Case, Study, labels_of, swept
 from flitlab.sim.config.reporting import PublishedConfig, is_comparison, operands
 from flitlab.sim.measure.rows import Status
@@ -64,9 +65,6 @@ class Verdict(StrEnum):
     def differs(self) -> bool:
         """Whether the verdict is a difference."""
         return self in (Verdict.SLIP, Verdict.SETTING, Verdict.UNEXPLAINED)
-
-
-Row = Mapping[str, Any]
 
 
 class Sweep:
@@ -182,9 +180,7 @@ class Measured:
         return None
 
 
-def compare(
-    study: Study, rows: Sequence[Row], ceilings: Sequence[Row], full_size: Mapping[str, Verdict]
-) -> list[dict[str, Any]]:
+def compare(study: Study, rows: Sequence[Row], ceilings: Sequence[Row], full_size: Mapping[str, Verdict]) -> list[Row]:
     """One row per entry of ``published:``, with the columns :data:`COLUMNS`.
 
     Parameters
@@ -205,7 +201,7 @@ def compare(
 
 def _compare(
     entry: PublishedConfig, cases: Sequence[Case], measured: Mapping[str, Measured], full_size: Verdict | None
-) -> dict[str, Any]:
+) -> Row:
     labels, quantity = _subject(entry, cases)
     value = _measured(entry, quantity, [case for case in cases if case.label in labels], cases, measured)
     return {

@@ -7,10 +7,10 @@ random graph by the same specification: a longest matching is that of the random
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.ceilings import CeilingRuns
@@ -36,7 +36,7 @@ class Draw:
     label: str
     network: Network
     spec: CeilingSpec
-    record: dict[str, Any] | None = None
+    record: JsonObject | None = None
     problem: str = ""
 
 
@@ -80,7 +80,7 @@ class RelativeRuns:
 
         return done
 
-    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[Row, str]:
         """theta of a case, mean theta of its random graphs, and their ratio: mean and 95 % half-width."""
         theta, by = self.ceilings.columns_of(index)[0], self.study.cases[index].relative.by
         draws = self._draws_of(index)
@@ -99,7 +99,7 @@ class RelativeRuns:
     def _draws_of(self, index: int) -> list[Draw]:
         return [self.draws[draw.id] for draw in _draws(self.study.cases[index])]
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[Row]]:
         """draws.csv: one row per random graph of every scenario."""
         rows = []
         for index, case in enumerate(self.study.cases):

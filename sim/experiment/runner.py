@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a study into a folder: ceilings, points, checks of points against ceilings, and tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,6 +13,7 @@ import yaml
 
 from flitlab.models.files import read_file, replacing
 from flitlab.models.jit.cache import compilations, record_compilations
+from flitlab.models.mappings import JsonObject, Keys, Row
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.models.signals import deferring, interruptible
 from flitlab.sim.config.case import Study
@@ -57,10 +58,10 @@ class Runs(Protocol):
         Calls that depend on each other have the same index, so they belong to one shard.
         """
 
-    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[Row, str]:
         """Columns of metrics.csv of a case, as far as known, and its errors."""
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[Row]]:
         """Further files: name -> rows with equal keys."""
 
 
@@ -77,11 +78,11 @@ class Report:
 
     study: Study
     folder: Path
-    results: list[dict[str, Any]] = field(default_factory=list)
-    ceilings: list[dict[str, Any]] = field(default_factory=list)
-    metrics: list[dict[str, Any]] = field(default_factory=list)
-    published: list[dict[str, Any]] = field(default_factory=list)
-    tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    results: list[Row] = field(default_factory=list)
+    ceilings: list[Row] = field(default_factory=list)
+    metrics: list[Row] = field(default_factory=list)
+    published: list[Row] = field(default_factory=list)
+    tables: dict[str, list[Row]] = field(default_factory=dict)
     cpu: dict[str, float] = field(default_factory=dict)
     compiled_s: float = 0.0
     problems: list[str] = field(default_factory=list)
@@ -237,7 +238,7 @@ def _note_other_sources(folder: Path) -> None:
         say(f"{folder}: its results are of {_provenance(there)}, and this is {own}")
 
 
-def _provenance(described: Mapping[str, Any]) -> str:
+def _provenance(described: JsonObject) -> str:
     sources = described.get("source") or {}
     stated = [f", {key} {sources[key]}" for key in ("commit", "modified") if key in sources]
     return f"flitlab {(described.get('versions') or {}).get('flitlab', 'of no known version')}{''.join(stated)}"
@@ -254,7 +255,7 @@ def _copy(store: Store, other: Path, name: str) -> None:
         store.write_record(name, record)
 
 
-def _manifest_of(folder: Path) -> dict[str, Any]:
+def _manifest_of(folder: Path) -> JsonObject:
     try:
         return read_manifest(folder)
     except ManifestError as error:
@@ -270,7 +271,7 @@ def _reject_other_semantics(folder: Path) -> None:
         )
 
 
-def describe(study: Study, store: Store) -> dict[str, Any]:
+def describe(study: Study, store: Store) -> JsonObject:
     """Write configuration and manifest of the run; returns the manifest as far as known.
 
     If the folder has another configuration, the change is printed, and its tables, figures and page are removed. Shards
@@ -317,7 +318,7 @@ MAX_LISTED = 8
 """Differences of configurations that are listed; further ones are counted."""
 
 
-def _changed(folder: Path, resolved: dict[str, Any], text: str) -> list[str]:
+def _changed(folder: Path, resolved: Keys, text: str) -> list[str]:
     """The differences to the configuration of the folder; [] if it has none."""
     try:
         before = read_file(folder / RESOLVED)
@@ -338,7 +339,7 @@ def _difference_text(changed: Sequence[str]) -> str:
 PICTURES = (".png", ".svg", ".pdf")
 
 
-def _remove_outdated(store: Store, manifest: dict[str, Any]) -> None:
+def _remove_outdated(store: Store, manifest: JsonObject) -> None:
     """Remove tables, figures and page of another configuration."""
     figures = (file for file in store.folder.glob("figures/*") if file.suffix in PICTURES)
     tables = (store.folder / name for name in manifest.get("tables", ()))
@@ -518,7 +519,7 @@ def _exit_code(report: Report, stopped: str) -> int:
     return ExitCode.FAILED if report.problems else ExitCode.OK
 
 
-Table = tuple[Sequence[str], list[dict[str, Any]]]
+Table = tuple[Sequence[str], list[Row]]
 """Columns and rows."""
 
 
@@ -551,7 +552,7 @@ def _save(report: Report, store: Store) -> None:
             store.write_csv(name, columns, rows)
 
 
-def _write_parquet(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def _write_parquet(path: Path, columns: list[str], rows: list[Row]) -> None:
     try:
         import pandas as pd
 

@@ -25,10 +25,11 @@ import numpy as np
 
 from flitlab.fluid.kinds.spec import kinds
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys, Row
 from flitlab.sim.config.case import Case
 from flitlab.sim.config.sections import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.experiment.tables import PointRecord
-from flitlab.sim.measure.rows import Row, number
+from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import SEARCHED, SaturatedBy, Saturation, bracket, is_saturated, is_unclear
 from flitlab.sim.measure.saturation import carried as delivered
 
@@ -329,7 +330,7 @@ def is_search(case: Case) -> bool:
     return isinstance(case.placing, SaturationConfig | BudgetConfig)
 
 
-def probe_of(case: Case, question: Question) -> dict[str, Any] | None:
+def probe_of(case: Case, question: Question) -> Keys | None:
     """What a probe of a case is measured by, besides the window of its points; None for a point that is no probe."""
     if question.resolution is None or not isinstance(case.placing, SaturationConfig | BudgetConfig):
         return None
@@ -400,7 +401,7 @@ def ceiling_of(ceilings: Mapping[str, float | None], names: Sequence[str] = ()) 
     return None
 
 
-def table(case: Case, point: Saturation, rows: Sequence[Row], ceilings: Mapping[str, float | None]) -> dict[str, Any]:
+def table(case: Case, point: Saturation, rows: Sequence[Row], ceilings: Mapping[str, float | None]) -> Row:
     """A row of saturation.csv. rows: of results.csv, all of this scenario. ceilings: as in :func:`limit_of`."""
     name, lower, upper = ceiling_of(ceilings) or (None, None, None)
     return {
@@ -471,7 +472,7 @@ def _at(load: float, values: Mapping[float, float]) -> float:
     return float(np.interp(load, loads, [values[x] for x in loads], math.nan, math.nan))
 
 
-def seed_rows(case: Case, point: Saturation) -> list[dict[str, Any]]:
+def seed_rows(case: Case, point: Saturation) -> list[Row]:
     """The rows of saturation_seeds.csv: each seed by itself."""
     return [
         {

@@ -7,9 +7,9 @@ found on more; if those refute it, the search goes on below. Source: SIN, sectio
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.overrides import put
@@ -68,8 +68,8 @@ class Search:
 
     case: Case
     store: Store
-    records: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
-    rows: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    records: dict[tuple[int, int], JsonObject] = field(default_factory=dict)
+    rows: dict[tuple[int, int], Row] = field(default_factory=dict)
     question: Question | None = None
     result: int | None = None
     problem: str = ""
@@ -199,7 +199,7 @@ class SearchRuns:
         index = self.searches.index(search)
         return Task(reaches_theta, arguments, lambda outcome: search.learn(probe, outcome), name=name, task_index=index)
 
-    def columns_of(self, index: int) -> tuple[dict[str, Any], str]:
+    def columns_of(self, index: int) -> tuple[Row, str]:
         """The network and the value found, how many were solved for it, and what more is to be said of it."""
         search = self.searches[index]
         if search.problem or search.question is not None:
@@ -207,7 +207,7 @@ class SearchRuns:
         answer = {"found": search.result, "probes": len(search.rows), "search_note": _note(search)}
         return {**_size(search), **answer}, ""
 
-    def tables(self) -> dict[str, list[dict[str, Any]]]:
+    def tables(self) -> dict[str, list[Row]]:
         """probes.csv: every network that counted, by value and draw."""
         rows = []
         for search in self.searches:
@@ -217,7 +217,7 @@ class SearchRuns:
         return {"probes.csv": rows}
 
 
-def _size(search: Search) -> dict[str, Any]:
+def _size(search: Search) -> Row:
     """Columns that other experiments have too, of the first network of the value found."""
     if search.result is None:
         return {}

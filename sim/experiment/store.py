@@ -8,7 +8,7 @@ import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import Scenario
 from flitlab.sim.experiment.folders import (
     MANIFEST,
@@ -116,16 +117,16 @@ class Store:
         """Replace a JSON file."""
         self.write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
-    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+    def write_manifest(self, manifest: JsonObject) -> None:
         """Replace the manifest, with its digest."""
         self.write_json(MANIFEST, sealed(manifest))
 
-    def write_record(self, name: str, record: dict[str, Any]) -> None:
+    def write_record(self, name: str, record: JsonObject) -> None:
         """Replace the file of a result, with a digest for :func:`read_record`."""
         text = json.dumps(record)[:-1]  # on one line: with an indent, json uses its Python encoder, ten times slower
         self.write(name, f'{text}{DIGEST}{_digest(name, text.encode())}"}}\n')
 
-    def record(self, name: str) -> dict[str, Any] | None:
+    def record(self, name: str) -> JsonObject | None:
         """The result in a file, None if there is none. A damaged file is moved to quarantine."""
         try:
             return read_record(self.folder, name)
@@ -148,7 +149,7 @@ class Store:
             raise WriteError(f"{name} {why} and cannot be moved: {error.strerror or error}") from None
         say(f"{path} {why}: moved to {home}; its result is computed again")
 
-    def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    def write_csv(self, name: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
         """Replace a CSV file; numbers read back equal.
 
         Parameters
@@ -183,7 +184,7 @@ class Store:
                 (self._scratch / f"{name}.pickle").unlink(missing_ok=True)
 
 
-def cells(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+def cells(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[list[str]]:
     """Yield the cells of rows of a CSV file, of which numbers read back equal; parameters as of ``write_csv``."""
     for row in rows:
         yield [cell(row.get(column)) for column in columns]
@@ -213,11 +214,11 @@ class Memory(Store):
         """Remove a file, if it exists."""
         self.files.pop(name, None)
 
-    def record(self, name: str) -> dict[str, Any] | None:
+    def record(self, name: str) -> JsonObject | None:
         """The result in a file, None if there is none."""
         if name not in self.files:
             return None
-        record: dict[str, Any] = json.loads(self.files[name])
+        record: JsonObject = json.loads(self.files[name])
         del record["digest"]
         return record
 
@@ -244,7 +245,7 @@ class Memory(Store):
                 replace_file(path, text)
 
 
-def read_record(folder: Path, name: str) -> dict[str, Any] | None:
+def read_record(folder: Path, name: str) -> JsonObject | None:
     """The result that :meth:`Store.write_record` wrote under a name, None if there is none.
 
     Raises :class:`RecordError` for anything else, also for a result of another name.
@@ -263,7 +264,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
         raise RecordError("has no digest: it is not a stored result")
     if digest != _digest(name, text.rpartition(DIGEST.encode())[0]):
         raise RecordError("does not match its digest")
-    record: dict[str, Any] = value
+    record: JsonObject = value
     return record
 
 

@@ -2,11 +2,12 @@
 """Records of points, and rows and columns of results.csv and metrics.csv."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
 
+from flitlab.models.mappings import JsonObject, Keys, Row
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, host_names, join_path, switch_names
@@ -49,19 +50,19 @@ class PointRecord:
     scenario: str
     load: float
     seed: int
-    measure: dict[str, Any]
+    measure: Keys
     engine: str
     semantics_version: int
     status: str = Status.OK
     message: str = ""
     checked: list[str] | None = None
-    row: dict[str, Any] = field(default_factory=dict)
-    detail: dict[str, Any] = field(default_factory=dict)
+    row: Row = field(default_factory=dict)
+    detail: JsonObject = field(default_factory=dict)
     added: dict[str, str] = field(default_factory=dict)
     slack: dict[str, float] | None = None
 
     @classmethod
-    def read(cls, stored: dict[str, Any]) -> Self | None:
+    def read(cls, stored: JsonObject) -> Self | None:
         """The record that was stored; None for any other keys, and without a row: altered files are computed again."""
         try:
             record = cls(**stored)
@@ -69,19 +70,19 @@ class PointRecord:
             return None
         return record if record.row and isinstance(record.row, dict) else None
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> JsonObject:
         """The record for JSON."""
         optional = {"added": bool(self.added), "slack": self.slack is not None}
         return {name: value for name, value in vars(self).items() if optional.get(name, True)}
 
 
-def result_row(case: Case, record: PointRecord) -> dict[str, Any]:
+def result_row(case: Case, record: PointRecord) -> Row:
     """A row of results.csv, of a record with derived columns."""
     head = {"scenario": case.label, **case.keys, "load": record.load, "seed": record.seed}
     return {**head, **record.row, **{name: getattr(record, name) for name in LAST_COLUMNS}}
 
 
-def with_names(row: Mapping[str, Any], topology: Topology) -> Mapping[str, Any]:
+def with_names(row: Row, topology: Topology) -> Row:
     """A row of a table with labels in place of numbers, if the topology has labels.
 
     row: of a record; :data:`HOSTS` are numbers of hosts, :data:`PATH` has numbers of switches.
@@ -95,7 +96,7 @@ def with_names(row: Mapping[str, Any], topology: Topology) -> Mapping[str, Any]:
     return {**row, **named}
 
 
-def channel_rows(head: Mapping[str, Any], topology: Topology, counted: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def channel_rows(head: Row, topology: Topology, counted: JsonObject) -> Iterator[Row]:
     """Rows of channels.csv of a point: channels between switches, from hosts, and to hosts, in the order of their
     numbers.
 
@@ -138,7 +139,7 @@ def _names(topology: Topology) -> tuple[Names, Names]:
     return host_names(topology), switch_names(topology)
 
 
-def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def result_columns(study: Study, rows: Sequence[Row]) -> list[str]:
     """Columns of results.csv: first those with ``leading`` in the table of columns, then further ones in order of
     appearance.
 
@@ -157,7 +158,7 @@ def result_columns(study: Study, rows: Sequence[Mapping[str, Any]]) -> list[str]
     return [*head, *leading, *further, *LAST_COLUMNS]
 
 
-def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> dict[str, Any]:
+def metrics_row(case: Case, metrics: Row, problem: str = "") -> Row:
     """A row of metrics.csv; lists and mappings become JSON. The status is partial if some metrics are undefined.
 
     Parameters
@@ -171,7 +172,7 @@ def metrics_row(case: Case, metrics: Mapping[str, Any], problem: str = "") -> di
     return {"scenario": case.label, **case.keys, **flat, "status": status, "message": problem}
 
 
-def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def metrics_columns(rows: Sequence[Row]) -> list[str]:
     """Columns of metrics.csv: all keys of the rows in order of appearance, then the status.
 
     Upper ends of certified intervals are omitted if they equal the lower ends in every row.
@@ -181,6 +182,6 @@ def metrics_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if not _repeats_lower_end(name, rows)] + tail
 
 
-def _repeats_lower_end(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+def _repeats_lower_end(name: str, rows: Sequence[Row]) -> bool:
     base, upper = name.removesuffix(".upper"), name.endswith(".upper")
     return upper and all(row.get(name) == row.get(base) for row in rows)

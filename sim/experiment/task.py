@@ -19,6 +19,7 @@ from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.application.workload import Workload
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys, Row
 from flitlab.models.scenario import SEMANTICS_VERSION, Scenario
 from flitlab.models.threads import set_thread_limit
 from flitlab.sim.config.diagnostics import crash
@@ -30,9 +31,7 @@ from flitlab.sim.measure.saturation import BACKGROUND, limited
 ID_DIGITS = 32
 
 
-def measure_of(
-    config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None = None, channels: bool = False
-) -> dict[str, Any]:
+def measure_of(config: MeasureConfig, scenario: Scenario, probe: Keys | None = None, channels: bool = False) -> Keys:
     """The settings of ``measure:`` that results depend on.
 
     warmup (None: automatic), ticks, ci, max_ticks; for flows the window; for programs and traces max_ticks (None: no
@@ -49,7 +48,7 @@ def measure_of(
     return {**measure, "channels": True} if channels else measure
 
 
-def _window_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] | None) -> dict[str, Any]:
+def _window_of(config: MeasureConfig, scenario: Scenario, probe: Keys | None) -> Keys:
     if scenario.counted == "programs" or scenario.follows_trace:
         return {"max_ticks": config.max_ticks}
     if scenario.counted == "flows":
@@ -60,7 +59,7 @@ def _window_of(config: MeasureConfig, scenario: Scenario, probe: dict[str, Any] 
     return {"warmup": warmup, "ticks": config.ticks, "ci": config.ci, "max_ticks": config.longest}
 
 
-def point_id(scenario: Scenario, load: float, seed: int, measure: dict[str, Any]) -> str:
+def point_id(scenario: Scenario, load: float, seed: int, measure: Keys) -> str:
     """Id of a point. The engine is not part of it: results are equal.
 
     Parameters
@@ -206,7 +205,7 @@ def solve_point(
     engine: str,
     load: float,
     seed: int,
-    measure: dict[str, Any],
+    measure: Keys,
     kinds: tuple[str, ...] = (),
     threads: int = 1,
 ) -> Outcome:
@@ -239,9 +238,7 @@ def solve_point(
         return failure(error)
 
 
-def _certain_columns(
-    scenario: Scenario, load: float, seed: int, row: dict[str, Any], kinds: tuple[str, ...]
-) -> dict[str, Any]:
+def _certain_columns(scenario: Scenario, load: float, seed: int, row: Row, kinds: tuple[str, ...]) -> Row:
     """Further columns of a point: its certified limit and background."""
     from flitlab.fluid.split import certified_limit
 

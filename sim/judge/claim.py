@@ -18,6 +18,7 @@ from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.models.files import name_of
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import Keys
 from flitlab.models.registry import Spec, make, whole
 from flitlab.models.switching.timed import TimedSpec
 from flitlab.models.topology.flit_times import capacity_unit
@@ -329,7 +330,7 @@ class _Reader:
             self.skipped.append(f"{skipped} {verb} nothing in these columns of {name}: {', '.join(named.values())}.")
         return [(f"{name}:{line}", texts) for line, texts in rows]
 
-    def _columns(self, place: KeyPath, named: Mapping[str, Any]) -> dict[str, str]:
+    def _columns(self, place: KeyPath, named: Keys) -> dict[str, str]:
         """Quantity -> name of its column."""
         for what, value in named.items():
             if not isinstance(value, str):

@@ -5,7 +5,6 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 from flitlab.fluid.ceiling import Ceiling
 from flitlab.fluid.ceilings import ceilings
@@ -13,6 +12,7 @@ from flitlab.fluid.kinds.spec import ceiling_spec
 from flitlab.fluid.problem import FluidError
 from flitlab.fluid.total import total
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.judge.claim import Claim, ClaimPoint
 from flitlab.sim.judge.deadlock import DeadlockRisk, deadlock
 from flitlab.sim.judge.delivery import Delivery, unit_explanation, unit_slips
@@ -74,7 +74,7 @@ class Check:
         unit = self.reported.unit
         return unit.at_least(self.limit) if self.what == "latency" else unit.at_most(self.limit)
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """The check as a JSON object, with all numbers in ``unit``."""
         number, factor = self.reported, self.reported.unit.factor
         return {
@@ -182,7 +182,7 @@ class Verdict:
         worst = min(short, key=lambda check: (check.delivery.overload, check.delivery.share))  # type: ignore[union-attr]
         return f"Not carried. {count}{worst.note}"
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """The verdict as a JSON object. Ceilings are loads, and in ``ceilings`` in the units of the claim."""
         row, deadlock, topology = self.ceiling, self.deadlock, self.claim.instance.topology
         return {

@@ -15,6 +15,7 @@ from flitlab.fluid.cuts import all_cuts
 from flitlab.fluid.hosts import host_bound, host_certificate
 from flitlab.fluid.verify import saved_of, verify
 from flitlab.models.instance import Instance
+from flitlab.models.mappings import JsonObject
 from flitlab.models.topology.names import Names, host_names, switch_names
 from flitlab.sim.judge.quantity import Quantity, Unit
 
@@ -40,10 +41,10 @@ class Witness:
     ceiling: str
     bound: float
     bound_unit: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
     proof: Ceiling | None = None
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JsonObject:
         """The witness as a JSON object."""
         own = {"kind": self.kind, "statement": self.statement, "ceiling": self.ceiling or None}
         return own | {"bound": self.bound, "bound_unit": self.bound_unit} | self.facts
@@ -189,7 +190,7 @@ def witness_of_total(instance: Instance, row: Ceiling, claimed: Quantity, sender
         statement += f", and the offers of pairs at a cost below 1, each times 1 minus its cost, {unit.flow(nearer)}"
     statement += "."
     order = np.argsort(-z.network, kind="stable")
-    facts: dict[str, Any] = {"load": row.load, "capacity_length": worth}
+    facts: JsonObject = {"load": row.load, "capacity_length": worth}
     facts["channels"] = _channels(instance, order[z.network[order] > 0], z.network)
     return Witness("lengths", statement, "total", confirmed_upper(instance, row), row.unit, facts, row)
 

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of classes.csv: latency and throughput of every class of traffic in a window."""
 
-from typing import Any
-
 from flitlab.models.arrays import Ints
 from flitlab.models.histogram import percentile
+from flitlab.models.mappings import JsonObject
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ClassCounter, Snapshot
 
 
-def class_tables(scenario: Scenario, before: Snapshot, after: Snapshot) -> dict[str, Any]:
+def class_tables(scenario: Scenario, before: Snapshot, after: Snapshot) -> JsonObject:
     """Return the rows of classes.csv as ``classes``; {} where all packets are of one class.
 
     Parameters

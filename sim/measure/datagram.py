@@ -3,11 +3,11 @@
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Row
 from flitlab.models.scenario import Scenario
 from flitlab.models.transport.queues import fastest_capacity
 from flitlab.models.transport.session import Session, longest_round_trips
@@ -111,7 +111,7 @@ def _until_the_last_flow(samples: dict[int, Sample]) -> dict[int, Sample]:
     }
 
 
-def _time_rows(session: Session, samples: dict[int, Sample]) -> list[dict[str, Any]]:
+def _time_rows(session: Session, samples: dict[int, Sample]) -> list[Row]:
     """Rows of throughput_time.csv: mean received by a host, and drops, from each sample to the next."""
     rows = []
     for start, end in pairwise(samples):
@@ -148,7 +148,7 @@ def _fractions(session: Session, packets: Ints | Floats, ticks: int) -> Floats:
     return packets * session.queues.packet_bytes / (rate * ticks)
 
 
-def _summary(session: Session, before: Counters, after: Counters, throughput: Floats) -> dict[str, Any]:
+def _summary(session: Session, before: Counters, after: Counters, throughput: Floats) -> Row:
     moved, links = after.subflow - before.subflow, after.link - before.link
     ticks = after.tick - before.tick
     total, samples = moved.sum(axis=0), moved[:, SubflowCount.SAMPLES].sum()
@@ -205,7 +205,7 @@ def _state_of(states: list[str]) -> str:
 def _flow_rows(
     session: Session, moved: Ints, throughput: Floats, ticks: int, states: list[str],
     times: tuple[Floats, Floats] | None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[Row]:  # fmt: skip
     """Rows of flows.csv: a flow, then its subflows if there are several.
 
     states: of subflows. times: of finite flows.
@@ -234,7 +234,7 @@ def _flow_rows(
     return rows
 
 
-def _counts(session: Session, moved: Ints, throughput: float, start: int) -> dict[str, Any]:
+def _counts(session: Session, moved: Ints, throughput: float, start: int) -> Row:
     samples = int(moved[SubflowCount.SAMPLES])
     return {
         "throughput": throughput,

@@ -15,6 +15,7 @@ from flitlab.models.application.scratch import scratch
 from flitlab.models.application.steps import step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Execution, Flows
@@ -79,11 +80,11 @@ class Executed:
         """Tick by which the last operation completed."""
         return -(-self.end // self.execution.resolution)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """The columns of results.csv for times, messages and the critical path, by name."""
         compute, overhead, wait = self.by_rank()
         ns, program = self.unit_ns, self.program
-        row: dict[str, Any] = {"makespan_ns": self.end * ns, **self.extrapolated()}
+        row: Row = {"makespan_ns": self.end * ns, **self.extrapolated()}
         row |= {
             "compute_ns": float(compute.mean() * ns), "compute_ns_max": float(compute.max(initial=0) * ns),
             "overhead_ns": float(overhead.mean() * ns), "wait_ns": float(wait.mean() * ns),
@@ -94,7 +95,7 @@ class Executed:
         row |= {"ranks": program.ranks, "operations": program.operations}
         return row | self.messages() | {"ticks": self.ticks}
 
-    def extrapolated(self) -> dict[str, Any]:
+    def extrapolated(self) -> Row:
         """Columns for the time of all iterations; iterations not simulated take the mean of those simulated, without
         the first.
         """
@@ -142,7 +143,7 @@ class Executed:
         late = self.execution.delivered[send] - self.execution.queued[send]
         return np.asarray(late * self.unit_ns, np.float64)
 
-    def messages(self) -> dict[str, Any]:
+    def messages(self) -> Row:
         """Columns for messages: their number, bytes, and latencies in ns, of all and by size.
 
         A latency is from joining the host's queue to the last flit at the receiver's host.
@@ -160,7 +161,7 @@ class Executed:
             for which, some in enumerate((values[~long], values[long])):
                 late[place[which] : place[which] + len(some)] = some
                 place[which] += len(some)
-        row: dict[str, Any] = {"messages": int(count.sum()), "bytes": bytes_}
+        row: Row = {"messages": int(count.sum()), "bytes": bytes_}
         few = int(count[0])
         small, large = _spread(late[:few], "small_"), _spread(late[few:], "large_")
         return row | _spread(late, "") | small | large
@@ -192,7 +193,7 @@ class Executed:
         use: Floats = np.diff(carried, axis=0) / some / full
         return use
 
-    def detail(self, edges: Ints, carried: Floats) -> dict[str, Any]:
+    def detail(self, edges: Ints, carried: Floats) -> JsonObject:
         """Rows of the further tables, by the name of the file."""
         return {
             "ranks": self._rank_rows(), "steps": self._step_rows(), "utilisation": self._use_rows(edges, carried),
@@ -205,7 +206,7 @@ class Executed:
         mean: list[float] = np.round((part * lengths[:, None]).sum(axis=0) / max(lengths.sum(), 1), 4).tolist()
         return mean
 
-    def _rank_rows(self) -> list[dict[str, Any]]:
+    def _rank_rows(self) -> list[Row]:
         program, ns = self.program, self.unit_ns
         compute, overhead, wait = self.by_rank()
         finish, sent, bytes_ = (np.zeros(program.ranks, np.int64) for _ in range(3))
@@ -224,7 +225,7 @@ class Executed:
             for r in range(program.ranks)
         ]  # fmt: skip
 
-    def _step_rows(self) -> list[dict[str, Any]]:
+    def _step_rows(self) -> list[Row]:
         """One row per kind of step, from its start in the first rank to its end in the last."""
         program, e, ns = self.program, self.execution, self.unit_ns
         kinds, of = step_kinds(program)
@@ -261,7 +262,7 @@ class Executed:
             for i in range(len(lengths)) if lengths[i] and part.shape[1]
         ]  # fmt: skip
 
-    def _message_rows(self) -> list[dict[str, Any]]:
+    def _message_rows(self) -> list[Row]:
         """Counts by size (a factor of 4) and latency (a factor of sqrt 2)."""
         counts_by_bin: Counter[tuple[int, int]] = Counter()
         for send in self.sent():
@@ -277,7 +278,7 @@ class Executed:
             for (size, when), count in sorted(counts_by_bin.items())
         ]  # fmt: skip
 
-    def _path_rows(self) -> list[dict[str, Any]]:
+    def _path_rows(self) -> list[Row]:
         program, ns = self.program, self.unit_ns
         rows = []
         for kind, o, start_, end in self.path[-MAX_SEGMENTS:]:
@@ -289,7 +290,7 @@ class Executed:
             })  # fmt: skip
         return rows
 
-    def _timeline_rows(self) -> list[dict[str, Any]]:
+    def _timeline_rows(self) -> list[Row]:
         """Activity of some ranks over time: the shares of each interval in which they compute, or communicate."""
         program, ns = self.program, self.unit_ns
         chosen = np.unique(np.linspace(0, program.ranks - 1, min(program.ranks, TIMELINE_RANKS)).astype(int))

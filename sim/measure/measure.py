@@ -2,9 +2,9 @@
 """The entry point of measurement: runs and measures a scenario at a load with a seed."""
 
 from collections.abc import Callable
-from typing import Any
 
 from flitlab.models.cputime import CpuTime
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.spray import Spray
 from flitlab.sim.engines.start import start
@@ -32,7 +32,7 @@ _OF_MODE: dict[str, Callable[..., Result]] = {Spray.mode: measure_sprayed}
 """Modes that are measured differently from others of the same kind."""
 
 
-def how(scenario: Scenario, values: dict[str, Any]) -> How:
+def how(scenario: Scenario, values: Keys) -> How:
     """Return the window, or limit, of a scenario from the values of the configuration's ``measure``."""
     return _kind(scenario)[0](**values)
 
@@ -82,7 +82,7 @@ def measure(engine: str, scenario: Scenario, load: float, seed: int, how: How, t
     elif kind is Measure and getattr(how, "resolution", None) is not None:
         measures = measure_probe
     seeds = fresh_seeds(seed, how.draws) if isinstance(how, Measure) and how.draws else [seed]
-    options: dict[str, Any] = {
+    options: Fields = {
         "threads": threads,
         "log": scenario.follows_trace,
         "channels": getattr(how, "channels", False),

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Row
 from flitlab.models.routing.certificate import describe_cycle
 from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.transport.fabric import SpraySession
@@ -210,7 +211,7 @@ class LinkNames:
 
 def pause_columns(
     run: SprayRun, before: Counters, after: Counters, ticks: int, may_deadlock: bool, trees: Trees | None
-) -> dict[str, Any]:  # fmt: skip
+) -> Row:  # fmt: skip
     """Return the columns of results.csv of lossless queues; {} for other queues.
 
     Parameters
@@ -254,7 +255,7 @@ def pause_columns(
     }
 
 
-def pause_rows(session: SpraySession, trees: Trees, pause: Ints) -> list[dict[str, Any]]:
+def pause_rows(session: SpraySession, trees: Trees, pause: Ints) -> list[Row]:
     """Return rows of pauses.csv: the trees, each from its root on.
 
     pause: int64 [ports, PauseCount].
@@ -280,7 +281,7 @@ MOST_SHOWN, MOST_PARTS = 24, 100
 """Channels and intervals of pauses_time.csv."""
 
 
-def pause_time_rows(session: SpraySession, trees: Trees, samples: Sequence[tuple[int, Ints]]) -> list[dict[str, Any]]:
+def pause_time_rows(session: SpraySession, trees: Trees, samples: Sequence[tuple[int, Ints]]) -> list[Row]:
     """Return rows of pauses_time.csv: of each interval, and of each of the first channels of the trees paused in it.
 
     samples: tick -> ticks for which each port has been paused, int64 [ports], in order.
@@ -289,7 +290,7 @@ def pause_time_rows(session: SpraySession, trees: Trees, samples: Sequence[tuple
     every = -(-(len(samples) - 1) // MOST_PARTS) or 1
     chosen = [*samples[:-1:every], samples[-1]]
     shown = [pause.link for pause in trees.pauses if pause.paused][:MOST_SHOWN]
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for (start, before), (end, after) in pairwise(chosen):
         span = {"from_us": _us(start, tick_us), "to_us": _us(end, tick_us)}
         for link in shown:
@@ -321,7 +322,7 @@ class ProgramPauses:
         """Keep the samples at these ticks, int64 [edges]; the run has been advanced to the last of them."""
         self._paused = {tick: self._paused[tick] for tick in edges[:-1]} | {edges[-1]: self._now()}
 
-    def results(self, end: int) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
+    def results(self, end: int) -> tuple[Row, dict[str, list[Row]]]:
         """Return columns of results.csv, and rows of pauses.csv and pauses_time.csv by name.
 
         end : int

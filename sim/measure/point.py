@@ -2,12 +2,12 @@
 """One point of a curve: packets of a scenario at one load with one seed."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.histogram import edges
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.rules.stalls import Stall
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
@@ -82,7 +82,7 @@ def observe(run: Run, scenario: Scenario, load: float, start: int, how: Measure)
     return Observed(Window(scenario, before, run.snapshot(), batches), backlog)
 
 
-def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: dict[str, Any]) -> Result:
+def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: Row) -> Result:
     """Return the result of a run that ends with a window. more: columns that do not follow from its counters.
 
     Raises :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
@@ -178,7 +178,7 @@ def is_precise(batches: Ints, target: float) -> bool:
     return bool(latency_half_width(batches) <= target * batches[:, Scalar.LATENCY].sum() / packets)
 
 
-def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
+def details(before: Snapshot, after: Snapshot) -> JsonObject:
     """Return histograms of the window's packets, as [value, packets] pairs, and the utilisation of each channel.
 
     A latency is the lower edge of its bucket. The utilisation is in flits/tick. ``channels`` has the columns of
@@ -196,7 +196,7 @@ def details(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     }
 
 
-def channel_columns(after: Snapshot, before: Snapshot | None = None) -> dict[str, Any]:
+def channel_columns(after: Snapshot, before: Snapshot | None = None) -> JsonObject:
     """Return the columns of channels.csv up to a snapshot, by name, as ``channels``; {} if they are not counted.
 
     Ejection channels have no buffers, and no entries in columns of stalls. before: the start of the window; None: tick

@@ -17,12 +17,12 @@ collapses. Near saturation the verdict of one run is then that of its draws, so 
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Row
 from flitlab.models.rules.arrivals import LONGEST_RUN
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Run
@@ -68,7 +68,7 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
         longest = ticks <= length
         if saturated or ticks < length or (not alarms and (longest or reached <= how.resolution)):
             break
-    row: dict[str, Any] = {"saturated": saturated if saturated or not alarms else None, "resolution": reached}
+    row: Row = {"saturated": saturated if saturated or not alarms else None, "resolution": reached}
     row["saturated_by"] = next(
         (name for name, says in alarms_by_criterion.items() if says and saturated), SaturatedBy.SHORT if alarms else ""
     )

@@ -2,9 +2,10 @@
 """The result of a measured run."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flitlab.models.arrays import Floats
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.sim.engines.base import Flows
 
 
@@ -20,8 +21,8 @@ class Result:
     the beginning of the run. limited: whether a trace has not ended within ``measure.max_ticks``.
     """
 
-    row: dict[str, Any]
-    detail: dict[str, Any]
+    row: Row
+    detail: JsonObject
     delivered: Flows
     present: Flows
     window: float

@@ -8,9 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from flitlab.models.layout.energy import EnergyBasis
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import Scenario
-
-Row = Mapping[str, Any]
 
 
 class Status(StrEnum):
@@ -35,7 +34,7 @@ class MeasuredPoint:
 
     scenario: Scenario[Any, Any]
     row: Row
-    detail: Mapping[str, Any]
+    detail: JsonObject
     ceilings: Mapping[str, float | None]
     ci: float | None = None
     flit_ns: float | None = None

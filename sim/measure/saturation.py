@@ -22,10 +22,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
-from typing import Any
 
+from flitlab.models.mappings import Row
 from flitlab.sim.measure.interval import mean_and_half
-from flitlab.sim.measure.rows import Row, flag, number
+from flitlab.sim.measure.rows import flag, number
 
 
 class SaturatedBy(StrEnum):
@@ -188,7 +188,7 @@ def is_saturated(row: Row, limit: float = math.inf) -> bool | None:
     return over or any(flag(row, name) for name in ("saturated", "deadlocked"))
 
 
-def limited(row: Row, load: float, limit: float) -> dict[str, Any]:
+def limited(row: Row, load: float, limit: float) -> Row:
     """Return the columns of a point that follow from a certified limit: from it on the point is saturated."""
     if "saturated" not in row:
         return {}

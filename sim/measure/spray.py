@@ -4,11 +4,12 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.mappings import Row
 from flitlab.models.scenario import Scenario
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.queues import fastest_capacity
@@ -138,7 +139,7 @@ def _fractions(session: SpraySession, received: Ints, ticks: int) -> Floats:
 
 def _summary(
     session: SpraySession, before: Counters, after: Counters, throughput: Floats, ticks: int
-) -> dict[str, Any]:  # fmt: skip
+) -> Row:  # fmt: skip
     moved, links = (after.flow - before.flow).sum(axis=0), (after.link - before.link).sum(axis=0)
     per_host = _fractions(session, moved[FlowCount.RECEIVED], ticks) / session.topology.hosts
     return {
@@ -171,7 +172,7 @@ def _mean_known(values: Floats) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
-def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Trees | None) -> list[dict[str, Any]]:
+def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Trees | None) -> list[Row]:
     """Rows of flows.csv. trees: of pauses, if there are some."""
     flows, unknown = session.flows, np.full(len(times.sender), np.nan)
     tick_us = session.tick_s * 10**6
@@ -264,7 +265,7 @@ class Samples:
         """Ticks for which each port has been paused, int64 [ports], before each sample up to tick ``end``."""
         return [(tick, look.paused) for tick, look in self._until(end).items() if look.paused is not None]
 
-    def rows(self, end: int) -> list[dict[str, Any]]:
+    def rows(self, end: int) -> list[Row]:
         """Rows of throughput_time.csv: mean received by a host, and drops, from each sample to the next.
 
         end: the tick after which nothing arrived.

@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats
+from flitlab.models.mappings import Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
@@ -24,7 +25,7 @@ def edges_until(timeline: Timeline, last: int) -> set[int]:
     return {*even, *(epoch.tick for epoch in timeline.epochs if epoch.tick < last)}
 
 
-def interval(start: int, end: int, tick_ns: float | None, host_throughput: float, **counted: int) -> dict[str, Any]:
+def interval(start: int, end: int, tick_ns: float | None, host_throughput: float, **counted: int) -> Row:
     """Return a row of throughput_time.csv.
 
     Parameters
@@ -64,7 +65,7 @@ class Progress:
         if tick in self._begins:
             self._of_sends[tick] = progress
 
-    def rows(self, end: int) -> list[dict[str, Any]]:
+    def rows(self, end: int) -> list[Row]:
         """Rows of throughput_time.csv until the tick at which the program ended."""
         topology, tick_ns = self.scenario.topology, float(self.scenario.work.messages.tick_ns)
         inside = [tick for tick in self._flits if tick < end and self._is_row_edge(tick, end)]

@@ -2,11 +2,11 @@
 """One point of a load sweep with a timeline: packets at one load with one seed, epoch by epoch."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import Row
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import Run, Scalar, Snapshot
@@ -41,7 +41,7 @@ def measure_with_timeline(run: Run, scenario: Scenario, load: float, how: Measur
     before, after = snapshots[first], snapshots[last]
     window = Window(scenario, before, after, np.diff([scalars[tick] for tick in bounds], axis=0))
     total, whole = window.total, after.scalars
-    row: dict[str, Any] = measured("packets", window)
+    row: Row = measured("packets", window)
     row |= {"saturated": None, "saturated_by": "", "deadlocked": False, "warmup_ticks": first, "steady": False}
     row |= {
         "lost_packets": int(total[Scalar.DROPPED_PACKETS]), "lost_flits": int(total[Scalar.DROPPED_FLITS]),
@@ -60,7 +60,7 @@ def measure_with_timeline(run: Run, scenario: Scenario, load: float, how: Measur
     return Result(row, detail, delivered, before.present, after.tick - before.tick, capacity=capacity, parts=parts)
 
 
-def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints]) -> list[dict[str, Any]]:
+def _time_rows(scenario: Scenario, timeline: Timeline, scalars: dict[int, Ints]) -> list[Row]:
     """Return the rows of throughput_time.csv.
 
     scalars: by tick, the scalar counters at the ends of its intervals, int64 [scalars].

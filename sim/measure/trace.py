@@ -9,6 +9,7 @@ import numpy as np
 from flitlab.models.application.trace import TraceProgram
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import PacketLog, PacketProgramRun, Scalar
 from flitlab.sim.measure.application import ProgramMeasure
@@ -72,7 +73,7 @@ def measure_trace(run: PacketProgramRun, scenario: Scenario[Any, Workload], load
     end = int(log.delivered.max(initial=0)) + 1 if done else tick
     after = replace(after, tick=end)
     window = Window(scenario, before, after, (after.scalars - before.scalars)[None, :])
-    row: dict[str, Any] = measured("packets", window)
+    row: Row = measured("packets", window)
     row |= {"saturated": None, "saturated_by": "", "deadlocked": False, "warmup_ticks": 0, "steady": True}
     created = run.execution().queued[: program.rows]
     detail = details(before, after) | {"packets": _packets(program, created, log)}
@@ -80,7 +81,7 @@ def measure_trace(run: PacketProgramRun, scenario: Scenario[Any, Workload], load
     return Result(row, detail, delivered, before.present, end, limited=not done)
 
 
-def _packets(program: TraceProgram, created: Ints, log: PacketLog) -> dict[str, Any]:
+def _packets(program: TraceProgram, created: Ints, log: PacketLog) -> JsonObject:
     """Return the columns of packets.csv by name; None where a packet is not created or not delivered yet.
 
     created: int64 [rows], ticks, or -1.

@@ -9,6 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.fairness import jain
+from flitlab.models.mappings import Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.models.transport.queues import fastest_capacity
@@ -54,7 +55,7 @@ def epoch_traffic(
 
 def transport_rows(
     session: Any, received: Ints, throughput: Floats, times: tuple[Floats, Floats], counted: dict[str, Ints]
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[Row]:  # fmt: skip
     """Return rows of transports.csv: throughput of the flows of each transport, and their completion times.
 
     Parameters

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, variance
-from typing import Any
 
 from scipy.special import stdtrit
 
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.experiment.saturation import ceiling_of, compared
 from flitlab.sim.measure.interval import mean_and_half
 from flitlab.sim.measure.rows import number
@@ -110,11 +110,11 @@ class Comparison:
         alike = [one for one in own if one.label == scenario.label]
         return None if scenario is self.scenarios[0] else [*alike, *own][0]
 
-    def document(self) -> list[dict[str, Any]]:
+    def document(self) -> list[JsonObject]:
         """Return the comparison as JSON-able data: one mapping per scenario."""
         return [self._entry(scenario) for scenario in self.scenarios]
 
-    def _entry(self, scenario: Scenario) -> dict[str, Any]:
+    def _entry(self, scenario: Scenario) -> JsonObject:
         reference = self.reference(scenario)
         others = reference.estimates if reference else {}
         return {
@@ -129,8 +129,8 @@ class Comparison:
             },
         }  # fmt: skip
 
-    def _quantity(self, name: str, one: Estimate, other: Estimate | None) -> dict[str, Any]:
-        entry: dict[str, Any] = {
+    def _quantity(self, name: str, one: Estimate, other: Estimate | None) -> JsonObject:
+        entry: JsonObject = {
             "value": one.mean, "ci95": one.half, "unit": self.units[name], "replicates": len(one.values),
             "resolution": one.resolution, "at_load": self.at.get(name), "note": one.note,
         }  # fmt: skip

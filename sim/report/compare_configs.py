@@ -5,9 +5,9 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from flitlab.models.files import read_file
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.config.values import read_resolved, scenarios_of, shown, values_of
 
 IGNORED = (
@@ -40,7 +40,7 @@ class Configuration:
     hashes: dict[str, frozenset[str]]
 
     @classmethod
-    def read(cls, folder: Path, manifest: dict[str, Any]) -> "Configuration":
+    def read(cls, folder: Path, manifest: JsonObject) -> "Configuration":
         """Return the configuration of the run in a folder.
 
         Raises ``OSError`` or ``ValueError`` if its resolved configuration cannot be read.

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scenario of mode ``flow`` as SimGrid's links, routes and operations, in bytes and seconds."""
 
-from typing import Any
-
 import numpy as np
 
 from flitlab.models.application.messages import total_flits
 from flitlab.models.application.program import Op
 from flitlab.models.application.workload import Workload
+from flitlab.models.mappings import JsonObject
 from flitlab.models.registry import SpecError
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
@@ -22,7 +21,7 @@ from flitlab.sim.engines.flow.model import (
 NS = 1e-9
 
 
-def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool = False) -> dict[str, Any]:
+def plan_of(scenario: Scenario[Flow, Workload], seed: int = 1, by_latency: bool = False) -> JsonObject:
     """Input of ``replay.py`` as lists and numbers.
 
     Keys: hosts: their number. links: (bytes/s, seconds) of the channels between switches, then from and to the hosts; a

@@ -5,11 +5,10 @@ Functions take the constants and the state of a rule. ``state.switch`` is that o
 DEFLECTED_PACKET under rules ``vc`` and ``frame``.
 """
 
-from typing import Any
-
 import numpy as np
 
 from flitlab.models.jit import device_function, inline
+from flitlab.models.mappings import Fields
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
 from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
@@ -53,7 +52,7 @@ def switch_record(*own: str) -> np.dtype:
 
 def make_constants(
     scenario: Scenario[Deflection], ports: Ports, arrivals: Arrivals, packets: Packets, seed: int
-) -> dict[str, Any]:
+) -> Fields:
     """Make the constants that every rule has, by name.
 
     Parameters
@@ -76,7 +75,7 @@ def make_constants(
     }
 
 
-def make_vc_constants(scenario: Scenario[Deflection], ports: Ports) -> dict[str, Any]:
+def make_vc_constants(scenario: Scenario[Deflection], ports: Ports) -> Fields:
     """Make the constants that rules ``vc`` and ``frame`` have beside these, by name. ports: of the topology."""
     topology, model = scenario.topology, scenario.switching
     delay = model.switch + model.link + np.append(topology.delay, 0)[ports.out_channel]
@@ -84,7 +83,7 @@ def make_vc_constants(scenario: Scenario[Deflection], ports: Ports) -> dict[str,
     return {"vcs": model.vcs, "distance": distances(topology), "delay": delay}
 
 
-def make_switches(topology: Topology, record: np.dtype, arrivals: Arrivals, ticks: int) -> dict[str, Any]:
+def make_switches(topology: Topology, record: np.dtype, arrivals: Arrivals, ticks: int) -> Fields:
     """Make the fields of a state that evaluates single switches, by name.
 
     Parameters

@@ -12,6 +12,7 @@ import numpy as np
 from flitlab.models.arrays import Int, Ints, Words
 from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.jit import device_function, inline, interpreted
+from flitlab.models.mappings import Fields
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
 from flitlab.models.rules.classes import ClassTables, Process, arrivals_of, packets_of
 from flitlab.models.rules.draw import Stream, draw_with_block
@@ -209,7 +210,7 @@ def make_counters(topology: Topology, classes: ClassTables | None = None) -> Run
     )
 
 
-def make_common_state(scenario: Scenario, net: Net, records: int, dtype: np.dtype = PACKET) -> dict[str, Any]:
+def make_common_state(scenario: Scenario, net: Net, records: int, dtype: np.dtype = PACKET) -> Fields:
     """Make the fields that the state of every mode has, by name: ``pool``, ``host``, ``program`` and ``counters``.
 
     Parameters

@@ -7,12 +7,12 @@ Nothing is built, so reading all files takes a moment.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from flitlab.models.closest_match import closest_match
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
 from flitlab.sim.config.overrides import apply_quick
 from flitlab.sim.config.packaged import packaged_folders
@@ -60,7 +60,7 @@ class RowFile:
     about: list[str] = field(default_factory=list)
     published: list[PublishedConfig] = field(default_factory=list)
     chosen: list[ChoiceConfig] = field(default_factory=list)
-    outputs: dict[str, Any] = field(default_factory=dict)
+    outputs: JsonObject = field(default_factory=dict)
     fingerprint: str = ""
     problem: str = ""
 

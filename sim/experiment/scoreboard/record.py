@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from flitlab.models.files import read_file, replace_file
+from flitlab.models.mappings import Fields, Keys
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.reporting import PublishedConfig
 from flitlab.sim.config.sections import Name
@@ -41,7 +42,7 @@ class Measurement:
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
-    of: dict[str, Any]
+    of: Keys
     words: str
     value: float | None
 
@@ -153,7 +154,7 @@ def save_record(folder: Path, rows: Mapping[str, Ran]) -> None:
 
 def _text(ran: Ran) -> str:
     """A row as JSON."""
-    fields: dict[str, Any] = asdict(ran)
+    fields: Fields = asdict(ran)
     values = ",\n  ".join(map(_json, fields.pop("measured")))
     head = _json(fields).removesuffix("}")
     return f'{head}, "measured": [\n  {values}\n ]}}' if values else f'{head}, "measured": []}}'

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from flitlab.models.hashing import content_hash
+from flitlab.models.mappings import Row
 from flitlab.sim.measure.rows import MeasuredPoint
 
 PACKAGE = "flitlab.sim.measure.columns"
@@ -138,14 +139,14 @@ def columns(*tables: Table) -> dict[str, Column]:
     return by_name
 
 
-def measured(table: Table, counted: Any) -> dict[str, Any]:
+def measured(table: Table, counted: Any) -> Row:
     """Return every measured column, by name. Raises ``TypeError`` for a value that no cell can hold."""
     return {
         name: _cell(one, one.measure(counted)) for name, one in columns(table).items() if one.measure is not None
     }  # fmt: skip
 
 
-def derived_columns(point: MeasuredPoint) -> dict[str, Any]:
+def derived_columns(point: MeasuredPoint) -> Row:
     """Return the derived columns of a point, by name."""
     values = {one.name: one.derive(point) for one in columns(point.scenario.counted).values() if one.derive is not None}
     return {name: value for name, value in values.items() if value is not None}

@@ -19,7 +19,7 @@ from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.metrics.rows import combined
 from flitlab.sim.report.figures.programs import finish, in_title, panels_of, unit_of
-from flitlab.sim.report.figures.style import log_axis
+from flitlab.sim.report.figures.style import ArtistProperties, log_axis
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 
@@ -80,7 +80,7 @@ class BySize:
             if self.panel(row) == panel and (algorithm is None or row.get("algorithm") == algorithm)
         ]  # fmt: skip
 
-    def style(self, algorithm: str) -> dict[str, Any]:
+    def style(self, algorithm: str) -> ArtistProperties:
         """Colour, marker and dashes of an algorithm, the same in all panels."""
         i = self.algorithms.index(algorithm)
         return marks.symbol(i) | {"linestyle": marks.dashes(i)}

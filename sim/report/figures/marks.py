@@ -23,6 +23,7 @@ from matplotlib.transforms import Bbox, ScaledTranslation
 
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.arrays import Floats
+from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.ceilings import Mark, Total
 from flitlab.sim.report.folder.curves import Curve, curves
 from flitlab.sim.report.folder.frames import Key, Row
@@ -85,7 +86,7 @@ def hatch(i: int) -> str:
     return HATCHES[i % len(HATCHES)]
 
 
-def symbol(i: int) -> dict[str, Any]:
+def symbol(i: int) -> ArtistProperties:
     """Colour and marker of the i-th of several things."""
     return {"color": colour(i), "marker": MARKERS[i % len(MARKERS)]}
 
@@ -101,7 +102,7 @@ class Look:
     here: Sequence[str] | None = None
     whole: Run | None = None
 
-    def __getitem__(self, scenario: str) -> dict[str, Any]:
+    def __getitem__(self, scenario: str) -> ArtistProperties:
         i = self.names.labels.index(scenario)
         return symbol(i) | {"linestyle": dashes(i)}
 

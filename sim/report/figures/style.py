@@ -7,7 +7,7 @@ and :func:`log_axis` writes the powers of ten that matplotlib would set in TeX.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import matplotlib.style
 from matplotlib.axes import Axes
@@ -16,6 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
 from flitlab.models.files import replacing
+
+ArtistProperties: TypeAlias = dict[str, Any]
+"""Properties of an artist of matplotlib, by name: color, linewidth, marker."""
 
 in_style = matplotlib.style.context(["default", Path(__file__).with_name("style.mplstyle")])
 """Decorator: the style of the figures and nothing of the user's matplotlibrc."""

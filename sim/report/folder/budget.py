@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from flitlab.sim.measure.rows import Row, number
+from flitlab.models.mappings import Row
+from flitlab.sim.measure.rows import number
 
 TABLES = ("budget", "budget_parts", "budget_sensitivities", "budget_channels")
 """Tables of a loss budget, by the names of their files."""

@@ -5,13 +5,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from flitlab.fluid.ceiling import THETA_UNITS
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.arrays import Floats
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.measure.columns.registry import RATE
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.folder.frames import Row
@@ -69,7 +70,7 @@ class Ceiling:
         return single and kind_of(self.name).line
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """Name, load and ends as a row of ceilings.csv; None for missing values."""
         load = None if math.isnan(self.load) else self.load
         lower, upper = (

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.config.draft import PROGRAMS
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.ceilings import ceiling_columns
@@ -27,7 +27,7 @@ PROGRAM_TABLES = ("steps", "utilisation", "timeline", "collectives", "jobs")
 """Tables of programs that figures show."""
 
 
-def _of_programs(manifest: Mapping[str, Any]) -> bool:
+def _of_programs(manifest: JsonObject) -> bool:
     return manifest.get("experiment") in PROGRAMS
 
 
@@ -35,7 +35,7 @@ FURTHER = ("epochs", "throughput_time", "transports", "classes", "pauses", "paus
 """Tables of runs with a timeline, of several transports, of classes of traffic, and of lossless queues."""
 
 
-def _tables_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _tables_of(manifest: JsonObject) -> tuple[str, ...]:
     """The further tables that a run may have."""
     return (*FURTHER, *(PROGRAM_TABLES if _of_programs(manifest) else BUDGET_TABLES))
 
@@ -51,7 +51,7 @@ class Run:
     rows: list[Row]
     failures: list[Row]
     ceilings: list[Ceiling]
-    manifest: dict[str, Any]
+    manifest: JsonObject
     metrics: list[Row] = field(default_factory=list)
     published: list[Row] = field(default_factory=list)
     tables: dict[str, list[Row]] = field(default_factory=dict)

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the stored points and ceilings of a run folder, besides its tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from flitlab.models.mappings import JsonObject, Keys
 from flitlab.sim.experiment.ceilings import stored_rows
 from flitlab.sim.experiment.store import RecordError, cell, read_record
 from flitlab.sim.report.folder.frames import Row
-
-Record = dict[str, Any]
 
 _Histogram = list[Annotated[tuple[int, int], Field(strict=False)]]
 
@@ -32,12 +31,12 @@ class _Point(BaseModel):
     scenario: str
     load: float
     seed: int
-    measure: dict[str, Any] | None = None
-    row: Annotated[dict[str, Any], Field(min_length=1)]
+    measure: Keys | None = None
+    row: Annotated[JsonObject, Field(min_length=1)]
     detail: _Detail = _Detail()
 
 
-def _records(folder: Path) -> Iterator[Record]:
+def _records(folder: Path) -> Iterator[JsonObject]:
     """Yield the valid records of ``points/<id>.json``, by id."""
     for file in sorted(folder.glob("points/*.json")):
         try:
@@ -48,9 +47,9 @@ def _records(folder: Path) -> Iterator[Record]:
             yield record
 
 
-def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
+def points(folder: Path, manifest: JsonObject) -> Iterator[tuple[JsonObject, JsonObject]]:
     """Yield (entry of a scenario in the manifest, content of ``points/<id>.json``) for every point of the run."""
-    scenarios: dict[str, list[Record]] = {}
+    scenarios: dict[str, list[JsonObject]] = {}
     for scenario in manifest.get("scenarios", ()):
         scenarios.setdefault(scenario.get("hash", ""), []).append(scenario)
     for record in _records(folder):
@@ -61,7 +60,7 @@ def points(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, 
                 yield scenario, record
 
 
-def _is_point(record: Record) -> bool:
+def _is_point(record: JsonObject) -> bool:
     """Whether a record has the keys of a point, with values of their types."""
     try:
         _Point.model_validate(record)
@@ -70,7 +69,7 @@ def _is_point(record: Record) -> bool:
     return True
 
 
-def _belongs_to_run(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
+def _belongs_to_run(point: JsonObject, scenario: JsonObject) -> bool:
     """Whether a point belongs to the run of the manifest, not to an earlier one in the same folder."""
     placed = scenario.get("placed")
     configured = placed or point["load"] in scenario.get("loads", ())
@@ -78,13 +77,13 @@ def _belongs_to_run(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bo
     return bool(configured and measured and point["seed"] in scenario.get("seeds", ()))
 
 
-def _is_probe(point: Mapping[str, Any], scenario: Mapping[str, Any]) -> bool:
+def _is_probe(point: JsonObject, scenario: JsonObject) -> bool:
     """Whether a point is a probe of a scenario's search: its first window is that of the scenario's points."""
     measure, measured = point.get("measure") or {}, scenario.get("measured") or {}
     return "resolution" in measure and all(measure.get(key) == measured.get(key) for key in ("warmup", "ticks"))
 
 
-def results(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
+def results(folder: Path, manifest: JsonObject) -> list[Row]:
     """Return rows as in results.csv: by scenario, load and seed."""
     order = {scenario["label"]: i for i, scenario in enumerate(manifest.get("scenarios", ()))}
     pairs = sorted(
@@ -93,13 +92,13 @@ def results(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
     return [_result(scenario, point) for scenario, point in pairs]
 
 
-def _result(scenario: Record, point: Record) -> Row:
+def _result(scenario: JsonObject, point: JsonObject) -> Row:
     head = {"scenario": scenario["label"], **scenario.get("keys", {}), "load": point["load"], "seed": point["seed"]}
     tail = {name: point.get(name) for name in ("engine", "status", "message")}
     return _text({**head, **point["row"], **tail})
 
 
-def ceilings(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
+def ceilings(folder: Path, manifest: JsonObject) -> list[Row]:
     """Return rows as in ceilings.csv."""
     return [
         _text({"scenario": scenario["label"], **{k: v for k, v in row.items() if not isinstance(v, list | dict)}})
@@ -107,9 +106,9 @@ def ceilings(folder: Path, manifest: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def certified(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Record, Record]]:
+def certified(folder: Path, manifest: JsonObject) -> Iterator[tuple[JsonObject, JsonObject]]:
     """Yield (entry of a scenario in the manifest, one of its ceilings as stored in ``ceilings/<id>.json``)."""
-    known: dict[str, list[Record]] = {}
+    known: dict[str, list[JsonObject]] = {}
     for scenario in manifest.get("scenarios", ()):
         for name in scenario.get("ceilings", ()):
             if name not in known:
@@ -117,5 +116,5 @@ def certified(folder: Path, manifest: Mapping[str, Any]) -> Iterator[tuple[Recor
             yield from ((scenario, row) for row in known[name])
 
 
-def _text(row: Mapping[str, Any]) -> Row:
+def _text(row: JsonObject) -> Row:
     return {key: cell(value) for key, value in row.items()}

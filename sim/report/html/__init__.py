@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flitlab.models.files import read_text
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.config.draft import BUDGET
 from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.provenance import install_commands
@@ -97,7 +98,7 @@ def _warnings(run: Run) -> list[str]:
     return warnings + ([f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else [])
 
 
-def _cpu_time(manifest: dict[str, Any]) -> str:
+def _cpu_time(manifest: JsonObject) -> str:
     """CPU time of the points, and of their kernels; '' where unknown."""
     if not manifest.get("cpu_s"):
         return ""
@@ -192,5 +193,5 @@ def _provenance(run: Run) -> dict[str, tables.Table | None]:
     }
 
 
-def _keys(document: dict[str, Any]) -> tables.Table:
+def _keys(document: JsonObject) -> tables.Table:
     return tables.Table(("key", "value"), list(tables.flat(document)), text=(0, 1))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from flitlab.fluid.kinds.spec import kind_of
+from flitlab.models.mappings import Row
 from flitlab.sim.experiment.saturation import ceiling_of
-from flitlab.sim.measure.rows import Row, number
+from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.figures.collectives import BySize
 from flitlab.sim.report.folder.budget import loss_budgets

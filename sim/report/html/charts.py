@@ -12,6 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats
 from flitlab.models.files import open_text
+from flitlab.models.mappings import JsonObject
 from flitlab.sim.measure.columns.registry import RATE, RESULTS, TICKS, columns
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures.kinds.slowdown import SLOWDOWNS
@@ -26,7 +27,7 @@ from flitlab.sim.report.folder.frames import column, load
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 
-Chart = dict[str, Any]
+Chart = JsonObject
 """The data of a chart. name: of the static figure it replaces. x, y: label, unit ('rate', 'time' or '') and scale
 ('linear', 'log' or 'knee'). panel: its title among panels of the same kind, which share ``ends``. series, marks
 (vertical lines), totals (dashed curves): see below. diagonal: whether y = x is drawn.

@@ -3,16 +3,16 @@
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from flitlab.fluid.bottlenecks import bottlenecks
 from flitlab.fluid.certificate import Certificate
 from flitlab.models.arrays import Floats
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.topology.formats import FormatError, read
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
@@ -51,7 +51,7 @@ class State:
     replicates: int = 0
     saturated: bool = False
 
-    def add(self, point: Mapping[str, Any]) -> None:
+    def add(self, point: JsonObject) -> None:
         """Add a replicate."""
         detail = point["detail"]
         self.use = self.use + np.array(detail.get("channel_use", ()))  # none without channels
@@ -109,7 +109,7 @@ def network_use(run: Run, folder: Path) -> list[NetworkUse]:
     return [one for one in by_label.values() if one.states or one.optimum is not None]
 
 
-def _add_optimum(one: NetworkUse, row: Mapping[str, Any]) -> None:
+def _add_optimum(one: NetworkUse, row: Row) -> None:
     """Take a row of mcf unless another one has a smaller gap."""
     flow, lengths, topology = row.get("channel_load"), row.get("certificate"), one.topology
     if flow is None or lengths is None or not len(flow) == len(lengths["network"]) == topology.channels:
@@ -124,14 +124,14 @@ def _add_optimum(one: NetworkUse, row: Mapping[str, Any]) -> None:
     one.price = price / price.max() if price.any() else None
 
 
-def data(run: Run, networks: Iterable[NetworkUse]) -> dict[str, Any]:
+def data(run: Run, networks: Iterable[NetworkUse]) -> JsonObject:
     """Return the data of the page's script; {} if there are none. ``left_out`` says what the page does not show."""
     kept, left_out = _within_limits(list(networks))
     if not kept:
         return {}
     names = Names(run.scenarios)
     places: dict[int, int] = {}
-    maps: list[dict[str, Any]] = []
+    maps: list[JsonObject] = []
     for one in kept:
         if id(one.topology) not in places:
             places[id(one.topology)] = len(maps)
@@ -169,7 +169,7 @@ def _within_limits(networks: list[NetworkUse]) -> tuple[list[NetworkUse], str]:
     return kept, f"The first {len(kept)} of {len(networks)} scenarios are shown, at one load."
 
 
-def _state(one: NetworkUse, load: float) -> dict[str, Any]:
+def _state(one: NetworkUse, load: float) -> JsonObject:
     state = one.states[load]
     use = state.use / state.replicates / one.topology.capacity
     return {
@@ -192,10 +192,10 @@ def _packed(use: Floats) -> str:
     return base64.b64encode(np.clip(np.rint(use * LEVELS), 0, LEVELS).astype(np.uint8).tobytes()).decode("ascii")
 
 
-def _map(topology: Topology) -> dict[str, Any]:
+def _map(topology: Topology) -> JsonObject:
     """Positions of switches (0 .. 1000, y downwards), and the ends of channels."""
     names = switch_names(topology)
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "n": topology.switches, "kind": topology.kind, "src": topology.src.tolist(), "dst": topology.dst.tolist(),
         "hosts": topology.host_count.tolist(), "style": "matrix", "xy": [],
         "one_way": (topology.reverse < 0).tolist(), "names": names.values(range(names.count)) if names.labelled else [],

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flitlab.models.mappings import Row
 from flitlab.sim.measure.columns.registry import RATE, TICKS, columns
 from flitlab.sim.measure.interval import MEANING
-from flitlab.sim.measure.rows import Row, number
+from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.folder import budget
 from flitlab.sim.report.folder.ceilings import Ceiling

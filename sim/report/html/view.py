@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flitlab.models.arrays import Floats
+from flitlab.models.mappings import JsonObject
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
@@ -77,7 +78,7 @@ def _reject_large(scenario: Scenario, load: float, ticks: int) -> None:
             raise ValueError(f"{value} {what} are too many for an animation (at most {most}): take {advice}")
 
 
-def _map(topology: Topology) -> dict[str, Any]:
+def _map(topology: Topology) -> JsonObject:
     """Positions of switches and hosts, in thousandths of the width, y downwards; the ends of channels."""
     places = positions(topology, suitable(topology, MOST_SWITCHES))
     hosts = [places.spots(v, count) for v, count in enumerate(topology.host_count.tolist()) if count]

@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from matplotlib import colormaps
@@ -19,7 +19,7 @@ from flitlab.models.arrays import Floats, Integers
 from flitlab.models.topology.distances import distance_counts, distances, mean_hops
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
-from flitlab.sim.report.figures.style import in_style, new_figure, save_as
+from flitlab.sim.report.figures.style import ArtistProperties, in_style, new_figure, save_as
 from flitlab.sim.report.network.places import WIDTH, Places, Style, positions, suitable
 
 LEAST_TEXT = 4.5
@@ -123,7 +123,7 @@ class Drawing:
 
     def __init__(
         self, figure: Figure, ax: Axes, topology: Topology, places: Places,
-        stroke: Callable[[int], dict[str, Any]] = lambda channel: {}, fill: Callable[[int], str] = lambda v: SWITCH,
+        stroke: Callable[[int], ArtistProperties] = lambda channel: {}, fill: Callable[[int], str] = lambda v: SWITCH,
     ):  # fmt: skip
         self.ax, self.topology, self.places, self.stroke, self.fill = ax, topology, places, stroke, fill
         self.xy, self.radius = places.xy, places.radius
@@ -168,7 +168,7 @@ class Drawing:
         size = min(8.0, (1.15 if letters < 3 else 0.85) * self.radius * self.points)
         if size < LEAST_TEXT:
             return
-        style: dict[str, Any] = {"ha": "center", "va": "center_baseline", "color": "white", "zorder": 4}
+        style: ArtistProperties = {"ha": "center", "va": "center_baseline", "color": "white", "zorder": 4}
         for name, (x, y) in zip(self.names, self.xy.tolist(), strict=True):
             self.ax.text(x, y, name, fontsize=size, parse_math=False, **style)
 
@@ -181,14 +181,14 @@ class Drawing:
     def _names_beside(self) -> None:
         """Names on the outer side of their switches, beyond the hosts; of many on a circle, along its radii."""
         halo = [withStroke(linewidth=1.6, foreground="white")]
-        style: dict[str, Any] = {"fontsize": self.text_size, "color": "#202020", "zorder": 4, "path_effects": halo}
+        style: ArtistProperties = {"fontsize": self.text_size, "color": "#202020", "zorder": 4, "path_effects": halo}
         places = zip(self.names, self._beside().tolist(), self.places.outward.tolist(), strict=True)
         for name, (x, y), (dx, dy) in places:
             sideways = self.radial or abs(dx) >= SIDEWAYS
             across = ("left" if dx >= 0 else "right") if sideways else "center"
             upright = "center" if sideways else "bottom" if dy > 0 else "top"
             turn = float(np.degrees(np.arctan2(dy, dx) if dx >= 0 else np.arctan2(-dy, -dx))) if self.radial else 0.0
-            turned: dict[str, Any] = {"rotation": turn, "rotation_mode": "anchor"}
+            turned: ArtistProperties = {"rotation": turn, "rotation_mode": "anchor"}
             self.ax.text(x, y, name, ha=across, va=upright, parse_math=False, **turned, **style)
 
     @property
@@ -287,7 +287,7 @@ class Drawing:
             is_directed = bool(topology.reverse[c] < 0)
             direction = (xy[v] - xy[u]) / np.linalg.norm(xy[v] - xy[u])
             aside = KEEP_RIGHT * self.radius * is_directed * np.array([direction[1], -direction[0]])
-            look: dict[str, Any] = {"linewidth": width, "color": LINK, "zorder": 1.5} | self.stroke(c)
+            look: ArtistProperties = {"linewidth": width, "color": LINK, "zorder": 1.5} | self.stroke(c)
             arrow = FancyArrowPatch(
                 tuple(xy[u] + aside),
                 tuple(xy[v] + aside),

@@ -12,6 +12,7 @@ import numpy as np
 
 from flitlab.models.arrays import Integers, Ints
 from flitlab.models.jit import njit
+from flitlab.models.mappings import Fields
 from flitlab.models.rules.datagram import NEARLY_FULL
 from flitlab.models.transport.law import INSTANT, PURE_DELAY
 from flitlab.models.transport.newreno import Rules, Senders, connect, make_senders
@@ -336,7 +337,7 @@ def _no_rules(session: Session) -> Rules:
     """Make rules of the type that congestion control has, for senders without any."""
     from flitlab.models.transport.newreno import make_rules
 
-    times: dict[str, Any] = LONGEST
+    times: Fields = LONGEST
     transport = replace(Tcp(kind="tcp").build(), **times)
     return make_rules(transport, session.queues.packet_bytes, session.tick_s)
 

@@ -4,7 +4,6 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -21,7 +20,7 @@ from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.ceilings import Optimum, stored_optimum
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.registry import figure
-from flitlab.sim.report.figures.style import in_style, new_figure, save_as
+from flitlab.sim.report.figures.style import ArtistProperties, in_style, new_figure, save_as
 from flitlab.sim.report.network.drawing import Drawing
 from flitlab.sim.report.network.places import WIDTH, positions, suitable
 
@@ -144,7 +143,7 @@ def _network(figure: Figure, ax: Axes, topology: Topology, use: Floats, price: F
         both = np.maximum(use, use[other]), np.maximum(price, price[other])
         highest = both[1].max(initial=0.0)
 
-        def stroke(channel: int) -> dict[str, Any]:
+        def stroke(channel: int) -> ArtistProperties:
             if not both[1][channel]:
                 return {"color": GREYS(shades(both[0][channel]))}
             return {"color": BINDING, "linewidth": 0.8 + 1.6 * both[1][channel] / highest, "zorder": 1.6}
@@ -159,7 +158,7 @@ def _matrix(ax: Axes, topology: Topology, use: Floats, price: Floats) -> None:
     """A point per channel, at its two switches; those that bind on top, the larger the higher their price."""
     binds = price > 0
     size = 1.0 if topology.channels > 5000 else 2.0
-    free: dict[str, Any] = {"c": use[~binds], "cmap": GREYS, "vmin": 0.0, "vmax": 1.0}
+    free: ArtistProperties = {"c": use[~binds], "cmap": GREYS, "vmin": 0.0, "vmax": 1.0}
     ax.scatter(topology.dst[~binds], topology.src[~binds], s=size, linewidths=0, rasterized=True, **free)
     sizes = size * (1 + 3 * price[binds] / price.max(initial=1e-300))
     ax.scatter(topology.dst[binds], topology.src[binds], s=sizes, color=BINDING, linewidths=0, rasterized=True)

@@ -2,7 +2,6 @@
 """The figure ``budget``."""
 
 import math
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,11 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from flitlab.sim.measure.rows import Row, number
+from flitlab.models.mappings import Row
+from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.programs import finish
 from flitlab.sim.report.figures.registry import figure
-from flitlab.sim.report.figures.style import new_figure
+from flitlab.sim.report.figures.style import ArtistProperties, new_figure
 from flitlab.sim.report.folder.budget import (
     LEVELS,
     ROUTING_LOSSES,
@@ -41,7 +41,7 @@ MIN_INTERVAL = 0.2
 FOOT, PER_LETTER = 14.0, 2.4
 """Percent of the axis that the number of a level takes, and a letter beside it."""
 
-STYLES: dict[str, dict[str, Any]] = {
+STYLES: dict[str, ArtistProperties] = {
     "routing": {"color": marks.OKABE_ITO[0], "hatch": ""},
     "switch": {"color": marks.OKABE_ITO[1], "hatch": "/////"},
     "window": {"color": "#777777", "hatch": "....."},
@@ -123,7 +123,7 @@ def _loss(ax: Axes, place: int, above: float, level: float, row: Row, across: in
     look = STYLES[whose]
     face = "white" if is_insignificant(row) else look["color"]
     edge = look["color"] if face == "white" else "white"
-    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": look["hatch"], "linewidth": 0.6}
+    style: ArtistProperties = {"facecolor": face, "edgecolor": edge, "hatch": look["hatch"], "linewidth": 0.6}
     ax.barh(place, above - level, WIDE, left=level, **style, gid="part", zorder=2.2)
     low, high = above - number(row, "percent_high"), above - number(row, "percent_low")
     if high - low >= MIN_INTERVAL:

@@ -19,7 +19,7 @@ from flitlab.sim.experiment.collective import LowerBounds
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.kinds.bottleneck import numbered
 from flitlab.sim.report.figures.registry import figure
-from flitlab.sim.report.figures.style import in_style, new_figure, save
+from flitlab.sim.report.figures.style import ArtistProperties, in_style, new_figure, save
 from flitlab.sim.report.network.drawing import Drawing
 from flitlab.sim.report.network.places import MOST_NODES, positions, suitable
 
@@ -74,7 +74,7 @@ def figure_of(topology: Topology, collective: str, bound: TimeBound) -> Figure:
     told = "\n".join(wrap(proof.text, WIDEST))
     figure.suptitle(f"{name}: what bounds {collective.replace('_', '-')}\n{told}", fontsize=8)
 
-    def stroke(channel: int) -> dict[str, Any]:
+    def stroke(channel: int) -> ArtistProperties:
         back = int(topology.reverse[channel])
         crosses = leaving[channel] or (back >= 0 and leaving[back])
         return {"color": CROSSING, "linewidth": 1.6, "zorder": 1.8} if crosses else {}

@@ -2,7 +2,6 @@
 """The figure ``performance``."""
 
 import math
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -12,6 +11,7 @@ from matplotlib.patches import Patch
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, label_groups, mean_of
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.run import Run
 
 WIDTH = 0.82
@@ -88,7 +88,7 @@ def _bar(
     colour, i = by.colour(series), by.series.index(series)
     dark = value if math.isnan(share) else value * min(share, 1.0)
     ax.bar(x, dark, 0.92 * width, color=colour, linewidth=0, gid="bar")
-    style: dict[str, Any] = {"facecolor": _pale(colour), "edgecolor": colour, "linewidth": 0.4}
+    style: ArtistProperties = {"facecolor": _pale(colour), "edgecolor": colour, "linewidth": 0.4}
     style["hatch"] = marks.hatch(i) + (ACROSS if mean else "")
     ax.bar(x, value - dark, 0.92 * width, bottom=dark, **style, gid="rest")
     if len(by.programs) * len(by.series) <= 30:

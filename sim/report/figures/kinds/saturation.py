@@ -20,6 +20,7 @@ from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.panels import Panel, layout
 from flitlab.sim.report.figures.programs import figure_of, finish
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.ceilings import Ceiling
 from flitlab.sim.report.folder.names import Longest, Names
 from flitlab.sim.report.folder.run import Run
@@ -34,7 +35,7 @@ WIDE = 0.68
 MOST_LINES = 80
 """Bars and headings of a figure; what is left out is said in its key."""
 
-GLYPHS: tuple[dict[str, Any], ...] = (
+GLYPHS: tuple[ArtistProperties, ...] = (
     {"marker": "|", "markersize": 10, "markeredgewidth": 1.4},
     {"marker": "s", "markersize": 5, "markerfacecolor": "none", "markeredgewidth": 0.9},
     {"marker": "^", "markersize": 3, "markeredgewidth": 0},
@@ -151,7 +152,7 @@ def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
     reach = bar.value if known else bar.least
     hatch = marks.hatch(look.names.labels.index(bar.curve))
     face, edge = (own["color"], "white") if known else ("white", own["color"])
-    style: dict[str, Any] = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.6}
+    style: ArtistProperties = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.6}
     ax.barh(place, reach, WIDE, **style, gid="bar" if known else "carried")
     if math.isfinite(bar.low):
         ax.plot(
@@ -183,7 +184,7 @@ def _draw(ax: Axes, bar: Bar, place: int, look: Look) -> None:
         )  # fmt: skip
 
 
-def _look(ceiling: str) -> dict[str, Any]:
+def _look(ceiling: str) -> ArtistProperties:
     return {"color": "black"} | GLYPHS[min(kind_of(ceiling).rank, len(GLYPHS) - 1)]
 
 

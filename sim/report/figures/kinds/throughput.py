@@ -4,7 +4,6 @@
 import math
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -14,6 +13,7 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.flows import Point, equal_rates, points_of
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.names import shown_names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
@@ -54,7 +54,7 @@ def throughput(ax: Axes, run: Run, units: Units, look: Look) -> list[Line2D]:
         )  # fmt: skip
         if fair := point.values("mmf_drawn"):
             ends = [x - 0.42 * step, x + 0.42 * step]
-            style: dict[str, Any] = {"color": marks.NEUTRAL, "linestyle": marks.DASHES[3], "linewidth": 1}
+            style: ArtistProperties = {"color": marks.NEUTRAL, "linestyle": marks.DASHES[3], "linewidth": 1}
             ax.plot(ends, [fmean(fair)] * 2, zorder=1.8, gid="fair", **style)  # below the numbers
     _equal(ax, run, points, groups)
     groups = shown_names(groups)
@@ -92,7 +92,7 @@ def _equal(ax: Axes, run: Run, points: Sequence[Point], groups: Sequence[str]) -
 def _entries(ax: Axes) -> list[Line2D]:
     """What the key says of lines that belong to no transport."""
     gids = {line.get_gid() for line in ax.lines}
-    styles: dict[str, tuple[str, dict[str, Any]]] = {
+    styles: dict[str, tuple[str, ArtistProperties]] = {
         "replicates": ("thick: range of replicates", {"linestyle": "-", "linewidth": 3, "alpha": 0.4}),
         "flows": ("whiskers: range of flows", {"linestyle": "-", "linewidth": 0.6, "marker": "_", "markersize": 3}),
         "ceiling": ("equal rates for all (mcf)", {"linestyle": "-", "linewidth": 0.9}),

@@ -5,7 +5,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +16,7 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.programs import unit_of
 from flitlab.sim.report.figures.registry import figure
+from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.units import Units
@@ -162,7 +162,7 @@ def _named_above(ax: Axes, events: Mapping[float, str], end: float) -> None:
         low, high = sorted((at, at + side * lengths[at]))
         row = 1 + max((row for start, stop, row in placed if low < stop and start < high), default=-1)
         placed.append((low, high, row))
-        place: dict[str, Any] = {"xy": (at, 1), "xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+        place: ArtistProperties = {"xy": (at, 1), "xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
         ax.axvline(at, color=marks.NEUTRAL, linewidth=0.5, linestyle=DOTS, zorder=1, gid="event")
         ax.annotate(
             "", xytext=(0, ROW * (row + 1)), arrowprops={**LEADER, "color": marks.NEUTRAL, "linestyle": DOTS}, **place

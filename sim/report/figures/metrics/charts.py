@@ -11,7 +11,7 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.metrics.series import categories, chart
 from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
-from flitlab.sim.report.figures.style import log_axis
+from flitlab.sim.report.figures.style import ArtistProperties, log_axis
 from flitlab.sim.report.folder.curves import Curve
 from flitlab.sim.report.folder.names import Longest, shown_names
 from flitlab.sim.report.folder.run import Run
@@ -38,7 +38,7 @@ def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
             shift = 0.5 * (i - (len(drawn) - 1) / 2) / len(drawn)
             _dots(ax, entry.curve, shift, own | {"linestyle": "none"})
     bounds = [entry for entry in entries if entry not in drawn]
-    style: dict[str, Any] = {"color": "black", "marker": "|", "markersize": 9, "path_effects": marks.HALO}
+    style: ArtistProperties = {"color": "black", "marker": "|", "markersize": 9, "path_effects": marks.HALO}
     for entry in bounds:
         ax.plot(entry.curve.y, entry.curve.x, linestyle="none", **style, zorder=3, gid="bound")
     _chart_axes(ax, names, bool(log), len(drawn) > 1)
@@ -80,7 +80,7 @@ def _bars(ax: Axes, curve: Curve, colour: str) -> None:
         )  # fmt: skip
 
 
-def _dots(ax: Axes, curve: Curve, shift: float, style: dict[str, Any]) -> None:
+def _dots(ax: Axes, curve: Curve, shift: float, style: ArtistProperties) -> None:
     ax.plot(curve.y, curve.x + shift, **style, gid="curve", zorder=2.5)
     _whiskers(ax, curve, shift, style["color"])
 

@@ -14,7 +14,7 @@ from flitlab.sim.report.figures.metrics.rows import axis_title
 from flitlab.sim.report.figures.metrics.series import Series, series
 from flitlab.sim.report.figures.metrics.specification import Plot
 from flitlab.sim.report.figures.metrics.strokes import Strokes
-from flitlab.sim.report.figures.style import log_axis
+from flitlab.sim.report.figures.style import ArtistProperties, log_axis
 from flitlab.sim.report.folder.curves import Curve
 from flitlab.sim.report.folder.run import Run
 
@@ -34,7 +34,7 @@ def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     joined = plot.style == "lines"
     strokes = Strokes(plot.by, [(entry.quantity, entry.values) for entry in drawn], dashed=joined)
     marked = not joined or max(len(entry.curve.x) for entry in drawn) <= MOST_MARKED
-    style: dict[str, Any] = {} if marked else {"marker": "", "linewidth": 0.8}
+    style: ArtistProperties = {} if marked else {"marker": "", "linewidth": 0.8}
     if not joined:
         style = {"linestyle": "none"}
     for entry in drawn:

@@ -8,6 +8,7 @@ from itertools import chain, count
 from typing import Any
 
 from flitlab.models.closest_match import closest_match
+from flitlab.models.mappings import Keys
 from flitlab.sim.config.sections import MAX_NAME_BYTES
 from flitlab.sim.experiment.saturation import compared
 from flitlab.sim.report.figures.metrics.quantity import MAIN, Quantity
@@ -96,7 +97,7 @@ def _drawable(run: Run, column: str) -> bool:
     return numeric(run.metrics, column)
 
 
-def _plot(run: Run, entry: dict[str, Any]) -> Plot:
+def _plot(run: Run, entry: Keys) -> Plot:
     """Return a plot with defaults filled in. Raises ``ValueError`` for an invalid one."""
     where = {key: _texts(value) for key, value in entry.get("where", {}).items()}
     _check(run, (), list(where))

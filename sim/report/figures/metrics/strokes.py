@@ -10,6 +10,7 @@ from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics.quantity import Quantity
 from flitlab.sim.report.figures.metrics.rows import Values, combined
+from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.names import Names
 
 MORE_DASHES = (*marks.DASHES, (0, (3, 1, 1, 1, 1, 1)), (0, (1, 2.5)))
@@ -72,11 +73,11 @@ class Strokes:
     def _minors(self) -> list[str]:
         return list(dict.fromkeys(self.minor(*curve) for curve in self.curves))
 
-    def __call__(self, quantity: Quantity, values: Values) -> dict[str, Any]:
+    def __call__(self, quantity: Quantity, values: Values) -> ArtistProperties:
         own, minor = self.look[self.major(quantity, values)], self.minor(quantity, values)
         return own | ({"linestyle": self._dashes(minor)} if minor else {})
 
-    def shared(self, group: Sequence[Values]) -> dict[str, Any]:
+    def shared(self, group: Sequence[Values]) -> ArtistProperties:
         """What curves have in common: their colour, or their dashes if these say what they stand for."""
         curves = [curve for curve in self.curves if curve[1] in group]
         majors, minors = ({tell(*curve) for curve in curves} for tell in (self.major, self.minor))
