@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numba
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.typing import Signature
 
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.jit.cache import OPT_SUFFIX, cache_folder, compile_lock, folder_in_use, source_hash
@@ -30,7 +31,7 @@ NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C
 
 
-def _entry_point(function: Callable[..., Any], options: Fields) -> Any:
+def _entry_point(function: Callable[..., object], options: Fields) -> Any:
     """An entry point for Python, with the disk cache.
 
     Of several processes that call it first, one compiles it. The others wait, and load the result.
@@ -39,11 +40,11 @@ def _entry_point(function: Callable[..., Any], options: Fields) -> Any:
     compiled = numba.njit(function, cache=True, **_OPTIONS, **options)
     compile_or_load, save = compiled.compile, compiled._cache.save_overload
 
-    def save_if_possible(*overload: Any) -> None:
+    def save_if_possible(*overload: object) -> None:
         with suppress(OSError):  # with a full disk it is compiled again the next time
             save(*overload)
 
-    def compile_once(signature: Any) -> Any:
+    def compile_once(signature: Signature) -> object:
         signature_text = f"{function.__code__.co_filename}:{function.__qualname__}{signature}"
         with (
             deferring(),  # LLVM calls Python, which would drop the interruption and leave a half-compiled module
@@ -57,7 +58,7 @@ def _entry_point(function: Callable[..., Any], options: Fields) -> Any:
     return compiled
 
 
-def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, **options: Any) -> Any:
+def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, **options: bool) -> Any:
     """Make a decorator.
 
     for_python: whether Python calls the function, or only compiled code. device_functions: whether compiled code gets
@@ -71,7 +72,7 @@ def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, *
     device_options = {**_OPTIONS, **options, "no_cpython_wrapper": True, "pipeline_class": DeviceFunctionCompiler}
     entry_options = {**options, "pipeline_class": EntryPointCompiler if options.get("_nrt", True) else KernelCompiler}
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Callable[..., object]) -> Any:
         device_function = numba.njit(function, **device_options)
         if not for_python:
             return device_function
@@ -85,7 +86,7 @@ def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, *
     return decorate
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Compile(Protocol):

@@ -16,19 +16,22 @@ version of Numba with which it was tested (``NUMBA_TESTED`` in :mod:`flitlab.mod
 
 from collections import Counter
 from types import CodeType
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from llvmlite.binding import ModuleRef
+from llvmlite.ir import Type as LLVMType
 from numba import _dynfunc
 from numba.core import config, ir, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, _LowerResult
-from numba.core.compiler_machinery import register_pass
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, StateDict, _LowerResult
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.datamodel.models import TupleModel
 from numba.core.datamodel.registry import register_default
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering, NopythonRewrites, NopythonTypeInference
 from numba.core.untyped_passes import InlineClosureLikes
 
+from flitlab.models.jit.intrinsics import IRBuilder, Value
 from flitlab.models.jit.widths import CheckWidths
 
 
@@ -36,13 +39,13 @@ from flitlab.models.jit.widths import CheckWidths
 class _NamedTuple(TupleModel):  # type: ignore[misc]
     """A named tuple, passed as one argument."""
 
-    def get_argument_type(self) -> Any:
+    def get_argument_type(self) -> LLVMType:
         return self.get_value_type()
 
-    def as_argument(self, builder: Any, value: Any) -> Any:
+    def as_argument(self, builder: IRBuilder, value: Value) -> Value:
         return value
 
-    def from_argument(self, builder: Any, value: Any) -> Any:
+    def from_argument(self, builder: IRBuilder, value: Value) -> Value:
         return value
 
 
@@ -61,7 +64,7 @@ class _Lower(Lower):  # type: ignore[misc]
 class _DeviceFunction(JITCodeLibrary):  # type: ignore[misc]
     """The code of a device function: lightly optimised, linked into callers, never compiled to machine code."""
 
-    def _optimize_functions(self, ll_module: Any) -> None:
+    def _optimize_functions(self, ll_module: ModuleRef) -> None:
         ll_module.data_layout = self._codegen._data_layout
         passes, builder = self._codegen._function_pass_manager(opt=min(1, config.OPT))
         for function in ll_module.functions:
@@ -100,7 +103,7 @@ class _InlineClosures(InlineClosureLikes):  # type: ignore[misc]
 
     _name = "inline_closures"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         has_closure = any(isinstance(constant, CodeType) for constant in state.func_id.code.co_consts)
         return bool(super().run_pass(state)) if has_closure else False
 
@@ -111,7 +114,7 @@ class _LowerDeviceFunction(_Lowering):
 
     _name = "lower_part"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         state.library = _DeviceFunction(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
@@ -129,7 +132,7 @@ class _LowerKernel(_Lowering):
 
     _name = "lower_kernel"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         state.library = _Kernel(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return bool(super().run_pass(state))
@@ -162,10 +165,10 @@ class EntryPointCompiler(CompilerBase):  # type: ignore[misc]
 
     lowering: type[NativeLowering] = NativeLowering
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, *arguments: object) -> None:
         super().__init__(*(_Flags(value) if isinstance(value, Flags) else value for value in arguments))
 
-    def define_pipelines(self) -> list[Any]:
+    def define_pipelines(self) -> list[PassManager]:
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
         replaced = {InlineClosureLikes: _InlineClosures, NativeLowering: self.lowering}
         omitted = () if self.state.flags.nrt else (NopythonRewrites,)  # it fuses expressions that allocate arrays

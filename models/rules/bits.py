@@ -6,7 +6,6 @@ the code for one mask has no trace of the other.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -15,6 +14,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int, PortSet
 from flitlab.models.jit import kernel
+from flitlab.models.jit.intrinsics import BaseContext, Context, Intrinsic, IRBuilder, Signature, Value, Values
 
 WORD = 64
 """Ports of a mask."""
@@ -22,7 +22,7 @@ WORD = 64
 _WORD, _WIDE = ir.IntType(WORD), ir.IntType(2 * WORD)
 
 
-def integer_of(builder: Any, ports: Any) -> Any:
+def integer_of(builder: IRBuilder, ports: Value) -> Value:
     """A set of ports in compiled code as one LLVM integer, of 64 or 128 bits."""
     if ports.type == _WORD:
         return ports
@@ -30,7 +30,7 @@ def integer_of(builder: Any, ports: Any) -> Any:
     return builder.or_(builder.shl(high, _WIDE(WORD)), low)
 
 
-def ports_of(builder: Any, integer: Any) -> Any:
+def ports_of(builder: IRBuilder, integer: Value) -> Value:
     """A set of ports in compiled code from one LLVM integer, of 64 or 128 bits."""
     if integer.type == _WORD:
         return integer
@@ -41,7 +41,9 @@ def ports_of(builder: Any, integer: Any) -> Any:
     return pair
 
 
-def _operation(ports: Any, operate: Callable[..., Any], counts: bool = False, with_port: bool = False) -> Any:
+def _operation(
+    ports: types.Type, operate: Callable[..., Value], counts: bool = False, with_port: bool = False
+) -> Intrinsic:
     """An operation on a set of ports as Numba takes it: its signature and its code.
 
     ports: the type of the set. operate: writes the code for an LLVM integer, and a port of the same width if
@@ -49,7 +51,7 @@ def _operation(ports: Any, operate: Callable[..., Any], counts: bool = False, wi
     """
     own = types.UniTuple(types.uint64, 2) if isinstance(ports, types.BaseTuple) else types.uint64
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         integer = integer_of(builder, args[0])
         port = [args[1] if integer.type == _WORD else builder.zext(args[1], _WIDE)] if with_port else []
         result = operate(builder, integer, *port)
@@ -61,57 +63,57 @@ def _operation(ports: Any, operate: Callable[..., Any], counts: bool = False, wi
 
 
 @intrinsic
-def _population(typingctx: Any, ports: Any) -> Any:
+def _population(typingctx: Context, ports: types.Type) -> Intrinsic:
     return _operation(ports, lambda builder, word: builder.ctpop(word), counts=True)
 
 
 @intrinsic
-def _trailing_zeros(typingctx: Any, ports: Any) -> Any:
+def _trailing_zeros(typingctx: Context, ports: types.Type) -> Intrinsic:
     return _operation(ports, lambda builder, word: builder.cttz(word, ir.Constant(ir.IntType(1), 0)), counts=True)
 
 
 @intrinsic
-def _without_lowest(typingctx: Any, ports: Any) -> Any:
+def _without_lowest(typingctx: Context, ports: types.Type) -> Intrinsic:
     return _operation(ports, lambda builder, word: builder.and_(word, builder.sub(word, word.type(1))))
 
 
 @intrinsic
-def _has(typingctx: Any, ports: Any, port: Any) -> Any:
-    def bit(builder: Any, word: Any, port: Any) -> Any:
+def _has(typingctx: Context, ports: types.Type, port: types.Type) -> Intrinsic:
+    def bit(builder: IRBuilder, word: Value, port: Value) -> Value:
         return builder.and_(builder.lshr(word, port), word.type(1))
 
     return _operation(ports, bit, counts=True, with_port=True)
 
 
 @intrinsic
-def _with_port(typingctx: Any, ports: Any, port: Any) -> Any:
-    def joined(builder: Any, word: Any, port: Any) -> Any:
+def _with_port(typingctx: Context, ports: types.Type, port: types.Type) -> Intrinsic:
+    def joined(builder: IRBuilder, word: Value, port: Value) -> Value:
         return builder.or_(word, builder.shl(word.type(1), port))
 
     return _operation(ports, joined, with_port=True)
 
 
 @intrinsic
-def _without_port(typingctx: Any, ports: Any, port: Any) -> Any:
-    def rest(builder: Any, word: Any, port: Any) -> Any:
+def _without_port(typingctx: Context, ports: types.Type, port: types.Type) -> Intrinsic:
+    def rest(builder: IRBuilder, word: Value, port: Value) -> Value:
         return builder.and_(word, builder.not_(builder.shl(word.type(1), port)))
 
     return _operation(ports, rest, with_port=True)
 
 
 @intrinsic
-def _same(typingctx: Any, ports: Any) -> Any:
+def _same(typingctx: Context, ports: types.Type) -> Intrinsic:
     return _operation(ports, lambda builder, word: word)
 
 
 @intrinsic
-def _empty(typingctx: Any, ports: Any) -> Any:
+def _empty(typingctx: Context, ports: types.Type) -> Intrinsic:
     return _operation(ports, lambda builder, word: word.type(0))
 
 
 @intrinsic
-def _is_empty(typingctx: Any, ports: Any) -> Any:
-    def compare(builder: Any, word: Any) -> Any:
+def _is_empty(typingctx: Context, ports: types.Type) -> Intrinsic:
+    def compare(builder: IRBuilder, word: Value) -> Value:
         return builder.zext(builder.icmp_unsigned("==", word, word.type(0)), _WORD)
 
     return _operation(ports, compare, counts=True)

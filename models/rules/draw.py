@@ -6,16 +6,17 @@ The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numb
 (counter low, counter high, entity, stream). A draw depends on nothing that was drawn before.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import uint64
+from numba import types, uint64
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
+from flitlab.models.jit.intrinsics import BaseContext, Context, Intrinsic, IRBuilder, Signature, Value, Values
 
 
 class _Stream(NamedTuple):
@@ -48,21 +49,21 @@ _32 = uint64(32)
 
 
 @intrinsic
-def _rounds(typingctx: Any, key: Any, words: Any) -> Any:
+def _rounds(typingctx: Context, key: types.Type, words: types.UniTuple) -> Intrinsic:
     """All rounds of one block or two: four words each, of which only the low 32 bits matter.
 
     key: two words. All multiplications of a round are elements of one vector.
     """
     vector = ir.VectorType(ir.IntType(64), words.count // 2)
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        def gather(elements: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
+        def gather(elements: Values) -> Value:
             gathered = ir.Constant(vector, ir.Undefined)
             for i, element in enumerate(elements):
                 gathered = builder.insert_element(gathered, element, ir.IntType(32)(i))
             return gathered
 
-        def each(low: Any, high: Any) -> Any:
+        def each(low: int, high: int) -> ir.Constant:
             return ir.Constant(vector, [low, high] * (vector.count // 2))
 
         low_half, factors, steps, half = each(0xFFFFFFFF, 0xFFFFFFFF), each(*_FACTORS), each(*_STEPS), each(32, 32)

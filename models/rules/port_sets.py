@@ -8,7 +8,7 @@ With packed tables, each hop reads one set at a random address. The cost of a lo
 table is faster. Sets of up to 8 ports take 1 byte, of up to 16 two, and so on.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Bools, Bytes, Int, Integers, Masks, PortSet
 from flitlab.models.jit import kernel
+from flitlab.models.jit.intrinsics import BaseContext, Context, Intrinsic, IRBuilder, Signature, Value, Values
 from flitlab.models.rules.bits import WORD, integer_of, is_empty, ports_of
 from flitlab.models.threads import map_row_blocks
 
@@ -135,10 +136,10 @@ def _pack(ports: Masks, sets: Bytes, offset: int, width: int) -> None:
 
 
 @intrinsic
-def _set_at(typingctx: Any, array: Any, offset: Any, mask: Any) -> Any:
+def _set_at(typingctx: Context, array: types.Type, offset: types.Type, mask: types.Type) -> Intrinsic:
     """The set of ports in a uint8 array from an offset on, low byte first, with the bits of a mask of as many words."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         base = context.make_array(array)(context, builder, args[0]).data
         bits = integer_of(builder, args[2])
         address = builder.bitcast(builder.gep(base, [args[1]]), bits.type.as_pointer())

@@ -2,7 +2,6 @@
 """A barrier for the threads of one simulation, without Python."""
 
 import os
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -12,6 +11,7 @@ from numba.extending import intrinsic
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
+from flitlab.models.jit.intrinsics import BaseContext, Context, Intrinsic, IRBuilder, Signature, Value, Values
 from flitlab.models.threads import cores
 
 # Entries of a barrier: arrivals so far; a cache line away, whether the run is cancelled, and the polls after which a
@@ -34,17 +34,17 @@ def make_barrier(threads: int) -> Ints:
     return barrier
 
 
-def _address_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _address_of(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
     """The address of an entry of an array; args: (array, index)."""
     view = context.make_array(signature.args[0])(context, builder, args[0])
     return builder.gep(view.data, [args[1]])
 
 
 @intrinsic
-def _fetch_add(typingctx: Any, array: Any, index: Any) -> Any:
+def _fetch_add(typingctx: Context, array: types.Type, index: types.Type) -> Intrinsic:
     """Add 1 to an entry, atomically; readers of the sum see all earlier writes."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         address = _address_of(context, builder, signature, args)
         return builder.atomic_rmw("add", address, ir.Constant(_64, 1), "seq_cst")
 
@@ -52,20 +52,20 @@ def _fetch_add(typingctx: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def _load_acquire(typingctx: Any, array: Any, index: Any) -> Any:
+def _load_acquire(typingctx: Context, array: types.Type, index: types.Type) -> Intrinsic:
     """Read an entry that other threads change; their earlier writes are visible from here on."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         return builder.load_atomic(_address_of(context, builder, signature, args), "acquire", 8)
 
     return types.int64(array, types.int64), codegen
 
 
 @intrinsic
-def _yield_processor(typingctx: Any) -> Any:
+def _yield_processor(typingctx: Context) -> Intrinsic:
     """Yield the processor to another thread."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         if os.name == "posix":
             signature_type = ir.FunctionType(ir.IntType(32), [])
             builder.call(get_or_insert_function(builder.module, signature_type, "sched_yield"), [])

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache-line alignment, prefetch instructions, and branch hints."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+from flitlab.models.jit.intrinsics import BaseContext, Context, Intrinsic, IRBuilder, Signature, Value, Values
 
 A = TypeVar("A", bound=np.ndarray)
 
@@ -19,7 +22,7 @@ MIN_BATCH = 64
 """Prefetching pays for more records than this at a time: smaller networks fit into the caches."""
 
 
-def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
+def aligned(records: int, words: int, dtype: npt.DTypeLike) -> np.ndarray:
     """Make an array of zeros whose rows begin with a cache line, if they are whole cache lines.
 
     Parameters
@@ -37,7 +40,7 @@ def aligned(records: int, words: int, dtype: Any) -> np.ndarray:
     return padded[first : first + records * words].reshape(records, words)
 
 
-def aligned_records(count: int, dtype: Any) -> np.ndarray:
+def aligned_records(count: int, dtype: npt.DTypeLike) -> np.ndarray:
     """Make an array of zeroed records, dtype [count], that begins with a cache line."""
     size = np.dtype(dtype).itemsize
     return aligned(count, size, np.uint8).reshape(-1).view(dtype)
@@ -61,17 +64,17 @@ def copy_aligned(records: A) -> A:
     return same_type
 
 
-def round_to_cache_lines(words: int, dtype: Any) -> int:
+def round_to_cache_lines(words: int, dtype: npt.DTypeLike) -> int:
     """Round a number of words of a type up to whole cache lines."""
     line: int = _CACHE_LINE_BYTES // np.dtype(dtype).itemsize
     return -(-words // line) * line
 
 
 @intrinsic
-def unlikely(typingctx: Any, condition: Any) -> Any:
+def unlikely(typingctx: Context, condition: types.Type) -> Intrinsic:
     """Mark a condition as unlikely, so that its branch is laid out away from the common path."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         bit = ir.IntType(1)
         expect = builder.module.declare_intrinsic("llvm.expect", [bit], ir.FunctionType(bit, [bit, bit]))
         return builder.call(expect, [args[0], bit(0)])
@@ -80,26 +83,26 @@ def unlikely(typingctx: Any, condition: Any) -> Any:
 
 
 @intrinsic
-def prefetch(typingctx: Any, array: Any, record: Any) -> Any:
+def prefetch(typingctx: Context, array: types.Type, record: types.Type) -> Intrinsic:
     """Prefetch, for writing, the first cache line of a record of an array."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         return _prefetch(context, builder, array, args, ir.IntType(64)(0))
 
     return types.none(array, types.int64), codegen
 
 
 @intrinsic
-def prefetch_line(typingctx: Any, array: Any, record: Any, line: Any) -> Any:
+def prefetch_line(typingctx: Context, array: types.Type, record: types.Type, line: types.Type) -> Intrinsic:
     """Prefetch, for writing, cache line ``line`` of a record of an array; 0 is its first."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         return _prefetch(context, builder, array, args, builder.mul(args[2], ir.IntType(64)(_CACHE_LINE_BYTES)))
 
     return types.none(array, types.int64, types.int64), codegen
 
 
-def _prefetch(context: Any, builder: Any, array: Any, args: Any, offset: Any) -> Any:
+def _prefetch(context: BaseContext, builder: IRBuilder, array: types.Type, args: Values, offset: Value) -> Value:
     """Emit a prefetch of the address ``offset`` bytes behind the beginning of a record; args: (array, record)."""
     byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
     view = context.make_array(array)(context, builder, args[0])

@@ -4,12 +4,12 @@
 Arrays, and the vectors in them, begin with a cache line (:func:`flitlab.sim.engines.compiled.memory.aligned`).
 """
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from flitlab.models.jit.intrinsics import BaseContext, Context, Intrinsic, IRBuilder, Signature, Value, Values
 
 KEYS_PER_VECTOR = 16
 """Int64 keys per vector operation."""
@@ -21,14 +21,16 @@ _INT1, _INT32, _INT64, _DOUBLE = ir.IntType(1), ir.IntType(32), ir.IntType(64), 
 _KEYS, _NUMBERS = ir.VectorType(_INT64, KEYS_PER_VECTOR), ir.VectorType(_DOUBLE, RATES_PER_VECTOR)
 
 
-def _load(context: Any, builder: Any, array_type: Any, array: Any, start: Any, vector: Any) -> Any:
+def _load(
+    context: BaseContext, builder: IRBuilder, array_type: types.Type, array: Value, start: Value, vector: ir.VectorType
+) -> Value:
     """Load a vector from an array, from index ``start`` on."""
     view = context.make_array(array_type)(context, builder, array)
     block = builder.bitcast(builder.gep(view.data, [start]), vector.as_pointer())
     return builder.load(block, align=vector.count * (4 if vector.element == _INT32 else 8))
 
 
-def _broadcast(builder: Any, number: Any, vector: Any) -> Any:
+def _broadcast(builder: IRBuilder, number: Value, vector: ir.VectorType) -> Value:
     """Broadcast a number to a vector."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, number, _INT32(0))
@@ -37,7 +39,7 @@ def _broadcast(builder: Any, number: Any, vector: Any) -> Any:
     )
 
 
-def _reduce(builder: Any, reduction: str, vector: Any, *start: Any, flags: tuple[str, ...] = ()) -> Any:
+def _reduce(builder: IRBuilder, reduction: str, vector: Value, *start: Value, flags: tuple[str, ...] = ()) -> Value:
     """Reduce a vector to a number by one of LLVM's reductions."""
     signature_type = ir.FunctionType(vector.type.element, [*(it.type for it in start), vector.type])
     suffix = f"v{vector.type.count}{'f64' if vector.type.element == _DOUBLE else 'i64'}"
@@ -46,17 +48,19 @@ def _reduce(builder: Any, reduction: str, vector: Any, *start: Any, flags: tuple
 
 
 @intrinsic
-def minimum(typingctx: Any, array: Any, start: Any) -> Any:
+def minimum(typingctx: Context, array: types.Type, start: types.Type) -> Intrinsic:
     """Return the smallest of ``KEYS_PER_VECTOR`` int64s from ``start`` on."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         return _reduce(builder, "smin", _load(context, builder, signature.args[0], args[0], args[1], _KEYS))
 
     return types.int64(array, types.int64), codegen
 
 
 @intrinsic
-def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: Any) -> Any:
+def minimum_with(
+    typingctx: Context, array: types.Type, start: types.Type, position: types.Type, number: types.Type
+) -> Intrinsic:
     """Return what :func:`minimum` would if ``number`` were at a position of the vector.
 
     The number need not be stored and loaded again first.
@@ -69,7 +73,7 @@ def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: 
     number: int64.
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
         return _reduce(builder, "smin", builder.insert_element(keys, args[3], args[2]))
 
@@ -77,7 +81,7 @@ def minimum_with(typingctx: Any, array: Any, start: Any, position: Any, number: 
 
 
 @intrinsic
-def index_of(typingctx: Any, array: Any, start: Any, number: Any) -> Any:
+def index_of(typingctx: Context, array: types.Type, start: types.Type, number: types.Type) -> Intrinsic:
     """Return the index of the first of ``KEYS_PER_VECTOR`` int64s from ``start`` on that equals ``number``.
 
     Parameters
@@ -87,7 +91,7 @@ def index_of(typingctx: Any, array: Any, start: Any, number: Any) -> Any:
     number: int64, one of the vector's.
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         keys = _load(context, builder, signature.args[0], args[0], args[1], _KEYS)
         equal = builder.bitcast(
             builder.icmp_signed("==", keys, _broadcast(builder, args[2], _KEYS)), ir.IntType(KEYS_PER_VECTOR)
@@ -97,7 +101,9 @@ def index_of(typingctx: Any, array: Any, start: Any, number: Any) -> Any:
     return types.int64(array, types.int64, types.int64), codegen
 
 
-def _rates_of(context: Any, builder: Any, signature: Any, rate: Any, member: Any, start: Any) -> Any:
+def _rates_of(
+    context: BaseContext, builder: IRBuilder, signature: Signature, rate: Value, member: Value, start: Value
+) -> Value:
     """Gather the rates of ``RATES_PER_VECTOR`` members; rate, member: the first two arguments."""
     members = _load(context, builder, signature.args[1], member, start, ir.VectorType(_INT32, RATES_PER_VECTOR))
     view = context.make_array(signature.args[0])(context, builder, rate)
@@ -109,7 +115,9 @@ def _rates_of(context: Any, builder: Any, signature: Any, rate: Any, member: Any
 
 
 @intrinsic
-def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) -> Any:
+def faster_than(
+    typingctx: Context, rate: types.Type, member: types.Type, start: types.Type, limit: types.Type
+) -> Intrinsic:
     """Return which of ``RATES_PER_VECTOR`` members from ``start`` on have a rate above ``limit``, a bit each.
 
     Parameters
@@ -120,7 +128,7 @@ def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) 
     limit: float64.
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         rates = _rates_of(context, builder, signature, args[0], args[1], args[2])
         fast = builder.fcmp_ordered(">", rates, _broadcast(builder, args[3], _NUMBERS))
         return builder.zext(builder.bitcast(fast, ir.IntType(RATES_PER_VECTOR)), _INT64)
@@ -130,8 +138,15 @@ def faster_than(typingctx: Any, rate: Any, member: Any, start: Any, limit: Any) 
 
 @intrinsic
 def load_at_rate(
-    typingctx: Any, rate: Any, member: Any, share: Any, begin: Any, end: Any, rate_reached: Any, level: Any
-) -> Any:
+    typingctx: Context,
+    rate: types.Type,
+    member: types.Type,
+    share: types.Type,
+    begin: types.Type,
+    end: types.Type,
+    rate_reached: types.Type,
+    level: types.Type,
+) -> Intrinsic:
     """Return the load of a channel's members when its fair rate has reached a value.
 
     Parameters
@@ -148,7 +163,7 @@ def load_at_rate(
     ``level``, inf if there is none).
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Values) -> Value:
         _, _, _, first, last, reached_at, level_at = args
         zeros, infinities = (
             ir.Constant(_NUMBERS, [0.0] * RATES_PER_VECTOR),
