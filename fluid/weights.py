@@ -211,9 +211,12 @@ def _problem(graph: Graph, demand: Demand, plan: PathPlan) -> Problem:
 
 
 def _solved(problem: Problem, gap: float, enough: float = math.inf) -> tuple[Solution, Paths]:
-    solution = solve(problem, gap, enough=enough)
-    assert isinstance(solution.flow, Paths)
-    return solution, solution.flow
+    """The solution, and its flow over paths, scaled to the demand of every pair: solvers return any scale."""
+    solution, amount = solve(problem, gap, enough=enough), problem.demand.amount
+    paths = solution.flow
+    assert isinstance(paths, Paths)
+    scale = amount / np.bincount(paths.commodity, paths.flow, len(amount))
+    return solution, paths._replace(flow=paths.flow * scale[paths.commodity])
 
 
 def _shortened(graph: Graph, demand: Demand, every: Paths, used: Bools, selected: Paths, gap: float) -> Paths:

@@ -23,6 +23,7 @@ from flitlab.models.routing.validation import validate_routes
 from flitlab.models.rules.route import choose_route, next_port, path_share
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.ugal import cheaper_path
+from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.sim.api import Experiment
 from flitlab.sim.config.diagnostics import ConfigError
@@ -98,6 +99,29 @@ def test_a_slim_fly_has_nothing_to_gain_under_uniform_traffic():
     assert optimal(topology).notes["theta"] == pytest.approx(
         ceilings(minimal, [ceiling_spec("split")])[0].lower, rel=1e-3
     )
+
+
+def by_two_routes(direct: float, around: float) -> Topology:
+    """Switch 0 reaches switch 1 over one channel, or over switch 2; no other pair has a choice."""
+    arcs, capacity = [(0, 1), (0, 2), (2, 1), (1, 2), (2, 0)], [direct, around, around, 1e5, 1e5]
+    return replace(Topology.from_arcs("two", 3, arcs, capacity=capacity).with_hosts(1), host_capacity=np.inf)
+
+
+@pytest.mark.parametrize("size", [0.01, 1, 100])
+def test_a_path_is_dropped_by_its_share_of_the_traffic_whatever_the_unit_of_capacities(size):
+    """5 % of the traffic go around. Where it carries less than a thousandth of the *demand*, the path stays, too."""
+    topology = by_two_routes(0.95 * size, 0.05 * size)
+    routes = optimal(topology, demand_of(topology, "matrix", text="0,1,1", normalise="none"))
+    assert routes.notes["theta"] == pytest.approx(size, rel=1e-6)
+    assert routes.paths.shares[routes.paths.pair_start[1] :][:2] == pytest.approx([0.95, 0.05])
+
+
+@pytest.mark.parametrize("size", [0.01, 1, 100])
+def test_long_paths_that_carry_little_stay_where_they_decide_the_throughput(size):
+    """A third of a small demand goes around: less than a hundredth of all flow, and a third of theta."""
+    topology = by_two_routes(1 * size, 0.5 * size)
+    routes = optimal(topology, demand_of(topology, "matrix", text="0,1,1\n2,0,100", normalise="none"))
+    assert routes.notes["theta"] == pytest.approx(1.5 * size, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["random_digraph", "torus"])
