@@ -64,7 +64,7 @@ def is_in_range(text: str) -> bool:
     return LEAST <= value <= LARGEST or not re.search("[1-9]", re.split("[eE]", text)[0])
 
 
-def to_floats(name: str, value: Any, *shape: int) -> Floats:
+def to_floats(name: str, value: object, *shape: int) -> Floats:
     """Convert real numbers to a float64 array of ``shape``; a copy. A single number is broadcast.
 
     Parameters
@@ -84,7 +84,7 @@ def to_floats(name: str, value: Any, *shape: int) -> Floats:
     return _shaped(name, _numbers(name, value).astype(np.float64), shape)
 
 
-def to_integers(name: str, value: Any, *shape: int) -> Ints:
+def to_integers(name: str, value: object, *shape: int) -> Ints:
     """Convert whole numbers to an int64 array of ``shape``; a copy. The only conversion of floating-point numbers to
     int64.
 
@@ -114,7 +114,7 @@ def to_integers(name: str, value: Any, *shape: int) -> Ints:
     return _shaped(name, array.astype(np.int64), shape)
 
 
-def _numbers(name: str, value: Any) -> npt.NDArray[Any]:
+def _numbers(name: str, value: object) -> np.ndarray:
     """An array of integers or floating-point numbers. Raises ``SpecError``."""
     if isinstance(value, np.ma.MaskedArray):
         raise SpecError(f"{name} is a masked array: fill in its masked entries", name)
@@ -127,11 +127,11 @@ def _numbers(name: str, value: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _describe(value: Any, array: npt.NDArray[Any]) -> str:
+def _describe(value: object, array: np.ndarray) -> str:
     return f"{type(value).__name__} {value!r}" if array.ndim == 0 else f"elements of type {array.dtype}"
 
 
-def _shaped(name: str, array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _shaped(name: str, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """A copy of the array in a shape. Raises ``SpecError``."""
     if shape and array.ndim and array.shape != shape:
         raise SpecError(f"{name} must have the shape {shape}, not {array.shape}", name)
@@ -151,5 +151,5 @@ def sums(index: Integers, amount: Floats, size: int) -> Floats:
     -------
     float64 [size]: the sum of the amounts of each index.
     """
-    total: npt.NDArray[Any] = np.bincount(index, amount, size)  # NumPy's stubs say integers, weights or not
+    total: np.ndarray = np.bincount(index, amount, size)  # NumPy's stubs say integers, weights or not
     return total

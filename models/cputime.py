@@ -3,7 +3,6 @@
 
 import threading
 import time
-from typing import Any
 
 from numba.core import event
 
@@ -15,14 +14,14 @@ class _KernelTime(event.Listener):  # type: ignore[misc]  # Numba has no types
         self.seconds = 0.0
         self._thread = threading.local()
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, event: object) -> None:
         """Start the clock when the outermost request for the lock begins; compiling a callee nests inside it."""
         depth = getattr(self._thread, "depth", 0)
         if depth == 0:
             self._thread.since = time.thread_time()
         self._thread.depth = depth + 1
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, event: object) -> None:
         """Stop the clock when the outermost lock is released."""
         self._thread.depth -= 1
         if self._thread.depth == 0:

@@ -38,7 +38,7 @@ def fields_of(line: str, delimiter: str | None) -> list[str]:
     return [field.strip() for field in row]
 
 
-def is_number(field: Any) -> bool:
+def is_number(field: object) -> bool:
     """Whether a field, or a value of a file with types, is a number; true and false are none."""
     try:
         number_of(field)
@@ -104,7 +104,7 @@ def lines_of(source: Readable) -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Return the content of a CSV file: a header, and rows of as many cells; None is an empty cell.
 
     >>> csv_text(["a", "b"], [[1, "x, y"], [None, 0.1]])

@@ -3,12 +3,11 @@
 
 import hashlib
 import json
-from typing import Any
 
 import numpy as np
 
 
-def content_hash(*values: Any) -> str:
+def content_hash(*values: object) -> str:
     """SHA-256 (hex) of numpy arrays (dtype, shape and bytes) and JSON-able values, in order.
 
     >>> content_hash({"b": 1, "a": 2}) == content_hash({"a": 2, "b": 1})

@@ -89,7 +89,7 @@ class _DuplicateKeyError(Exception):
     """An object has a key twice."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
+def _object(pairs: list[tuple[str, object]]) -> JsonObject:
     """A JSON object without duplicate keys: RFC 8259 leaves open which value counts."""
     values = dict(pairs)
     if len(values) < len(pairs):

@@ -44,7 +44,7 @@ def kind_key(category: str) -> str:
     return KIND.get(category, "kind")
 
 
-def whole(value: Any) -> Any:
+def whole(value: object) -> Any:
     """Convert a whole float to int, so that an integer parameter may be written as 1e4."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -75,7 +75,7 @@ class Spec(Parameters):
             cls.build = _validated(own["build"])  # type: ignore[attr-defined]
 
 
-def _validated(own: Callable[..., Any]) -> Callable[..., Any]:
+def _validated(own: Callable[..., object]) -> Callable[..., Any]:
     """Wrap a ``build`` method so that its result is validated."""
 
     @wraps(own)

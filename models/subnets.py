@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 
 from flitlab.models.arrays import Ints
@@ -123,7 +122,7 @@ def routes_in_subnets(routes: Routes, topology: Topology, count: int) -> Routes:
     return mark_validated(topology, copied)
 
 
-def _block_diagonal(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+def _block_diagonal(array: np.ndarray, count: int) -> np.ndarray:
     """[switches, switches, ...] of one copy as that of all copies, 0 between copies."""
     size = len(array)
     blocks = np.zeros((count * size, count * size, *array.shape[2:]), array.dtype)

@@ -58,7 +58,7 @@ def raise_errors(errors: Iterable[tuple[str, str]], key: str | None = None) -> N
         raise FaultyError(texts, key)
 
 
-def require_type(value: Any, expected: type, method: str = "build", key: str | None = None) -> None:
+def require_type(value: object, expected: type, method: str = "build", key: str | None = None) -> None:
     """Raise ``FaultyError`` if a component returns a value of another type.
 
     Parameters
@@ -72,7 +72,7 @@ def require_type(value: Any, expected: type, method: str = "build", key: str | N
         raise FaultyError([f"{method}() must return a {expected.__name__}, not {type(value).__name__}"], key)
 
 
-def is_whole(value: Any) -> bool:
+def is_whole(value: object) -> bool:
     """Whether a value is an integer, Python's or NumPy's, and not a bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
 
@@ -101,11 +101,11 @@ def _matches(actual: np.dtype, expected: type) -> bool:
     return np.issubdtype(actual, expected) if expected in _NUMBERS else actual == expected
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def notes_errors(notes: Any, name: str = "notes") -> Errors:
+def notes_errors(notes: object, name: str = "notes") -> Errors:
     """Yield an error if ``notes``, or another mapping of that name, cannot be written as JSON."""
     try:
         json.dumps(notes)
@@ -129,7 +129,7 @@ def contiguous(array: np.ndarray, dtype: type, copy: bool) -> np.ndarray:
     return np.array(array, dtype, order="C") if copy else np.require(array, dtype, ("C", "W"))
 
 
-def copy_fields(kind: type[T], source: Any, **changed: Any) -> T:
+def copy_fields(kind: type[T], source: object, **changed: object) -> T:
     """Return a dataclass with the fields of another object, without that object's other attributes.
 
     Parameters

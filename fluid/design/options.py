@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, cast
+from typing import cast
 
 from flitlab.models.layout.design_prices import DesignPrices
 from flitlab.models.mappings import Keys
@@ -83,7 +83,7 @@ class Option:
         return {"kind": "planes", "count": self.planes, "capacity": 1 / self.planes, "of": self.plane()}
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return "x".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

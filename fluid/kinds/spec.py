@@ -2,7 +2,7 @@
 """Common base of all kinds of ceilings, and look-up of kinds by name."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 
@@ -108,7 +108,7 @@ class CeilingSpec(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _own_keys(cls, entry: Any) -> Any:
+    def _own_keys(cls, entry: object) -> object:
         """Reject keys of other kinds; the message names the kinds that have them."""
         if not isinstance(entry, dict):
             return entry
@@ -143,7 +143,7 @@ def kind_of(ceiling: str) -> type[CeilingSpec]:
         return CeilingSpec
 
 
-def ceiling_spec(kind: str, **keys: Any) -> CeilingSpec:
+def ceiling_spec(kind: str, **keys: object) -> CeilingSpec:
     """The ceiling of an entry of ``ceilings:``.
 
     Raises :class:`~flitlab.models.registry.UnknownKindError` or ``pydantic.ValidationError``.

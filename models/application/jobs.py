@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -83,7 +82,7 @@ def together(programs: Mapping[str, Program]) -> Program:
         np.concatenate([[0], np.cumsum(sizes)]) for sizes in zip(*map(_sizes, programs_in_order), strict=True)
     )  # fmt: skip
 
-    def joined(name: str, offsets: Ints | None = None) -> Any:
+    def joined(name: str, offsets: Ints | None = None) -> np.ndarray:
         """One array of all; offsets: added to the non-negative entries of each program."""
         arrays = [getattr(part, name) for part in programs_in_order]
         if offsets is not None:

@@ -2,7 +2,6 @@
 """Schedules in the JSON of TE-CCL."""
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def _needs(demands: JsonObject) -> dict[tuple[int, int], set[int]]:
     return needs
 
 
-def _gpu(name: Any, word: str = "GPU") -> int:
+def _gpu(name: object, word: str = "GPU") -> int:
     match = re.fullmatch(rf"{word} ([0-9]{{1,9}})", name) if isinstance(name, str) else None
     if match is None:
         raise ScheduleError(f"6-Demand_Met: {str(name)[:40]!r} where {word} and a number are expected")

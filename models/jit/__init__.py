@@ -97,7 +97,7 @@ class Compile(Protocol):
         ...
 
 
-def interpreted(compiled: Callable[..., Any]) -> Callable[..., Any]:
+def interpreted(compiled: Callable[..., object]) -> Callable[..., Any]:
     """The Python function of a compiled one, which takes arrays in the place of numbers."""
     original: Callable[..., Any] = compiled.py_func  # type: ignore[attr-defined]  # Numba's, of which mypy sees nothing
     return original

@@ -160,7 +160,7 @@ def _error_text(error: Any) -> str:
     )
 
 
-def _line_of(text: str, path: Sequence[Any]) -> int:
+def _line_of(text: str, path: Sequence[object]) -> int:
     """Return the line of the value at a path of keys in a YAML text, or of its nearest existing parent."""
     node, line = (yaml.compose(text) if text else None), 1
     for step in path:
@@ -172,7 +172,7 @@ def _line_of(text: str, path: Sequence[Any]) -> int:
     return line
 
 
-def _merged(base: Any, changes: Any) -> Any:
+def _merged(base: object, changes: object) -> Any:
     """Return ``base`` with the leaves that ``changes`` names replaced."""
     if not isinstance(base, dict) or not isinstance(changes, dict):
         return changes

@@ -23,7 +23,7 @@ class PhysicalSpec(MetricSpec):
 
     @field_validator("constants", mode="before", json_schema_input_type=Any)
     @classmethod
-    def _loaded(cls, value: Any) -> Any:
+    def _loaded(cls, value: Any) -> object:
         return value if isinstance(value, Constants) else load(value)
 
 

@@ -80,7 +80,7 @@ def rapidchiplet_entries(path: Path, topology: Topology) -> list[Entry]:
         key = next(lines, None)
         return str(path) if key is None else f"{path}:{bisect_left(ends, key.start()) + 1}"
 
-    def number(node: Any, line: str) -> int:
+    def number(node: object, line: str) -> int:
         kind, index = _node(node)
         switch = index + (chiplets if kind == NODES[1] else 0)
         if kind not in NODES or not 0 <= switch < topology.switches:

@@ -124,7 +124,7 @@ def _select_errors(routes: Routes) -> Errors:
         yield "vc_policy", "vc_policy ESCAPE needs form TABLE and select ADAPTIVE"
 
 
-def _path_form_errors(topology: Topology, table: Any, degree: int) -> Errors:
+def _path_form_errors(topology: Topology, table: object, degree: int) -> Errors:
     if not isinstance(table, PathTable):
         yield "paths", f"paths must be a PathTable, and is {type(table).__name__}"
         return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routing over paths from the source: the k shortest ones, those of limited length, or all up to a length."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -37,7 +37,7 @@ class SourceRouted(RoutingSpec):
     per: Literal["packet", "flow"] = "packet"
     """Whether every packet draws its path, or every pair of hosts by a hash."""
 
-    def along(self, topology: Topology, table: PathTable, **notes: Any) -> Routes:
+    def along(self, topology: Topology, table: PathTable, **notes: object) -> Routes:
         """The routes over a table of paths.
 
         Parameters

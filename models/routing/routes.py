@@ -2,7 +2,7 @@
 """The base class of routings, and all that a routing is written with: routes and their parts."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import field_validator
 
@@ -33,7 +33,7 @@ class RoutingSpec(Spec):
 
     @field_validator("vc_policy", mode="before", json_schema_input_type=VcPolicyKind | VcPolicySpec | None)
     @classmethod
-    def _from_name(cls, value: Any) -> Any:
+    def _from_name(cls, value: object) -> object:
         return {"kind": value} if isinstance(value, str) else value
 
     def routes(self, topology: Topology) -> Routes:
@@ -56,7 +56,7 @@ class RoutingSpec(Spec):
         """
         return self.validated(self.routes, topology)
 
-    def validated(self, method: Callable[..., Routes], topology: Topology, *more: Any) -> Routes:
+    def validated(self, method: Callable[..., Routes], topology: Topology, *more: object) -> Routes:
         """The validated result of a method of the routing: every packet arrives.
 
         more: further arguments of the method.

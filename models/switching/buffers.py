@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import (
@@ -71,7 +71,7 @@ class BuffersByChannel(Parameters):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _keep_order(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _keep_order(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
         sizes = handler(value)
         if isinstance(value, dict):
             sizes._order = tuple(value)

@@ -116,7 +116,7 @@ def numeric_columns(edges: list[Fields]) -> dict[str, list[float]]:
     """
     names = set(edges[0]).intersection(*edges[1:]) - {"capacity", "delay", "reverse"} if edges else set()
 
-    def is_finite(value: Any) -> bool:
+    def is_finite(value: object) -> bool:
         return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
 
     return {

@@ -2,7 +2,7 @@
 """Failed links and switches."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import scipy
@@ -16,7 +16,7 @@ from flitlab.models.topology.links import Links, amount, channels_of, draw_links
 from flitlab.models.topology.names import Name, names_of_part, switch_names
 
 
-def _switches_form(value: Any) -> Any:
+def _switches_form(value: object) -> object:
     """Reject, with one message, anything that is no form of ``switches``."""
     if isinstance(value, list) and all(map(is_name, value)):
         return value

@@ -4,7 +4,6 @@
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, inf
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def note_problem(notes: Notes, hosts: int) -> str:
     return "" if all(0 <= delay < inf for delay in delays) else f"notes['{OF_HOSTS_NS}'] must be 0 or more, and finite"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

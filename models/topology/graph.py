@@ -101,7 +101,7 @@ class Topology:
         *,
         capacity: npt.ArrayLike = 1.0,
         delay: npt.ArrayLike = 0,
-        **more: Any,
+        **more: object,
     ) -> "Topology":
         """Build a topology of uni-directional channels; self-loops are dropped.
 
@@ -156,7 +156,7 @@ class Topology:
     @classmethod
     def from_channels(
         cls, kind: str, switches: int, arcs: npt.ArrayLike, reverse: npt.ArrayLike, *,
-        capacity: npt.ArrayLike = 1.0, delay: npt.ArrayLike = 0, **more: Any,
+        capacity: npt.ArrayLike = 1.0, delay: npt.ArrayLike = 0, **more: object,
     ) -> "Topology":  # fmt: skip
         """Build a topology of channels with their reverses.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selection of links in a configuration: by their ends, by a share, or by a number."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator
@@ -12,14 +12,14 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, switch_names
 
 
-def _pairs(value: Any) -> Any:
+def _pairs(value: object) -> object:
     """Reject, with one message, anything but pairs of switches."""
     if isinstance(value, list) and all(_is_pair(pair) for pair in value):
         return [tuple(pair) for pair in value]
     raise ValueError("must be a list of pairs of switches such as [[0, 8], [1, 9]]")
 
 
-def _form(value: Any) -> Any:
+def _form(value: object) -> object:
     """Reject, with one message, anything that is no form of ``links``."""
     if isinstance(value, list) and all(_is_pair(pair) for pair in value):
         return _pairs(value)
@@ -28,11 +28,11 @@ def _form(value: Any) -> Any:
     raise ValueError("must be a list of pairs of switches such as [[0, 8], [1, 9]], a share below 1, or a whole number")
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2 and all(map(is_name, value))
 
 
-def is_name(value: Any) -> bool:
+def is_name(value: object) -> bool:
     """Whether a value may be the name of a switch or host: a whole number or a text."""
     return isinstance(value, int | str) and not isinstance(value, bool)
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 from unicodedata import normalize
 
 import numpy as np
@@ -175,7 +175,7 @@ def plural(what: str) -> str:
     return f"{what}es" if what.endswith("ch") else f"{what}s"
 
 
-def _listed(names: Sequence[Any]) -> str:
+def _listed(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:MAX_LISTED])) + (", ..." if len(names) > MAX_LISTED else "")
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Demand between racks, mapped to the switches with hosts."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
@@ -33,7 +31,7 @@ def evenly_spaced(size: int, count: int) -> Ints:
     return np.arange(count) * size // count
 
 
-def shuffled(matrix: npt.NDArray[Any] | sparse.sparray, seed: int) -> sparse.csr_array:
+def shuffled(matrix: np.ndarray | sparse.sparray, seed: int) -> sparse.csr_array:
     """Permute rows and columns of a demand matrix alike, at random.
 
     Parameters

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DCQCN: RoCE whose senders follow marks."""
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -53,7 +53,7 @@ class Dcqcn(RdmaSpec):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_profile(cls, keys: Any) -> Any:
+    def _with_profile(cls, keys: object) -> object:
         """Fill in the defaults of the profile."""
         return _NS3 | keys if isinstance(keys, dict) and keys.get("profile") == "ns3" else keys
 

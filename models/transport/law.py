@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -99,7 +99,7 @@ class WindowedSpec(TransportSpec):
     ssthresh: int = Field(default=100, ge=1, le=10**6)
     """Packets of the window up to which slow start goes. [packet]"""
 
-    def windowed(self, control: Law, **more: Any) -> Transport:
+    def windowed(self, control: Law, **more: object) -> Transport:
         """The transport of a congestion control with these keys."""
         keys = ("flows", "subflows", "ack_bytes", "start_ms", "min_rto_ms", "syn_rto_ms", "init_window", "ssthresh")
         own = {key: getattr(self, key) for key in keys}

@@ -70,7 +70,7 @@ def _number_errors(transport: Transport) -> Errors:
         yield "law", "law must be None, or what flitlab.models.transport.law.law makes of functions"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(value)
 
 
@@ -86,7 +86,7 @@ def _function_errors(control: Law) -> Errors:
                 break
 
 
-def _output_error(function: Callable[..., float], arguments: tuple[Any, ...], least: float) -> str:
+def _output_error(function: Callable[..., float], arguments: tuple[object, ...], least: float) -> str:
     """The error in the result of a function; '' if there is none."""
     try:
         with np.errstate(all="ignore"):

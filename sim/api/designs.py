@@ -76,7 +76,7 @@ def _frame(rows: Any) -> "pd.DataFrame":
 
 
 @interruptible()
-def design(hosts: int, switches: int | Mapping[str, object] | Sequence[Any], **keys: Any) -> NetworkDesign:
+def design(hosts: int, switches: int | Mapping[str, object] | Sequence[object], **keys: object) -> NetworkDesign:
     """Find the networks that no other of the same price beats, with proofs of what is left out.
 
     Parameters

@@ -86,7 +86,7 @@ class Experiment:
     @classmethod
     def load(
         cls, source: str | Path | Mapping[str, object], *, quick: bool = False,
-        sets: Mapping[str, object] | None = None, **overrides: Any,
+        sets: Mapping[str, object] | None = None, **overrides: object,
     ) -> Self:  # fmt: skip
         """Reads, checks and builds a configuration.
 
@@ -428,7 +428,7 @@ def _count(name: str, value: Any) -> int:
     return int(value)
 
 
-def _flow(value: Any, key: str) -> str:
+def _flow(value: object, key: str) -> str:
     """The value of a key as YAML on one line."""
     text: str = yaml.safe_dump([plain(value, key)], default_flow_style=True, width=sys.maxsize, allow_unicode=True)
     return text.strip()[1:-1]

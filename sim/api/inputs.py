@@ -24,7 +24,7 @@ from flitlab.sim.config.schema import SECTIONS
 from flitlab.sim.config.text import MAX_DEPTH
 
 
-def configuration(mapping: Mapping[str, object], topology: Any = None) -> Keys:
+def configuration(mapping: Mapping[str, object], topology: object = None) -> Keys:
     """A mapping as a plain configuration; it may hold names, objects and arrays in place of specifications.
 
     topology: a topology that is given outside of the mapping. Raises
@@ -39,7 +39,7 @@ def configuration(mapping: Mapping[str, object], topology: Any = None) -> Keys:
     return {key: plain(value, key) for key, value in sections.items()}
 
 
-def _sections(mapping: Mapping[str, object], topology: Any) -> Keys:
+def _sections(mapping: Mapping[str, object], topology: object) -> Keys:
     """A mapping with its components in the form of a configuration."""
     sections = {str(key): value for key, value in mapping.items()}
     return sections | {name: _options(name, sections[name], topology) for name in SECTIONS if name in sections}
@@ -49,7 +49,7 @@ MAX_DIGITS = 400
 """Digits of a whole number beyond which YAML rejects it, see :mod:`flitlab.sim.config.text`."""
 
 
-def plain(value: Any, key: str = "", parents: tuple[Any, ...] = ()) -> Any:
+def plain(value: object, key: str = "", parents: tuple[object, ...] = ()) -> Any:
     """Mappings, lists and scalars as YAML knows them, from what is usual in Python.
 
     Parameters
@@ -97,7 +97,7 @@ def _value_error(key: str, problem: str) -> ConfigError:
     return ConfigError([Diagnostic("configuration", key, "", problem)])
 
 
-def component(category: str, value: Any, topology: Any = None) -> Any:
+def component(category: str, value: object, topology: object = None) -> Any:
     """A component in the form of a configuration, from its name, its specification or an object.
 
     Parameters
@@ -140,7 +140,7 @@ def component(category: str, value: Any, topology: Any = None) -> Any:
     raise ConfigError([Diagnostic("configuration", category, "", problem)])
 
 
-def topology_of(value: Any, pair_directions: bool | None = None) -> Topology | None:
+def topology_of(value: object, pair_directions: bool | None = None) -> Topology | None:
     """The topology of an object or a networkx graph; None of anything else.
 
     A switch has one host unless the graph says otherwise. pair_directions: whether opposite edges are links. Raises
@@ -170,7 +170,7 @@ def _with_keys(value: Mapping[str, Any]) -> Keys:
     return {"kind": "file", "text": json_text(graph), **keys}
 
 
-def _options(category: str, value: Any, topology: Any) -> Any:
+def _options(category: str, value: object, topology: object) -> object:
     """A component, or all options of a sweep."""
     if isinstance(value, Mapping) and isinstance(value.get("sweep"), list | tuple):
         return {**value, "sweep": [component(category, option, topology) for option in value["sweep"]]}
@@ -229,7 +229,7 @@ def _level_of_names(frame: Any, graph: Topology | None) -> str:
     return "switch" if not of_hosts and all(map(switch_names(graph).is_name, names)) else "host"
 
 
-def graph_of(topology: Any) -> Topology | None:
+def graph_of(topology: object) -> Topology | None:
     """The topology of an object or a specification; None where that is wrong."""
     graph = topology_of(topology)
     if graph is not None:
@@ -242,7 +242,7 @@ def graph_of(topology: Any) -> Topology | None:
     return built
 
 
-def _level(matrix: "scipy.sparse.csr_array", topology: Any) -> str:
+def _level(matrix: "scipy.sparse.csr_array", topology: object) -> str:
     """Whether a matrix has the size of the hosts or the switches. Raises ``ConfigError``."""
     if (graph := graph_of(topology)) is None:
         return "host"

@@ -384,5 +384,5 @@ def _kind_and_rest(described: JsonObject) -> str:
     return f"{described['kind']}: {', '.join(rest)}" if rest else described["kind"]
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)

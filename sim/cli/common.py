@@ -97,18 +97,18 @@ def is_input(path: Path, file: str | Path) -> bool:
     return True
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON document to stdout."""
     print(json_text(value))
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """A JSON document. NaN becomes null, infinity a string, control characters escapes."""
     text = json.dumps(_finite(value), indent=1, ensure_ascii=False)
     return re.sub(r"[\x7f-\x9f\u2028-\u202e\u200e\u200f\u2066-\u2069]", lambda one: f"\\u{ord(one[0]):04x}", text)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -126,7 +126,7 @@ LABELS = ("scenario", "run", "job", "case")
 """Headings of columns with labels."""
 
 
-def print_table(title: str, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+def print_table(title: str, columns: Sequence[Column], rows: Sequence[object]) -> None:
     """Print an aligned table to stdout; labels are truncated.
 
     Parameters
@@ -165,7 +165,7 @@ MAX_PLAIN_NUMBER = 1e15
 """Larger numbers are printed with an exponent."""
 
 
-def number(value: Any, digits: int = 4) -> str:
+def number(value: object, digits: int = 4) -> str:
     """A number with few digits, '-' for None and NaN.
 
     >>> number(0.123456), number(None), number(12), number(123456.7), number(99.7, 2), number(2e90)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import shorten
 from types import UnionType
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Literal, NamedTuple, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
@@ -160,7 +160,7 @@ def _default(field: FieldInfo) -> str:
     return shorten(json.dumps(value, default=str), 60, placeholder=" ...")
 
 
-def _interval(limits: Iterable[Any]) -> str:
+def _interval(limits: Iterable[object]) -> str:
     """Limits of a number as an interval.
 
     >>> _interval([Gt(0), Le(64)]), _interval([])
@@ -184,11 +184,11 @@ MOST_INNER_KEYS = 4
 """Keys of a mapping that stand for its type; one of more is called a mapping."""
 
 
-def _readable(annotation: Any) -> str:
+def _readable(annotation: object) -> str:
     """A type in the words of YAML.
 
     >>> from pydantic import Field
-    >>> _readable(list[Annotated[int, Field(ge=1)]] | None), _readable(Literal["a", 1]), _readable(dict[str, Any])
+    >>> _readable(list[Annotated[int, Field(ge=1)]] | None), _readable(Literal["a", 1]), _readable(dict[str, int])
     ('list of int [1, inf) | null', 'a | 1', 'mapping')
     """
     if "Share" in str(annotation):

@@ -100,7 +100,7 @@ def positive(text: str) -> int:
     return number
 
 
-def _number(kind: Callable[[str], Any], text: str) -> Any:
+def _number(kind: Callable[[str], object], text: str) -> Any:
     try:
         return kind(text)
     except ValueError:

@@ -204,7 +204,7 @@ def _record_figures(folder: Path, drawn: JsonObject) -> None:
         store.close()
 
 
-def _draw_or_report(draw: Callable[..., Any], *arguments: Any) -> Any:
+def _draw_or_report(draw: Callable[..., object], *arguments: object) -> Any:
     """The return value of a drawing function; None, with a message, if it fails, so that results are kept.
 
     Raises ``OSError`` if a file cannot be written.

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
 
 from flitlab.models.closest_match import closest_match, edit_distance
 from flitlab.models.mappings import JsonObject
@@ -92,7 +91,7 @@ def _print(measured: dict[str, JsonObject]) -> None:
             say(f"  {name:<{width}}  {shorten(_text(value), 150, placeholder=' ...')}")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A metric as the table shows it: of several values each with its name."""
     if isinstance(value, dict):
         return "; ".join(f"{name} {one}" for name, one in value.items()) or "-"

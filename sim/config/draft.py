@@ -166,7 +166,7 @@ def _config(document: ConfigDocument) -> tuple[Config, frozenset[str]]:
     return validated(Config, ConfigDocument(Node({}, ""), Diagnostics()), rest) or Config(), wrong
 
 
-def _absolute(value: Any, base: Path) -> Any:
+def _absolute(value: object, base: Path) -> Any:
     if isinstance(value, list):
         return [_absolute(inner, base) for inner in value]
     if not isinstance(value, dict):
@@ -175,6 +175,6 @@ def _absolute(value: Any, base: Path) -> Any:
     return changed | {key: str(base / changed[key]) for key in PATHS if _is_file_name(key, changed.get(key))}
 
 
-def _is_file_name(key: str, value: Any) -> bool:
+def _is_file_name(key: str, value: object) -> bool:
     """Whether the value of one of :data:`PATHS` is a file name: ``constants`` may be the name of a profile."""
     return isinstance(value, str) and value != "" and not (key == "constants" and value in profiles())

@@ -96,7 +96,7 @@ def _jobs() -> Schema:
     return {"type": "array", "minItems": 1, "items": job}
 
 
-def _referring(value: Any, prefix: str) -> Any:
+def _referring(value: object, prefix: str) -> Any:
     """A schema with references to definitions of sections that may be incomplete."""
     if isinstance(value, list):
         return [_referring(one, prefix) for one in value]
@@ -171,7 +171,7 @@ def _needs() -> list[Schema]:
     ]
 
 
-def _tidy(schema: Any) -> Any:
+def _tidy(schema: object) -> Any:
     """A pydantic schema without titles, with unions whose members may overlap."""
     if isinstance(schema, list):
         return [_tidy(one) for one in schema]
@@ -215,7 +215,7 @@ def _with_units(schema: Schema, swept: bool) -> None:
             schema["properties"][name] = {"anyOf": [with_units, SWEEP]} if swept else with_units
 
 
-def _numbers(schema: Any, name: str, section: str) -> Any:
+def _numbers(schema: object, name: str, section: str) -> Any:
     """The schema of the value of a key, with units allowed in numbers."""
     if isinstance(schema, list):
         return [_numbers(one, name, section) for one in schema]
@@ -228,7 +228,7 @@ def _numbers(schema: Any, name: str, section: str) -> Any:
     return {key: _numbers(value, name, section) if key in inner else value for key, value in schema.items()}
 
 
-def _swept(option: Any) -> Schema:
+def _swept(option: object) -> Schema:
     """A sweep: a list of values, or a range of numbers."""
     listed = {"type": "array", "minItems": 1, "items": option}
     schema = _closed({"sweep": {"anyOf": [listed, _range("step"), _range("per_decade")]}})

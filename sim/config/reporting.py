@@ -2,7 +2,7 @@
 """The sections about results: figures, and published values for comparison."""
 
 import re
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -96,7 +96,7 @@ class EnergyConfig(Section):
         return self.prices().assumptions(ENERGY_KEYS)
 
 
-def _as_profile(value: Any) -> Any:
+def _as_profile(value: object) -> object:
     if value is not None and not isinstance(value, str | dict | EnergyConfig):
         choices = get_args(EnergyConfig.model_fields["profile"].annotation)
         raise PydanticCustomError("not_a_choice", "is not one of the choices", {"choices": list(choices)})

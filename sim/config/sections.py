@@ -2,7 +2,7 @@
 """Base class and field types of the sections; the sections of loads and experiments."""
 
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self, TypeVar, get_args
+from typing import Annotated, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -250,7 +250,7 @@ def _defaults(value: object) -> object:
     return {} if value is None else value
 
 
-def _loads(value: Any) -> list[float]:
+def _loads(value: object) -> list[float]:
     if isinstance(value, LoadRange):
         value = value.values()
     return sorted(require_distinct(value if isinstance(value, list) else [value]))

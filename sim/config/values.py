@@ -72,7 +72,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}..."
 
 
-def _leaves(value: Mapping[Any, Any], path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Mapping[object, object], path: str) -> Iterator[tuple[str, Any]]:
     for key, inner in value.items():
         where = f"{path}.{key}" if path else str(key)
         if isinstance(inner, dict) and inner:

@@ -4,7 +4,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -77,7 +76,7 @@ def write_tables(design: Design, folder: Path) -> None:
         replace_file(folder / name, csv_text(header, ([_cell(value) for value in row.values()] for row in rows)))
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     """A value of a table; numbers have twelve digits, the accuracy of a certified end."""
     return float(f"{value:.12g}") if isinstance(value, float) else value
 

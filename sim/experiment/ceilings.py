@@ -548,7 +548,7 @@ def _is_complete(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
     return _are_rows(rows) and {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
 
 
-def _are_rows(rows: Any) -> bool:
+def _are_rows(rows: object) -> bool:
     """Whether rows have all keys, with values of their types."""
     try:
         _STORED_ROWS.validate_python(rows)

@@ -191,7 +191,7 @@ class DaskPool:
             self._threads, self._checked_at = sum(self._client.nthreads().values()), time.monotonic()
         return 2 * max(1, self._threads)
 
-    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+    def submit(self, call: Callable[..., Outcome], *arguments: object) -> "Future[Outcome]":
         """Make a call on some worker."""
         contents = [self._content(argument.path) for argument in arguments if isinstance(argument, ScenarioFile)]
         sent = pickle.dumps((call, arguments))

@@ -45,7 +45,7 @@ def compiling_kernels(file: str | Path, processes: int | None) -> Iterator[None]
             process.kill()
 
 
-def small(config: Any) -> Iterator[Keys]:
+def small(config: object) -> Iterator[Keys]:
     """Configurations of a small network with the kernel of a configuration, the likeliest first; none if unknown."""
     if not isinstance(config, dict) or config.get("engine") == "reference" or any(key in config for key in OTHERS):
         return
@@ -58,7 +58,7 @@ def small(config: Any) -> Iterator[Keys]:
         yield {**fixed, "routing": chosen, "switching": switching, "traffic": demand}
 
 
-def scenario_of(config: Any) -> Scenario[Any, Any] | None:
+def scenario_of(config: object) -> Scenario[Any, Any] | None:
     """The first small network with the kernel of a configuration that there is; None if there is none."""
     from flitlab.sim.config.diagnostics import ConfigError
     from flitlab.sim.config.pipeline import read

@@ -9,7 +9,6 @@ extrapolated by a power of their size (``growth`` of their kind).
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -169,7 +168,7 @@ def _run_bytes(case: Case, load: float) -> float:
     return run + PAIR * min(packets, scenario.topology.switches**2)
 
 
-def _allocated(call: Callable[[], Any]) -> float:
+def _allocated(call: Callable[[], object]) -> float:
     """Peak of the bytes that a call allocates."""
     tracemalloc.start()
     try:

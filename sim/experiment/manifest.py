@@ -5,7 +5,6 @@ import platform
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from flitlab.models.files import read_file
 from flitlab.models.hashing import content_hash
@@ -127,6 +126,6 @@ def _scenario(case: Case) -> JsonObject:
     return described
 
 
-def _common(values: list[Any]) -> Any:
+def _common(values: list[object]) -> object:
     """The common value of all, else None."""
     return values[0] if values and all(value == values[0] for value in values) else None

@@ -62,7 +62,7 @@ class Pool(Protocol):
     def max_in_flight(self) -> int:
         """Calls in flight at most, those that wait for a process included."""
 
-    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+    def submit(self, call: Callable[..., Outcome], *arguments: object) -> "Future[Outcome]":
         """Submit a call; ``BrokenExecutor`` in its future says that a process died, its own or another one."""
 
     def reopen(self) -> None:
@@ -106,7 +106,7 @@ class InProcess:
         self.threads = threads
         show_solvers()
 
-    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+    def submit(self, call: Callable[..., Outcome], *arguments: object) -> "Future[Outcome]":
         """The finished future of ``call(*arguments)``."""
         future: Future[Outcome] = Future()
         before = set_thread_limit(self.threads)
@@ -146,7 +146,7 @@ class Processes:
             self.jobs, mp_context=context, initializer=start_worker, initargs=(self.plugins, self.threads)
         )
 
-    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+    def submit(self, call: Callable[..., Outcome], *arguments: object) -> "Future[Outcome]":
         """Submit a call; starts processes as needed."""
         with starting_processes():
             return self._executor.submit(call, *arguments)
@@ -174,7 +174,7 @@ class SharedProcesses:
         """CPU seconds of all completed calls."""
         self._pool: Pool | None = None
 
-    def submit(self, call: Callable[..., Outcome], *arguments: Any) -> "Future[Outcome]":
+    def submit(self, call: Callable[..., Outcome], *arguments: object) -> "Future[Outcome]":
         """Submit a call, and count its CPU time."""
         self._pool = self._pool or open_pool(RunOptions(self.jobs))
         future: Future[Outcome] = Future()
@@ -208,7 +208,7 @@ class SharedProcesses:
             pool.close(abandon)
 
 
-def _timed(call: Callable[..., Outcome], arguments: Sequence[Any]) -> Any:
+def _timed(call: Callable[..., Outcome], arguments: Sequence[object]) -> Any:
     """The result of a call, and its CPU seconds."""
     began = cpu_seconds()
     return call(*arguments), cpu_seconds() - began

@@ -218,7 +218,7 @@ class Prices:
         seconds: float = self._price(f"ceiling {kind}", lambda: _price_of_ceiling(kind))
         return seconds
 
-    def _price(self, name: str, measure: Callable[[], Any]) -> Any:
+    def _price(self, name: str, measure: Callable[[], object]) -> Any:
         """A price by name; measured and stored if it is unknown."""
         if name not in self._known:
             self.say(f"calibrating: {name} on this machine, once")
@@ -254,7 +254,7 @@ def _case(text: str) -> Case:
     return read("calibration", text=text).cases[0]
 
 
-def _timed(call: Callable[[], Any]) -> float:
+def _timed(call: Callable[[], object]) -> float:
     """The shorter of two CPU times, so that compilation is not counted."""
     times = []
     for _ in range(2):

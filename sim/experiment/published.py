@@ -286,7 +286,7 @@ def _named(entry: PublishedConfig, labels: Sequence[str]) -> str:
     return f"{entry.over} of {len(labels)}" + "".join(f", {key}" for key in keys)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """A value, or the ends of a list."""
     if not isinstance(value, list) or len(value) < 3:
         return str(value)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import yaml
 
@@ -306,7 +306,7 @@ def describe(study: Study, store: Store) -> JsonObject:
     return described
 
 
-def yaml_text(value: Any) -> str:
+def yaml_text(value: object) -> str:
     """A mapping as YAML, with its order of keys."""
     text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
     return text

@@ -113,7 +113,7 @@ class Store:
         except OSError as error:
             raise WriteError(f"{name} cannot be removed: {error.strerror or error}") from None
 
-    def write_json(self, name: str, value: Any) -> None:
+    def write_json(self, name: str, value: object) -> None:
         """Replace a JSON file."""
         self.write(name, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
@@ -300,7 +300,7 @@ def _digest(name: str, text: bytes) -> str:
     return hashlib.sha256(name.encode() + b"\n" + text).hexdigest()
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """A value as text in a CSV file; '' for None and NaN.
 
     >>> cell(0.1), cell(None), cell(True), cell(float("nan"))

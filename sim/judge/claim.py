@@ -337,7 +337,7 @@ class _Reader:
                 self.page.reject((*place, what), "must be the name of a column of the CSV file")
         return {what: str(value) for what, value in named.items()}
 
-    def _text(self, place: KeyPath, what: str, value: Any) -> str | None:
+    def _text(self, place: KeyPath, what: str, value: object) -> str | None:
         """A number as it is written; None after an error."""
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             self.page.reject((*place, what), "must be a number")

@@ -156,7 +156,7 @@ def in_order(question: Question) -> Ints:
     return np.arange(question.count)
 
 
-def result_or_raise(outcome: Any) -> Any:
+def result_or_raise(outcome: object) -> Any:
     """The stored result of a function; if it raised an exception, raises it again."""
     if isinstance(outcome, BaseException):
         raise outcome

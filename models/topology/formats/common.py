@@ -250,7 +250,7 @@ class GraphBuilder:
         return value
 
     def topology(
-        self, kind: str, hosts: dict[str, int] | None = None, labels: Mapping[str, str] | None = None, **notes: Any
+        self, kind: str, hosts: dict[str, int] | None = None, labels: Mapping[str, str] | None = None, **notes: object
     ) -> Topology:
         """Build the topology; nodes 0 .. n-1 keep their numbers, others are numbered in order of appearance.
 

@@ -80,7 +80,7 @@ def read_gml(
     return graph.topology("gml", attributes, directed)
 
 
-def _add(graph: Attributed, line: int, key: str, value: Any) -> None:
+def _add(graph: Attributed, line: int, key: str, value: object) -> None:
     """Add a node or an edge to the graph."""
     network = graph.network
     if not isinstance(value, list):

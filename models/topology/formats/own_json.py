@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn
+from typing import Annotated, Literal, NamedTuple, NoReturn
 
 import numpy as np
 import yaml
@@ -161,7 +161,7 @@ def read_json(path: Readable) -> Topology:
     return topology.with_hosts(document.hosts, float(document.host_capacity), document.host_delay, document.ejection)
 
 
-def _keys(document: Any) -> set[str]:
+def _keys(document: object) -> set[str]:
     """Return the keys of a JSON document; none if it is no mapping."""
     return set(document) if isinstance(document, dict) else set()
 

@@ -2,7 +2,6 @@
 """Topologies of RapidChiplet: links between chiplets and routers of the interposer."""
 
 import re
-from typing import Any
 
 from flitlab.models.readable import Readable
 from flitlab.models.topology.formats.common import GraphBuilder, json_of, text_of
@@ -46,7 +45,7 @@ def read_rapidchiplet(path: Readable) -> Topology:
     return network.topology("rapidchiplet", {label: int(int(label) < chiplets) for label in network.nodes})
 
 
-def _end(network: GraphBuilder, index: int, link: Any, name: str) -> tuple[str, int]:
+def _end(network: GraphBuilder, index: int, link: object, name: str) -> tuple[str, int]:
     """Return kind and number of an end of a link."""
     end = link.get(name) if isinstance(link, dict) else None
     kind, number = (end.get("type"), end.get("outer_id")) if isinstance(end, dict) else (None, None)

@@ -208,7 +208,7 @@ def _volume(path: Readable, line: int, unit: str, value: str) -> str:
         raise FormatError(path, line, f"routing unit {unit!r} and demand {value!r} must be numbers") from None
 
 
-def _is_word(item: Any) -> bool:
+def _is_word(item: object) -> bool:
     return isinstance(item, tuple)
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
@@ -160,5 +160,5 @@ def _text(ran: Ran) -> str:
     return f'{head}, "measured": [\n  {values}\n ]}}' if values else f'{head}, "measured": []}}'
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)

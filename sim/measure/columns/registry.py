@@ -139,7 +139,7 @@ def columns(*tables: Table) -> dict[str, Column]:
     return by_name
 
 
-def measured(table: Table, counted: Any) -> Row:
+def measured(table: Table, counted: object) -> Row:
     """Return every measured column, by name. Raises ``TypeError`` for a value that no cell can hold."""
     return {
         name: _cell(one, one.measure(counted)) for name, one in columns(table).items() if one.measure is not None
@@ -182,7 +182,7 @@ def _code(one: Column) -> str:
     return content_hash(None if file is None else file.read_text("utf-8"))
 
 
-def _is_ours(measure: Callable[..., Any]) -> bool:
+def _is_ours(measure: Callable[..., object]) -> bool:
     return measure.__module__.startswith("flitlab.")
 
 
@@ -199,7 +199,7 @@ def _origin(one: Column) -> tuple[bool, str]:
     return (True, "") if one.measure is None else (_is_ours(one.measure), one.measure.__qualname__)
 
 
-def _cell(one: Column, value: Any) -> Any:
+def _cell(one: Column, value: object) -> object:
     """A measured value as JSON and CSV can hold it."""
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
     if plain is not None and not isinstance(plain, bool | int | float | str):

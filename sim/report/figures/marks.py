@@ -331,7 +331,7 @@ def in_lines(text: str, lines: int) -> str:
     return "\n".join(wrap(text, len(text) // lines + 5, break_on_hyphens=False))
 
 
-def put_label(put: Callable[[str], Any], text: str, width: int = 35) -> None:
+def put_label(put: Callable[[str], object], text: str, width: int = 35) -> None:
     """A label on as few lines of a width as it takes, all about as long. put: sets it."""
     put(in_lines(text, -(-len(text) // width) or 1))
 

@@ -81,7 +81,7 @@ def figure(
     return enter
 
 
-def _origin(draw: Callable[..., Any]) -> tuple[bool, str]:
+def _origin(draw: Callable[..., object]) -> tuple[bool, str]:
     """What may take the place of a figure: the same function of a file that is loaded again."""
     return draw.__module__.startswith("flitlab."), draw.__qualname__
 

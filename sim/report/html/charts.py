@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -213,7 +212,7 @@ def _metric_charts(run: Run) -> list[Chart]:
     return [chart for chart in drawn if any(len(line["x"]) > 1 for line in chart["series"])]
 
 
-def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], **more: Any) -> Chart:
+def _chart(name: str, title: str, x: Chart, y: Chart, series: Sequence[Chart], **more: object) -> Chart:
     return {"name": name, "title": title, "x": x, "y": y, "series": list(series), **more}
 
 

@@ -56,7 +56,7 @@ def _answer(design: Design) -> str:
     return f"{best.result.option.label} {what} for {cost:.0f} $ a host; the front has {len(design.front)} points."
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.4g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:.0f}" if isinstance(

@@ -3,7 +3,6 @@
 
 import base64
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,12 +13,12 @@ LARGEST_FIGURE = 300_000
 """The largest static figure that is embedded as SVG, in bytes; a larger one is PNG."""
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Return a page. template: a file of this package."""
     return _environment.get_template(template).render(values)
 
 
-def write_page(path: Path, template: str, **values: Any) -> Path:
+def write_page(path: Path, template: str, **values: object) -> Path:
     """Write a page and return its file. Raises ``OSError``."""
     replace_file(path, render(template, **values))
     return path

@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from flitlab.models.mappings import Row
 from flitlab.sim.measure.columns.registry import RATE, TICKS, columns
@@ -383,7 +382,7 @@ def _is_list(name: str, rows: Sequence[Row]) -> bool:
     return any((row.get(name) or "")[:1] == "[" and len(row[name]) > 40 for row in rows)
 
 
-def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+def flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the leaves of a JSON document as (path, text)."""
     if isinstance(value, dict):
         for key, inner in value.items():

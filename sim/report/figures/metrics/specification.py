@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
-from typing import Any
 
 from flitlab.models.closest_match import closest_match
 from flitlab.models.mappings import Keys
@@ -121,7 +120,7 @@ def _plot(run: Run, entry: Keys) -> Plot:
     return Plot(name=name, y=y, x=x, by=by, where=where, cumulative=cumulative, style=style, **rest)
 
 
-def _texts(value: Any) -> Values:
+def _texts(value: object) -> Values:
     """How a value, or each of a list, may stand in metrics.csv."""
     items = value if isinstance(value, list) else [value]
     decimals = [repr(float(item)) for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
