@@ -56,16 +56,18 @@ def house(tmp_path):
 
 
 def settle_discipline(source):
-    """Moves the toy's entry to switching_modes.py, as the page says of switching modes of flitlab's own."""
-    model, entries = source / "models" / "switching" / "pipe.py", source / "sim" / "engines" / "switching_modes.py"
+    """Moves the toy's entry into a file of its own, as the page says of switching modes of flitlab's own."""
+    place = "sim/engines/switching_modes/NAME.py"
+    assert place in PAGE
+    model, entry = source / "models" / "switching" / "pipe.py", source / place.replace("NAME", "pipe")
     text = model.read_text("utf-8")
-    assert "sim/engines/switching_modes.py" in PAGE
-    entry = text[text.index("@runs(") :].replace("tests.toys.discipline.compiled", "flitlab.sim.engines.compiled.pipe")
-    entry = entry.replace("tests.toys.discipline.reference", "flitlab.sim.engines.reference.pipe")
-    text = text[: text.index("@runs(")]
-    model.write_text("\n".join(line for line in text.splitlines() if "sim.engines" not in line) + "\n", "utf-8")
-    more = "\n\nfrom flitlab.models.switching.pipe import Pipe\n\n\n" + entry.replace("def engines", "def pipe")
-    entries.write_text(entries.read_text("utf-8") + more, "utf-8")
+    start = text.index("@runs(")
+    for kind in ("compiled", "reference"):
+        text = text.replace(f"tests.toys.discipline.{kind}", f"flitlab.sim.engines.{kind}.pipe")
+    imports = [line for line in text.splitlines() if "sim.engines.table" in line]
+    model.write_text("\n".join(line for line in text[:start].splitlines() if line not in imports) + "\n", "utf-8")
+    imports.insert(0, "from flitlab.models.switching.pipe import Pipe")
+    entry.write_text("\n".join(imports) + "\n\n\n" + text[start:], "utf-8")
 
 
 def simrun(house, *words):

@@ -3,6 +3,8 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 from flitlab.models.closest_match import closest_match
@@ -42,6 +44,30 @@ class Engines:
         Raises ``KeyError`` for another.
         """
         return {"reference": self.reference, "compiled": self.compiled}[engine]
+
+
+def network_start(kernel: ModuleType, timeline_run: Callable[..., Any]) -> Start:
+    """Return the function that starts a compiled run of a kernel, or with a timeline a ``timeline_run``."""
+    from flitlab.sim.engines.compiled import engine
+
+    static_run = partial(engine.start, kernel)
+
+    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
+        run = static_run if scenario.timeline is None else timeline_run
+        return run(scenario, load, seed, log, **options)
+
+    return start
+
+
+def session_start(run: Callable[..., Any]) -> Start:
+    """Return the function that starts a run of a session."""
+
+    def start(scenario: Scenario[Any], load: float, seed: int, log: bool = False, **options: Any) -> Any:
+        changes = () if scenario.timeline is None else (scenario.timeline,)
+        session = scenario.switching.session(scenario.instance, scenario.work, load, seed, *changes)
+        return run(session, log, **options)
+
+    return start
 
 
 SingleThreadReason = Callable[[Scenario[Any, Any]], str]

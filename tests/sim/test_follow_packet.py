@@ -20,8 +20,8 @@ LOSSLESS = SPRAY.replace("mode: spray", "mode: spray, queue: lossless").replace(
 )
 CLASSES = RING.replace("{kind: uniform}", "{classes: [{name: a, kind: uniform}, {name: b, kind: uniform}]}")
 
-LISTED = "delivered packets are listed in vct, wormhole, deflection, ideal"
-FOLLOWED = "packets are followed in vct, wormhole, deflection only"
+LISTED = "delivered packets are listed in deflection, ideal, vct, wormhole"
+FOLLOWED = "packets are followed in deflection, vct, wormhole only"
 NOT_FOLLOWED = {
     "spray": (SPRAY, f"switching.mode = 'spray': {FOLLOWED}"),
     "lossless": (LOSSLESS, f"switching.mode = 'spray': {FOLLOWED}"),

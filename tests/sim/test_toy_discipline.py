@@ -128,7 +128,7 @@ def test_wrong_keys_of_it_are_refused(config, capsys):
 
 def test_what_it_cannot_do_is_said(config, capsys):
     assert main(["trace", config, "--packet", "3"]) == 2
-    assert "packets are followed in vct, wormhole, deflection only" in capsys.readouterr().err
+    assert "packets are followed in deflection, vct, wormhole only" in capsys.readouterr().err
 
 
 NOBODY = '''
