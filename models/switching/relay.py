@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# mypy: ignore-errors
+"""A mode with channels that fail: store and forward, with an unlimited queue at every channel."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from flitlab.models.registry import SpecError, register
+from flitlab.models.switching.buffered import unit_capacity_errors
+from flitlab.models.switching.dynamic_topology import DynamicTopology
+from flitlab.models.switching.switching_mode import SwitchingContext, SwitchingSpec
+
+
+@dataclass(frozen=True)
+class Relay(DynamicTopology):
+    """Store and forward. link: ticks from the last flit on a channel to the whole packet at its end."""
+
+    mode: ClassVar[str] = "relay"
+    link: int
+
+    def zero_load_latency(self, topology, hops, flits):
+        return (hops + 2) * (flits + self.link) - 1
+
+
+@register("switching", "relay")
+class RelaySpec(SwitchingSpec):
+    """Store and forward: a switch forwards a packet by its first shortest path once all of it has arrived."""
+
+    switching_mode: ClassVar = Relay
+    mode: Literal["relay"]
+    link: Annotated[int, Field(ge=0, le=10**6)] = 1
+
+    def errors(self, topology, routes, flits):
+        yield from super().errors(topology, routes, flits)
+        yield from unit_capacity_errors(topology, self.mode)
+        if topology.has_delays:
+            yield SpecError("mode relay has the same delay on all channels", key="topology")
+        if routes is not None and routes.kind != "minimal":
+            yield SpecError("mode relay needs routing.kind: minimal", key="routing.kind")
+
+    def build(self, setting: SwitchingContext) -> Relay:
+        return Relay(self.link)
