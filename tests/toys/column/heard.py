@@ -9,4 +9,4 @@ from flitlab.sim.measure.window import Window
 @column("packets", "hosts_heard", "", "share of hosts that are heard")
 def hosts_heard(window: Window) -> float:
     """Share of the hosts of which a flit arrived in the window."""
-    return np.mean(window.after.delivered.sources > window.before.delivered.sources)
+    return float(np.mean(window.after.delivered.sources > window.before.delivered.sources))
