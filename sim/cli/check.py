@@ -4,7 +4,6 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -135,7 +134,7 @@ def _describe(case: Case, cost: Cost) -> JsonObject:
     }  # fmt: skip
 
 
-def _queues(scenario: Scenario[Any, Any]) -> dict[str, list[int]]:
+def _queues(scenario: Scenario) -> dict[str, list[int]]:
     """The least and the greatest value of each quantity of the queues, in bytes."""
     stated = scenario.switching.queue_sizes(scenario.instance, scenario.work)
     return {name: _ends(values) for name, values in stated.items()}

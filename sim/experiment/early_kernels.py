@@ -13,7 +13,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -58,7 +57,7 @@ def small(config: object) -> Iterator[Keys]:
         yield {**fixed, "routing": chosen, "switching": switching, "traffic": demand}
 
 
-def scenario_of(config: object) -> Scenario[Any, Any] | None:
+def scenario_of(config: object) -> Scenario | None:
     """The first small network with the kernel of a configuration that there is; None if there is none."""
     from flitlab.sim.config.diagnostics import ConfigError
     from flitlab.sim.config.pipeline import read

@@ -9,6 +9,7 @@ import numpy as np
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import ApplicationRun, MessageDropped, PacketProgramRun
 from flitlab.sim.measure.columns.registry import measured
@@ -40,7 +41,9 @@ class ProgramMeasure(NamedTuple):
     channels: bool = False
 
 
-def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load: float, how: ProgramMeasure) -> Result:
+def measure_program(
+    run: ApplicationRun, scenario: Scenario[SwitchingMode, Workload], load: float, how: ProgramMeasure
+) -> Result:
     """Run a program to its end.
 
     Parameters
@@ -90,14 +93,14 @@ def measure_program(run: ApplicationRun, scenario: Scenario[Any, Workload], load
     return Result(row, detail, delivered, none, window, capacity=timeline.capacity(0, end), parts=parts)
 
 
-def _progress(run: Any, scenario: Scenario[Any, Workload], timeline: Timeline) -> Progress | None:
+def _progress(run: Any, scenario: Scenario[SwitchingMode, Workload], timeline: Timeline) -> Progress | None:
     """Return the sampler of message progress for a timeline; None for engines without progress."""
     return Progress(run, scenario, timeline) if hasattr(run, "progress") else None
 
 
 def run_to_end(
-    run: ApplicationRun, scenario: Scenario[Any, Workload], max_ticks: int | None, progress: Progress | None = None,
-    pauses: ProgramPauses | None = None,
+    run: ApplicationRun, scenario: Scenario[SwitchingMode, Workload], max_ticks: int | None,
+    progress: Progress | None = None, pauses: ProgramPauses | None = None,
 ) -> tuple[Ints, Floats]:  # fmt: skip
     """Advance a run until every operation is complete.
 

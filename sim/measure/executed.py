@@ -4,7 +4,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines.base import Execution, Flows
 from flitlab.sim.measure.critical_path import ARRIVING, Segment, critical_path, shares
 from flitlab.sim.measure.spans import busy_spans, communicating_spans, union_lengths, union_until
@@ -29,7 +29,7 @@ MAX_SEGMENTS = 2000
 """The most segments of the critical path that are stored, counted from its end."""
 
 
-def holds(scenario: Scenario[Any, Workload], resolution: int = 1) -> Ints:
+def holds(scenario: Scenario[SwitchingMode, Workload], resolution: int = 1) -> Ints:
     """Return the time for which operations hold their processors, int64 [operations], in ticks / resolution."""
     program, messages = scenario.work.program, scenario.work.messages
     held = scratch(program.operations, np.int64, messages.overhead * resolution)
@@ -48,14 +48,14 @@ class Executed:
     processor, 0 before a job arrives. path: the segments of the critical path, in order.
     """
 
-    scenario: Scenario[Any, Workload]
+    scenario: Scenario[SwitchingMode, Workload]
     execution: Execution
     hold: Ints
     unit_ns: float
     path: list[Segment]
 
     @classmethod
-    def of(cls, scenario: Scenario[Any, Workload], execution: Execution) -> "Executed":
+    def of(cls, scenario: Scenario[SwitchingMode, Workload], execution: Execution) -> "Executed":
         """Return the run of a scenario with a program that has ended."""
         workload = scenario.work
         min_message_ticks = scenario.switching.min_message_ticks(scenario.topology) * execution.resolution

@@ -2,7 +2,6 @@
 """Delivered traffic of a run with a timeline: by interval for a figure, and by epoch for the check against ceilings."""
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from flitlab.models.arrays import Floats
 from flitlab.models.mappings import Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import Flows, FluidRun
 from flitlab.sim.measure.result import EpochTraffic
@@ -46,7 +46,7 @@ def interval(start: int, end: int, tick_ns: float | None, host_throughput: float
 class Progress:
     """Advances a run of mode ``flow`` and samples the progress of its messages, at every epoch besides."""
 
-    def __init__(self, run: FluidRun, scenario: Scenario[Any, Workload], timeline: Timeline):
+    def __init__(self, run: FluidRun, scenario: Scenario[SwitchingMode, Workload], timeline: Timeline):
         self.run, self.scenario, self.timeline = run, scenario, timeline
         self._begins = [epoch.tick for epoch in timeline.epochs]
         self._flits = {0: 0.0}

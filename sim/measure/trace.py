@@ -2,7 +2,7 @@
 """Runs a trace to its end, and measures all of it and each of its packets."""
 
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines.base import PacketLog, PacketProgramRun, Scalar
 from flitlab.sim.measure.application import ProgramMeasure
 from flitlab.sim.measure.columns.registry import measured
@@ -33,7 +34,9 @@ class _StallDetector(StallDetector):
         raise UnfinishedError(f"{why}; {created:,} packets are created, and {delivered:,} delivered")
 
 
-def measure_trace(run: PacketProgramRun, scenario: Scenario[Any, Workload], load: float, how: ProgramMeasure) -> Result:
+def measure_trace(
+    run: PacketProgramRun, scenario: Scenario[SwitchingMode, Workload], load: float, how: ProgramMeasure
+) -> Result:
     """Run a trace to its end.
 
     Parameters

@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from flitlab.models.fairness import jain
 from flitlab.models.mappings import Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.timeline.epochs import Timeline
+from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.queues import fastest_capacity
+from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import Flows
 from flitlab.sim.measure.result import EpochTraffic
 
@@ -26,7 +28,7 @@ class Window(NamedTuple):
     window: tuple[float, float]
 
 
-def traffic_of(session: Any, sent: Ints) -> Flows:
+def traffic_of(session: Session | SpraySession, sent: Ints) -> Flows:
     """Return the traffic of the flows of a session by source and destination.
 
     sent: int64 [flows], bytes.
@@ -38,7 +40,7 @@ def traffic_of(session: Any, sent: Ints) -> Flows:
 
 
 def epoch_traffic(
-    session: Any, timeline: Timeline, end: int, between: Callable[[int, int], tuple[Ints, Ints]]
+    session: Session | SpraySession, timeline: Timeline, end: int, between: Callable[[int, int], tuple[Ints, Ints]]
 ) -> tuple[EpochTraffic, ...]:  # fmt: skip
     """Return the traffic delivered in each epoch that began before a tick.
 
@@ -54,7 +56,8 @@ def epoch_traffic(
 
 
 def transport_rows(
-    session: Any, received: Ints, throughput: Floats, times: tuple[Floats, Floats], counted: dict[str, Ints]
+    session: Session | SpraySession, received: Ints, throughput: Floats, times: tuple[Floats, Floats],
+    counted: dict[str, Ints],
 ) -> list[Row]:  # fmt: skip
     """Return rows of transports.csv: throughput of the flows of each transport, and their completion times.
 

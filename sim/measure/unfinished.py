@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a program does not end: what stalls it, and what its operations wait for."""
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from flitlab.models.application.goal import label_of
 from flitlab.models.application.program import Op, Program
 from flitlab.models.application.workload import Workload
 from flitlab.models.scenario import Scenario
+from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines.base import ApplicationRun, Execution, ProgramStatus
 from flitlab.sim.engines.transport.spray import SprayRun
 from flitlab.sim.measure.pauses import LinkNames
@@ -25,7 +26,7 @@ class UnfinishedError(Exception):
 class StallDetector:
     """Checks a run repeatedly, and raises :class:`UnfinishedError` once it cannot make progress."""
 
-    def __init__(self, run: ApplicationRun, scenario: Scenario[Any, Workload]):
+    def __init__(self, run: ApplicationRun, scenario: Scenario[SwitchingMode, Workload]):
         self.run, self.scenario = run, scenario
         self.deadlock_timeout = deadlock_timeout(scenario, scenario.work.messages.packet_flits)
         self._moved, self._since = -1, 0
@@ -57,7 +58,7 @@ class StallDetector:
         return f"no packet {self.scenario.switching.stall_message(ticks)}, though some wait ({where})"
 
 
-def unfinished(run: ApplicationRun, scenario: Scenario[Any, Workload]) -> str:
+def unfinished(run: ApplicationRun, scenario: Scenario[SwitchingMode, Workload]) -> str:
     """Return the number of incomplete operations of a program, and what those that have begun wait for."""
     program, execution = scenario.work.program, run.execution()
     unfinished_operations = np.flatnonzero(execution.finish < 0)
@@ -83,7 +84,7 @@ def _named(program: Program, o: int) -> str:
     return f"operation {o - program.start[rank]} of rank {rank}"
 
 
-def _state(scenario: Scenario[Any, Workload], execution: Execution, o: int) -> str:
+def _state(scenario: Scenario[SwitchingMode, Workload], execution: Execution, o: int) -> str:
     """Describe how far the message of an operation has come; '' for a calculation."""
     program, messages = scenario.work.program, scenario.work.messages
     if program.kind[o] == Op.CALC:

@@ -6,9 +6,10 @@ chain of single entries, none could be prefetched before its predecessor had com
 bucket is its own; when it is full, its entries move to an overflow block.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import device_function, inline, kernel
@@ -41,7 +42,7 @@ def calendar_ticks(ticks: int) -> int:
     return 1 << int(ticks - 1).bit_length()
 
 
-def make_calendar_queue(ticks: int, entries: int, dtype: Any = np.uint32) -> CalendarQueue:
+def make_calendar_queue(ticks: int, entries: int, dtype: npt.DTypeLike = np.uint32) -> CalendarQueue:
     """Make an empty calendar queue.
 
     Parameters

@@ -3,7 +3,6 @@
 
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from flitlab.sim.engines.base import (
 )
 from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.compiled import invariants, messages, ranks, records, sources
+from flitlab.sim.engines.compiled.arguments import State
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 from flitlab.sim.engines.compiled.replies import created_replies
@@ -115,7 +115,7 @@ class CompiledRun:
             return self._partitioned.advance(self._tick, until)
         return int(self._kernel.advance(self._constants, self._state, self._tick, until))
 
-    def _merged_state(self) -> Any:
+    def _merged_state(self) -> State:
         """Return the state of all partitions."""
         return self._partitioned.complete() if self._partitioned else self._state
 
@@ -133,7 +133,7 @@ class CompiledRun:
             sources.count_created(arrivals, packets, seed, self._tick, sent[own], self._cursor[own])
         self._count_replies(getattr(self._state, "pool", None))
 
-    def _count_replies(self, pool: Any) -> None:
+    def _count_replies(self, pool: State) -> None:
         """Set the cursors of the source queues of replies, if hosts reply; pool: of the run."""
         replies = getattr(pool, "replies", None)
         if replies is None:
@@ -178,7 +178,7 @@ class CompiledRun:
             self._stalls(state), self._classes(state),
         )  # fmt: skip
 
-    def _classes(self, state: Any) -> Ints | None:
+    def _classes(self, state: State) -> Ints | None:
         """The counters of every class of traffic, copied; None where all packets are of one class."""
         counted: Ints | None = state.counters.classes
         if counted is None:
@@ -189,7 +189,7 @@ class CompiledRun:
         counted[:, ClassCounter.CREATED_FLITS] = by_class[:, :, sources.FLITS].sum(axis=1)
         return counted
 
-    def _channels(self, state: Any) -> Ints | None:
+    def _channels(self, state: State) -> Ints | None:
         """The traffic of channels, copied; None if it is not counted."""
         counted: Ints | None = state.counters.channels
         if counted is None:
@@ -199,7 +199,7 @@ class CompiledRun:
             self._kernel.settle_channels(self._constants, state, self._tick, channels)
         return channels
 
-    def _stalls(self, state: Any) -> Ints | None:
+    def _stalls(self, state: State) -> Ints | None:
         """Stalls at the end of each channel, copied; None if they are not counted."""
         counters = getattr(state, "stalls", None)
         if counters is None:
@@ -207,7 +207,7 @@ class CompiledRun:
         stalls: Ints = counters.ticks[channel_inputs(make_ports(self._topology))]
         return stalls
 
-    def _outstanding(self, state: Any) -> Outstanding | None:
+    def _outstanding(self, state: State) -> Outstanding | None:
         """Outstanding traffic of each channel; None where routes are not fixed at creation."""
         return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._routes_fixed else None
 

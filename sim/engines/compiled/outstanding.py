@@ -5,8 +5,6 @@ A packet's route follows from its source host and sequence number alone. It is w
 kernels store nothing for it.
 """
 
-from typing import Any
-
 import numpy as np
 
 from flitlab.models.jit import njit
@@ -15,10 +13,11 @@ from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_destination, choose_route, next_port
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Outstanding
+from flitlab.sim.engines.compiled.arguments import Constants, State
 from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records, processes_of
 
 
-def outstanding_traffic(const: Any, state: Any, topology: Topology, now: int) -> Outstanding:
+def outstanding_traffic(const: Constants, state: State, topology: Topology, now: int) -> Outstanding:
     """Count the outstanding traffic of each channel, in flits, for routes that are fixed at creation.
 
     Parameters

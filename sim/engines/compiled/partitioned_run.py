@@ -3,12 +3,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.compiled.arguments import Constants, State
 from flitlab.sim.engines.compiled.barrier import CANCELLED
 
 SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_src_host"
@@ -28,14 +28,14 @@ class PartitionedRun:
     ``merged`` is the state of the whole network; its counters are valid between calls of :meth:`advance`.
     """
 
-    def __init__(self, kernel: ModuleType, scenario: Scenario, constants: Any, state: Any, threads: int):
+    def __init__(self, kernel: ModuleType, scenario: Scenario, constants: Constants, state: State, threads: int):
         self._kernel, self._hosts = kernel, scenario.topology.hosts
         self._constants, self.merged, self._partitions = kernel.split_state_into_partitions(
             scenario, constants, state, threads
         )
         self._workers = ThreadPoolExecutor(threads - 1)
 
-    def count_channels(self, merged: Any) -> Any:
+    def count_channels(self, merged: State) -> State:
         """Count the traffic of channels in arrays that all partitions share; returns ``merged``.
 
         merged: state of the whole network with these arrays (see ``RunCounters`` and ``StallCounters``).
@@ -71,7 +71,7 @@ class PartitionedRun:
         self._sum_counters()
         return until
 
-    def complete(self) -> Any:
+    def complete(self) -> State:
         """Return the merged state with all packets in the network, and the log."""
         merged = self._kernel.merge_partition_states(self._constants, self.merged, self._partitions)
         if not len(merged.counters.log):

@@ -8,9 +8,11 @@ Functions take anything with both fields, a :class:`Pool` or the state of a swit
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
+from flitlab.sim.engines.compiled.arguments import State
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records
 
 # No entity. Records are unsigned, so that indices read from them need no check of sign. An int64, as each Python
@@ -26,7 +28,7 @@ class Pool(NamedTuple):
     replies: Any = None
 
 
-def make_pool(records: int, dtype: Any) -> Pool:
+def make_pool(records: int, dtype: npt.DTypeLike) -> Pool:
     """Make a pool of unused records of a type."""
     return Pool(packet=aligned_records(records, dtype), free=full_stack(records))
 
@@ -44,7 +46,7 @@ def allocate_record(pool):
     return np.int64(pool.free[pool.free[top]])
 
 
-def allocate_records(pool: Any, count: int) -> Words:
+def allocate_records(pool: State, count: int) -> Words:
     """Allocate ``count`` unused records, which have to exist; uint32 [count]."""
     pool.free[-1] -= np.uint32(count)
     top = int(pool.free[-1])
@@ -60,7 +62,7 @@ def free_record(pool, packet):
     pool.free[top] += np.uint32(1)
 
 
-def free_records(pool: Any, records: Ints) -> None:
+def free_records(pool: State, records: Ints) -> None:
     """Return records to the pool.
 
     Parameters
@@ -73,7 +75,7 @@ def free_records(pool: Any, records: Ints) -> None:
     pool.free[-1] += np.uint32(len(records))
 
 
-def doubled(pool: Any) -> Any:
+def doubled(pool: State) -> State:
     """Return a pool, or a state, with the same packets and twice the records."""
     records = len(pool.packet)
     if pool.packet.dtype.names:

@@ -5,7 +5,7 @@ Functions take the constants of any mode, which have a ``net``, and its state, w
 ``host``, a ``program`` and ``counters``; :func:`deliver_packets` also reads ``ejecting``, a calendar of packets.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from flitlab.models.rules.route import choose_route
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import CLASS_COLUMNS, HOP_BUCKETS, ChannelCounter, ClassCounter, PacketLog, Scalar
+from flitlab.sim.engines.compiled.arguments import Constants, State
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     entry_in,
@@ -233,7 +234,7 @@ def make_common_state(scenario: Scenario, net: Net, records: int, dtype: np.dtyp
     }
 
 
-def channels_of_outputs(const: Any, state: Any) -> Ints:
+def channels_of_outputs(const: Constants, state: State) -> Ints:
     """Return the row of ``state.counters.channels`` of each output's channel, int64 [outputs]."""
     ports, channels = const.net.ports, len(state.counters.channel_flits)
     rows: Ints = ports.out_channel.astype(np.int64)
@@ -241,7 +242,7 @@ def channels_of_outputs(const: Any, state: Any) -> Ints:
     return rows
 
 
-def draw_first_packets(const: Any, state: Any) -> None:
+def draw_first_packets(const: Constants, state: State) -> None:
     """Draw the first packet of every host; with classes of traffic, of every class."""
     processes, hosts = processes_of(const.net), const.net.hosts
     for number, process in enumerate(processes):
@@ -553,7 +554,7 @@ def pool_is_low(const, state):
     return state.pool.free[len(state.pool.free) - 1] < const.net.hosts
 
 
-def enlarged(state: Any, hosts: int) -> Any:
+def enlarged(state: State, hosts: int) -> State:
     """Return the state with the log, the pool, or the replies doubled where they are too few for one more tick."""
     log, pool, counters = state.counters.log, state.pool, state.counters
     if len(log) and counters.scalars[Scalar.DELIVERED_PACKETS] + hosts > len(log):
@@ -565,17 +566,17 @@ def enlarged(state: Any, hosts: int) -> Any:
     return state
 
 
-def packet_grants(state: Any) -> int:
+def packet_grants(state: State) -> int:
     """Return the number of packets granted so far: a packet counts at every hop, and again when it is ejected."""
     return int(state.counters.scalars[Scalar.GRANTS])
 
 
-def never_deadlocks(const: Any, state: Any, now: int) -> bool:
+def never_deadlocks(const: Constants, state: State, now: int) -> bool:
     """Return False: no packet waits for a buffer."""
     return False
 
 
-def first_unsent(state: Any) -> Ints:
+def first_unsent(state: State) -> Ints:
     """Return the first unsent packet of every source, int64 [sources, 4].
 
     Columns as in :func:`flitlab.sim.engines.compiled.sources.count_created`.
@@ -584,7 +585,7 @@ def first_unsent(state: Any) -> Ints:
     return unsent
 
 
-def in_flight_records(state: Any) -> np.ndarray:
+def in_flight_records(state: State) -> np.ndarray:
     """List the records of all packets in flight, PACKET [packets]."""
     used = np.ones(len(state.pool.packet), bool)
     used[state.pool.free[: state.pool.free[-1]]] = False
@@ -592,7 +593,7 @@ def in_flight_records(state: Any) -> np.ndarray:
     return in_flight
 
 
-def in_flight_packets(state: Any) -> tuple[Ints, Ints, Ints]:
+def in_flight_packets(state: State) -> tuple[Ints, Ints, Ints]:
     """List (source host, destination host, flits) of all packets in flight; int64 [packets] each."""
     record = in_flight_records(state)
     src_host, dst_host, flits = (record[name].astype(np.int64) for name in ("src_host", "dst_host", "flits"))

@@ -3,16 +3,17 @@
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
 from flitlab.sim.engines.base import Execution
+from flitlab.sim.engines.compiled.arguments import Constants, State
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, is_done
-from flitlab.sim.engines.transport.run import Trace, check_lossless
+from flitlab.sim.engines.transport.run import S, Trace, check_lossless
 
 PREFETCH_DISTANCE, NEAR_PREFETCH_DISTANCE = 6, 2
 """Arrivals by which prefetching is ahead: of what a packet refers to, and of what that refers to."""
@@ -44,12 +45,12 @@ def trace_packet(state, subflow, number, most, now):
             state.growth_needed[Growth.TRACE] = 1
 
 
-def _longer_trace(state: Any) -> Any:
+def _longer_trace(state: State) -> State:
     """Double the capacity of the trace."""
     return state._replace(trace=np.concatenate([state.trace, np.zeros_like(state.trace)]))
 
 
-class CompiledTransport:
+class CompiledTransport(Generic[S]):
     """A compiled simulation of a session up to, not including, ``tick``.
 
     state: its arrays, with ``trace`` and ``growth_needed``. grow: returns the state with a larger array. latest: the
@@ -57,13 +58,13 @@ class CompiledTransport:
     """
 
     latest: int
-    grow: ClassVar[dict[Growth, Callable[[Any], Any]]] = {Growth.POOL: doubled, Growth.TRACE: _longer_trace}
+    grow: ClassVar[dict[Growth, Callable[[State], State]]] = {Growth.POOL: doubled, Growth.TRACE: _longer_trace}
 
-    def __init__(self, session: Any, program: Any, constants: Any, state: Any):
-        self.session = session
+    def __init__(self, session: S, program: Any, constants: Constants, state: State):
+        self.session: S = session
         self._program, self._constants, self._state = program, constants, state
         self._tick = 0
-        self._changes = list(session.changes)
+        self._changes: list[Any] = list(session.changes)
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``, with the link events and new routes of the session.

@@ -66,7 +66,7 @@ class Clock(simpy.Environment):
             priority = EventPriority((priority << 32) | self._random.getrandbits(32))
         heappush(self._queue, (self._now + delay, priority, next(self._eid), event))
 
-    def call(self, tick: int, phase: EventPriority, action: Callable[[Any], None], value: Any) -> None:
+    def call(self, tick: int, phase: EventPriority, action: Callable[[T], None], value: T) -> None:
         """Call ``action`` with ``value`` in a phase of a tick, the current one or later.
 
         All calls of a phase of a tick share one SimPy event.
@@ -77,7 +77,7 @@ class Clock(simpy.Environment):
             Alarm(self, tick, phase, self._make_calls, phase)
         calls.append((action, value))
 
-    def _make_calls(self, alarm: Any) -> None:
+    def _make_calls(self, alarm: "Alarm") -> None:
         """Make the calls of a phase of this tick."""
         calls = self.calls[alarm.value].pop(self.now)
         self.events += len(calls)
@@ -90,7 +90,7 @@ class Clock(simpy.Environment):
         Alarm(self, tick, phase, self._allocate, phase)
         return allocators
 
-    def _allocate(self, alarm: Any) -> None:
+    def _allocate(self, alarm: "Alarm") -> None:
         """Let the allocators of a phase of this tick decide."""
         now = self.now
         allocators = self.allocations[alarm.value].pop(now)
@@ -116,13 +116,15 @@ class Alarm(simpy.Event):
     one or later. phase: CHANGES, DECISIONS, ARRIVALS, CREDITS, CREATION, SENDING or ALLOCATION.
     """
 
+    value: Any  # SimPy's property
+
     def __init__(
         self,
         clock: Clock,
         tick: int,
         phase: EventPriority,
-        action: Callable[[Any], None] | None = None,
-        value: Any = None,
+        action: "Callable[[Alarm], None] | None" = None,
+        value: object = None,
     ):
         self.env = clock
         self.callbacks = [] if action is None else [action]

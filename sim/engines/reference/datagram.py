@@ -199,7 +199,7 @@ class DatagramLink:
             self._service[size] = service_ticks(self.ratio, size)
         return self._service[size]
 
-    def _pass_on(self, alarm: Any) -> None:
+    def _pass_on(self, alarm: Alarm) -> None:
         packet = alarm.value
         if packet.dropped:
             return
@@ -453,7 +453,7 @@ class Subflow:
         return True
 
 
-class ReferenceDatagrams(ReferenceTransport):
+class ReferenceDatagrams(ReferenceTransport[Session]):
     """A simulation of datagrams in SimPy (see :class:`flitlab.sim.engines.transport.datagram.DatagramRun`).
 
     pipes: number of the next link of acknowledgements that bypass queues. shuffle: seed for the order of events that
@@ -503,7 +503,7 @@ class ReferenceDatagrams(ReferenceTransport):
             for i, sample in enumerate(first_samples(self.extended_session).tolist()):
                 connect(self.rules[i], self.senders, i, sample)
 
-    def _change(self, alarm: Any) -> None:
+    def _change(self, alarm: Alarm) -> None:
         change: Change = alarm.value
         for number in change.broken.tolist():
             self.links[number].fail()

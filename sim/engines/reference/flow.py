@@ -175,7 +175,7 @@ class FlowNetwork:
         clear_channel_shares(shares, count)
         return channel, share, latency
 
-    def _apply_step(self, alarm: Any) -> None:
+    def _apply_step(self, alarm: Alarm) -> None:
         """Apply changed capacities, and reroute messages where the routing reacts."""
         step: FlowStep = alarm.value
         self.network = self.network._replace(capacity=step.capacity, routes=step.routes or self.network.routes)
@@ -210,7 +210,7 @@ class FlowNetwork:
                 if rate:
                     Alarm(self.clock, flow.source_end, Phase.ARRIVALS, self._end, flow)
 
-    def _end(self, alarm: Any) -> None:
+    def _end(self, alarm: Alarm) -> None:
         """End a message at its source, unless its rate has changed since the alarm was set."""
         flow, now = alarm.value, self.clock.now
         if flow.source_end != now or flow not in self.flows:
@@ -223,7 +223,7 @@ class FlowNetwork:
         self._arriving += 1
         Alarm(self.clock, now + flow.latency, Phase.ARRIVALS, self._deliver, flow.message)
 
-    def _deliver(self, alarm: Any) -> None:
+    def _deliver(self, alarm: Alarm) -> None:
         message = alarm.value
         message.missing = 1
         self._arriving -= 1

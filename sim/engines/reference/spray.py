@@ -7,7 +7,6 @@ every tick (:func:`flitlab.models.rules.datagram.precedence`), then timers expir
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from simpy.events import EventPriority
@@ -71,7 +70,7 @@ _LAST = EventPriority(ARRIVALS + (1 << 64))
 """The priority of programs, after all others."""
 
 
-class ReferenceSpray(ReferenceTransport):
+class ReferenceSpray(ReferenceTransport[SpraySession]):
     """A simulation of sprayed packets in SimPy.
 
     See :class:`flitlab.sim.engines.transport.spray.SprayRun`.
@@ -187,7 +186,7 @@ class ReferenceSpray(ReferenceTransport):
 
     # the network
 
-    def _change(self, alarm: Any) -> None:
+    def _change(self, alarm: Alarm) -> None:
         change: FabricChange = alarm.value
         if change.storm is not None and self.ports is not None:
             self.ports.storm(*change.storm)

@@ -4,7 +4,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from simpy.events import EventPriority
 
@@ -113,7 +113,7 @@ class SprayLink:
         self.network.scheduled += 1
         Alarm(self.clock, tick, EventPriority(ARRIVALS) if self.in_order else DEPARTURES, self._leave)
 
-    def _leave(self, alarm: Any) -> None:
+    def _leave(self, alarm: Alarm) -> None:
         packet = self.serving
         self.network.scheduled -= 1
         if packet is None or self.service_end != self.clock.now:
@@ -127,7 +127,7 @@ class SprayLink:
         Alarm(self.clock, arrives, EventPriority(ARRIVALS + turn), self._arrive, packet)
         self.serve_next()
 
-    def _arrive(self, alarm: Any) -> None:
+    def _arrive(self, alarm: Alarm) -> None:
         self.network.scheduled -= 1
         if not alarm.value.dropped:
             self.in_flight.popleft()

@@ -207,7 +207,7 @@ class LosslessPorts:
         self._frames[port] += 1
         Alarm(self.clock, self.clock.now + int(self.ports.delay[port]), EventPriority(ARRIVALS), self._receive, port)
 
-    def _receive(self, alarm: Any) -> None:
+    def _receive(self, alarm: Alarm) -> None:
         port = alarm.value
         self.in_flight -= 1
         self._frames[port] -= 1

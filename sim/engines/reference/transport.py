@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reference runs of hosts with transports share: the clock, the trace, and programs."""
 
-from typing import Any
+from typing import Generic
 
 import numpy as np
 
@@ -10,19 +10,19 @@ from flitlab.sim.engines.base import Execution
 from flitlab.sim.engines.reference.clock import Clock
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.ranks import Ranks
-from flitlab.sim.engines.transport.run import Trace, check_lossless
+from flitlab.sim.engines.transport.run import S, Trace, check_lossless
 
 
-class ReferenceTransport:
+class ReferenceTransport(Generic[S]):
     """A simulation of a session in SimPy.
 
     ranks: of a program, else None. precedence: order of simultaneous packets (:mod:`flitlab.models.rules.datagram`).
     """
 
-    session: Any
+    session: S
     ranks: Ranks | None = None
 
-    def __init__(self, session: Any, trace: bool, shuffle: int = 0):
+    def __init__(self, session: S, trace: bool, shuffle: int = 0):
         self.session = session
         self.clock = Clock(shuffle)
         self.precedence = machine_code(precedence, session.seed, 0, 0)

@@ -2,12 +2,17 @@
 """Runs of hosts with transports, and two of them in lock-step: counters and every received packet are compared."""
 
 from dataclasses import fields
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
+from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.transport.session import Session
 from flitlab.sim.engines.base import ApplicationRun, EngineMismatch, Execution, MessageDropped, ProgramStatus
+
+S = TypeVar("S", Session, SpraySession)
+"""The session of a run: of mode datagram, or of mode spray."""
 
 
 class Trace(NamedTuple):

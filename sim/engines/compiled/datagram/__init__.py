@@ -146,7 +146,7 @@ def advance(const, state, tick, until):
             return tick
 
 
-class CompiledDatagrams(CompiledTransport):
+class CompiledDatagrams(CompiledTransport[Session]):
     """A compiled simulation of datagrams (see :class:`flitlab.sim.engines.transport.datagram.DatagramRun`)."""
 
     latest = LATEST

@@ -137,7 +137,7 @@ class DatagramConstants(NamedTuple):
     reserve: int  # packets that can be created in a tick
     rules: Rules  # of the first transport
     transport_rules: Any  # tuple of the Rules of each transport where there are several, else None
-    kind: Any  # int64 [subflows]: transport of each subflow, or None
+    kind: Ints | None  # [subflows]: transport of each subflow
     first: Ints  # int64 [flows + 1]: first subflow of each flow
     packets: Ints  # int64 [flows]
     gap: Ints  # int64 [subflows]: ticks between packets of constant-rate senders

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of a run of mode flow, which grows with the messages in flight."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from flitlab.models.arrays import Floats, Ints, Ints32
 from flitlab.models.jit import inline
@@ -114,7 +115,7 @@ class FlowState(NamedTuple):
     totals: Ints
 
 
-def _aligned_row(count: int, dtype: Any) -> Any:
+def _aligned_row(count: int, dtype: npt.DTypeLike) -> np.ndarray:
     """Make an array of zeros whose vectors are whole cache lines."""
     return aligned(-(-count // KEYS_PER_VECTOR) * KEYS_PER_VECTOR, 1, dtype).ravel()
 
@@ -174,7 +175,7 @@ _ARRAYS_OF = {
 }
 
 
-def _doubled(array: Any) -> Any:
+def _doubled(array: np.ndarray) -> np.ndarray:
     """Copy an array to one of twice as many records; the others are zeros."""
     copy = aligned_records(2 * len(array), array.dtype)
     copy[: len(array)] = array

@@ -298,7 +298,7 @@ def advance(const, routing, state, tick, until, first):
     return until
 
 
-class CompiledSpray(CompiledTransport):
+class CompiledSpray(CompiledTransport[SpraySession]):
     """A compiled simulation of sprayed packets (see :class:`flitlab.sim.engines.transport.spray.SprayRun`)."""
 
     grow: ClassVar = CompiledTransport.grow | {

@@ -16,6 +16,7 @@ from flitlab.models.rules.priority_classes import Service
 from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
+from flitlab.sim.engines.compiled.arguments import State
 from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
@@ -159,7 +160,7 @@ def make_held(session: SpraySession) -> Held | None:
     return Held(links=links, ticks=np.zeros_like(links), last=np.zeros(len(links) + 1, np.int64))
 
 
-def with_more_events(state: Any) -> Any:
+def with_more_events(state: State) -> State:
     """Double the capacity of the calendar, and of the table of causes."""
     lossless = state.lossless
     entries, unused = len(lossless.event), lossless.free[: lossless.free[-1]]

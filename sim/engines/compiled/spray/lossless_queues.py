@@ -24,6 +24,7 @@ from flitlab.models.rules.lossless import (
 from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
 from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.watchdog import Action, obeys, on_timer, timer_tick
+from flitlab.sim.engines.compiled.arguments import State
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
@@ -315,13 +316,13 @@ def record_held(held, const, state, port, since, now):
         packet = np.int64(state.packet[packet].next)
 
 
-def queues_of_ports(state: Any) -> Any:
+def queues_of_ports(state: State) -> Any:
     """Return the lists of packets of each port: LINK [ports]."""
     classes = state.classes
     return state.link if classes is None else classes.queue
 
 
-def held_ticks(state: Any, inject: int, eject: int, tick: int) -> Ints | None:
+def held_ticks(state: State, inject: int, eject: int, tick: int) -> Ints | None:
     """Return ``Counters.held``: with the pauses that last; None without lossless queues, and where it is not known.
 
     inject, eject: the first links from hosts, and to hosts.

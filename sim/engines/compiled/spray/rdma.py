@@ -4,8 +4,6 @@
 Decisions are in :mod:`flitlab.models.rules.rdma`.
 """
 
-from typing import Any
-
 import numpy as np
 
 from flitlab.models.arrays import Ints
@@ -15,6 +13,7 @@ from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick
 from flitlab.models.rules.rdma.sender import law_tick, pacing_tick, send_next
 from flitlab.models.rules.spray.layout import PacketKind
+from flitlab.sim.engines.compiled.arguments import State
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.spray.messages import record_first_send
 from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
@@ -44,7 +43,7 @@ def stamp_telemetry(rdma, const, link, packet, sent, queued, now):
         stamp(rdma.telemetry, packet, link, const.fixed[link].ratio, sent, queued, now)
 
 
-def with_more_records(state: Any) -> Any:
+def with_more_records(state: State) -> State:
     """Double the number of packets."""
     larger = doubled(state)
     rdma = state.rdma

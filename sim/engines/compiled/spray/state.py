@@ -150,7 +150,7 @@ class SprayConstants(NamedTuple):
     watched: bool  # an interface sets a timer for the end of service, as a timeout or a program may need its state
     rules: Any  # Rules; with several transports a record with the fields of ``SpraySession.rules``
     transport_rules: Any  # records of the rules of each transport where there are several, else None
-    kind: Any  # int64 [flows]: transport of each flow, or None
+    kind: Ints | None  # [flows]: transport of each flow
     fixed: np.ndarray  # FIXED [links]
     hosts_of_flow: Ints  # int64 [flows, 2]: source and destination host
 
