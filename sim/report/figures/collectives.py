@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -98,7 +98,7 @@ def over_size(rows: Sequence[Row], column: str) -> tuple[Floats, Floats]:
 
 
 def figure_by_size(
-    run: Run, size: tuple[float, float], column: str, label: str, draw: Callable[[Axes, BySize, str], Sequence[Any]]
+    run: Run, size: tuple[float, float], column: str, label: str, draw: Callable[[Axes, BySize, str], Sequence[Artist]]
 ) -> Figure | None:
     """Return a figure with a panel for each network: a column over size, with a curve for each algorithm.
 
@@ -126,7 +126,7 @@ def figure_by_size(
     if len({row.get("size_bytes") for row in by.rows}) == 1:
         return _bars_of_size(by, size, column, label)
     figure, axes = panels_of(by.panels, size, height=1.9)
-    entries: list[Any] = []
+    entries: list[Artist] = []
     for ax, panel in zip(axes, by.panels, strict=True):
         entries = [*draw(ax, by, panel)]
         for algorithm in by.algorithms:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -138,7 +138,7 @@ def figure_of(run: Run, name: str, flit_ns: float | None = None, size: str = "co
     plan = layout(run, beside=kind.panels)
     figure, axes = grid_of([panel.name for panel in plan.panels], SIZES[size], plan.across)
     look = Look(Names(plan.curves), whole=run if len(plan.panels) > 1 else None)
-    entries: list[Any] = []
+    entries: list[Artist] = []
     for ax, panel in zip(axes, plan.panels, strict=True):
         panel_look = replace(look, here=panel.run.scenarios)
         added = kind.draw(ax, panel.run, run.units(flit_ns), panel_look) or ()
@@ -197,8 +197,8 @@ def _draw_together(ax: Axes, run: Run, kind: Kind, flit_ns: float | None, single
 
 
 def _key(
-    axes: Sequence[Axes], run: Run, look: Look, entries: Sequence[Any], plan: Layout
-) -> tuple[list[Any], str]:  # fmt: skip
+    axes: Sequence[Axes], run: Run, look: Look, entries: Sequence[Artist], plan: Layout
+) -> tuple[list[Artist], str]:  # fmt: skip
     """Entries and title of the key, with notes on what is averaged or left out."""
     shown = {str(handle.get_label()): handle for ax in axes for handle in ax.get_legend_handles_labels()[0]}
     order = [look.names[label] for label in look.names.labels]
@@ -226,7 +226,7 @@ def _probes(gids: Collection[str | None]) -> str:
     return f"markers: probes of a search{'' if 'between' in gids else ', not joined'}" if "probes" in gids else ""
 
 
-def _is_empty(artist: Any) -> bool:
+def _is_empty(artist: Artist) -> bool:
     return isinstance(artist, Line2D) and not np.size(artist.get_xdata())
 
 

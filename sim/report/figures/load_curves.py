@@ -4,9 +4,10 @@
 import math
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, Locator, MaxNLocator, NullFormatter
@@ -39,7 +40,7 @@ FAR = 2.5
 """Ceilings beyond this multiple of the largest measured traffic are named at the edge."""
 
 
-def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> list[Any]:
+def draw_latency(ax: Axes, run: Run, units: Units, look: Look, x: str) -> list[Artist]:
     """Mean latency over accepted or offered traffic, with its intervals and the ceilings. x: the column."""
     latency, half = column("latency_mean", units.time), column("latency_ci95", units.time)
     marks.draw_curves(ax, run.rows, look, column(x, units.rate), latency, half)
@@ -103,7 +104,7 @@ def round_up(value: float) -> float:
     return next(digit * power for digit in ROUND if digit * power >= value * (1 - 1e-9))
 
 
-def scale_latency(ax: Axes, values: Sequence[float], zero: float, how: Scale) -> list[Any]:
+def scale_latency(ax: Axes, values: Sequence[float], zero: float, how: Scale) -> list[Artist]:
     """Scale the latency axis; return entries of the key for values beyond it.
 
     values: of all panels, so that their axes are the same. zero: zero-load latency. ``both`` is linear from 0 to a

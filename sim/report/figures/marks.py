@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib.patheffects as patheffects
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
@@ -265,7 +266,7 @@ def draw_diagonal(ax: Axes, reach: float) -> None:
     )  # fmt: skip
 
 
-def finish(ax: Axes, handles: Sequence[Any], title: str, single: bool) -> None:
+def finish(ax: Axes, handles: Sequence[Artist], title: str, single: bool) -> None:
     """Add the key, below axes that are single in their figure, and place every label."""
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -281,7 +282,7 @@ def finish(ax: Axes, handles: Sequence[Any], title: str, single: bool) -> None:
     settle(ax, renderer)
 
 
-def finish_panels(figure: Figure, axes: Sequence[Axes], handles: Sequence[Any], title: str) -> None:
+def finish_panels(figure: Figure, axes: Sequence[Axes], handles: Sequence[Artist], title: str) -> None:
     """Add the key of all panels below them, and place every label.
 
     A label without a free place in a panel goes into the key instead, for all panels.
@@ -407,7 +408,7 @@ def key(label: str, **style: Any) -> Line2D:
     return Line2D([], [], label=entry_name(label), **{"color": NEUTRAL, "linestyle": "none", **style})
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], title: str, renderer: RendererAgg) -> None:
+def legend_below(figure: Figure, handles: Sequence[Artist], title: str, renderer: RendererAgg) -> None:
     """A key below the axes, where it hides nothing, in as many columns as fit; the figure grows by its height."""
     if not handles and not title:
         return

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from textwrap import wrap
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
@@ -145,7 +146,7 @@ def figure_of(size: tuple[float, float], width: float | None = None) -> tuple[Fi
     return figure, figure.add_subplot()
 
 
-def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0.95) -> tuple[Figure, list[Axes]]:
+def panels_of(items: Sequence[object], size: tuple[float, float], height: float = 0.95) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each item."""
     columns = min(len(items), 2 if size[0] < 5 else 4)
     rows = -(-len(items) // columns)
@@ -153,7 +154,7 @@ def panels_of(items: Sequence[Any], size: tuple[float, float], height: float = 0
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(len(items))]
 
 
-def finish(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
+def finish(figure: Figure, handles: Sequence[Artist], title: str = "") -> None:
     """Put the key below the axes."""
     renderer = RendererAgg(figure.bbox.width, figure.bbox.height, figure.dpi)
     marks.legend_below(figure, handles, title, renderer)

@@ -24,7 +24,7 @@ PACKAGE = "flitlab.sim.report.figures.kinds"
 Of = Literal["packets", "flows", "programs", "collectives", "network"]
 """What a figure shows: results of one of four sorts, or the networks of the scenarios."""
 
-Draw = TypeVar("Draw", bound=Callable[..., Any])
+Draw = TypeVar("Draw", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)

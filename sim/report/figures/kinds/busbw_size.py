@@ -2,9 +2,9 @@
 """The figure ``busbw_size``."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -24,7 +24,7 @@ def busbw_size(run: Run, size: tuple[float, float]) -> Figure | None:
     return figure_by_size(run, size, "busbw", "bus bandwidth (GB/s)", _limits)
 
 
-def _limits(ax: Axes, by: BySize, panel: str) -> Sequence[Any]:
+def _limits(ax: Axes, by: BySize, panel: str) -> Sequence[Artist]:
     """The bound of a panel as a line, and the band down to what is known to be reachable."""
     rows = by.of(panel)
     x, bound = over_size(rows, "busbw_bound")
@@ -32,7 +32,7 @@ def _limits(ax: Axes, by: BySize, panel: str) -> Sequence[Any]:
     if not len(x):
         return []
     ax.plot(x, bound, color=marks.NEUTRAL, linewidth=1.1, gid="ceiling", zorder=1.9)
-    entries: list[Any] = [marks.key("bound for every algorithm", color=marks.NEUTRAL, linestyle="-")]
+    entries: list[Artist] = [marks.key("bound for every algorithm", color=marks.NEUTRAL, linestyle="-")]
     least, reach = over_size(rows, "bound_ns")[1], over_size(rows, "reachable_ns")
     if len(reach[0]) == len(x):
         low = bound * least / np.maximum(least, reach[1])

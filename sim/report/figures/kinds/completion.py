@@ -2,12 +2,13 @@
 """The figure ``completion``."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from flitlab.sim.measure.rows import number
@@ -135,7 +136,7 @@ def _times(point: Point) -> tuple[float, float, float]:
     return mean, most, fmean(point.values("fct_ms_p99"))
 
 
-def _names(values: Any) -> list[str]:
+def _names(values: Iterable[str]) -> list[str]:
     """Each of some values once, in order of appearance."""
     return list(dict.fromkeys(values))
 
@@ -155,7 +156,7 @@ def _panel(ax: Axes, points: Sequence[Point], groups: Sequence[str], series: Seq
     ax.grid(visible=False, axis="x")
 
 
-def _key(series: Sequence[str], bounded: bool) -> list[Any]:
+def _key(series: Sequence[str], bounded: bool) -> list[Line2D]:
     """What the key says of transports and of the marks that each has."""
     entries = [marks.key(name, **marks.symbol(i)) for i, name in enumerate(series) if len(series) > 1]
     entries += [

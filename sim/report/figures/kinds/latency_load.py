@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure ``latency_load``."""
 
-from typing import Any
-
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from flitlab.sim.report.figures.load_curves import draw_latency
@@ -13,7 +12,7 @@ from flitlab.sim.report.folder.units import Units
 
 
 @figure("latency_load", "packets", place=1)
-def latency_load(ax: Axes, run: Run, units: Units, look: Look) -> list[Any]:
+def latency_load(ax: Axes, run: Run, units: Units, look: Look) -> list[Artist]:
     """Latency over accepted traffic: the latency-load curve of the field, with the ceilings.
 
     Each marker is a load, offered by all hosts together: its mean packet latency over what was accepted. A network

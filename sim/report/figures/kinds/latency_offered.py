@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure ``latency_offered``."""
 
-from typing import Any
-
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from flitlab.sim.report.figures.load_curves import draw_latency
@@ -13,7 +12,7 @@ from flitlab.sim.report.folder.units import Units
 
 
 @figure("latency_offered", "packets", place=4, usual=False)
-def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> list[Any]:
+def latency_offered(ax: Axes, run: Run, units: Units, look: Look) -> list[Artist]:
     """Latency over offered traffic.
 
     As ``latency_load``, over what hosts offer. Saturated points do not stand above each other here, so it shows at

@@ -5,10 +5,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.sim.experiment.saturation import Efficient, ceiling_of
@@ -188,7 +188,7 @@ def _look(ceiling: str) -> ArtistProperties:
     return {"color": "black"} | GLYPHS[min(kind_of(ceiling).rank, len(GLYPHS) - 1)]
 
 
-def _key(bars: Sequence[Bar]) -> list[Any]:
+def _key(bars: Sequence[Bar]) -> list[Line2D]:
     names = dict.fromkeys(one.name for bar in bars for one in bar.chain)
     handles = [marks.key(name, **_look(name)) for name in sorted(names, key=lambda name: kind_of(name).rank)]
     if any(math.isnan(bar.value) for bar in bars):

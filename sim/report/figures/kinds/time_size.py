@@ -3,8 +3,8 @@
 
 from collections.abc import Iterator, Sequence
 from math import exp, log
-from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -25,7 +25,7 @@ def time_size(run: Run, size: tuple[float, float]) -> Figure | None:
     return figure_by_size(run, size, "time_ns", "time (ns)", _crossovers)
 
 
-def _crossovers(ax: Axes, by: BySize, panel: str) -> Sequence[Any]:
+def _crossovers(ax: Axes, by: BySize, panel: str) -> Sequence[Artist]:
     """The bound of a panel, and the sizes at which the fastest algorithm changes, named."""
     log_axis(ax, "y")
     x, bound = over_size(by.of(panel), "bound_ns")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figure ``timeline``."""
 
-from typing import Any
-
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -51,7 +50,7 @@ def timeline(run: Run, size: tuple[float, float]) -> Figure | None:
         in_title(ax, ", ".join(filter(None, (program, series if len(by.series) > 1 else "", f"time ({unit})"))))
     figure.supylabel("rank", fontsize=7.5)
     used = [name for name in DOINGS if any(number(row, name) > 0 for row in rows)]
-    handles: list[Any] = [Patch(facecolor=DOINGS[name], label=NAMED[name]) for name in used]
+    handles: list[Artist] = [Patch(facecolor=DOINGS[name], label=NAMED[name]) for name in used]
     handles.append(Patch(facecolor="white", edgecolor="#999999", linewidth=0.5, label="nothing"))
     finish(figure, handles, left_out)
     return figure

@@ -2,9 +2,9 @@
 """Charts: a line for each category, with bars or markers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from flitlab.sim.report.figures import marks
@@ -20,7 +20,7 @@ MOST_LINES = 150
 """The most lines of a chart that is drawn."""
 
 
-def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
+def draw_chart(ax: Axes, run: Run, plot: Plot) -> list[Artist] | None:
     """One line per category: a bar, or a marker for each of several quantities or curves."""
     names = [name for name, _ in categories(run, plot)]
     entries = chart(run, plot)

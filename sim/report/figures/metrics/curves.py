@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
@@ -24,7 +25,7 @@ MOST_MARKED = 60
 BOUND_DASHES = ((0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 
 
-def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
+def draw_over_x(ax: Axes, run: Run, plot: Plot) -> list[Artist] | None:
     """Curves over a numeric x, bounds as thin named lines."""
     entries = series(run, plot)
     drawn = [entry for entry in entries if not entry.quantity.bound] or entries
@@ -104,7 +105,7 @@ def _geometric(x: Floats) -> bool:
     return bool(factors.min() > 1.4 and factors.max() < 1.5 * factors.min() and x[-1] >= 4 * x[0])
 
 
-def _bound(ax: Axes, strokes: Strokes, entries: Sequence[Series], dashes: Any) -> list[Any]:
+def _bound(ax: Axes, strokes: Strokes, entries: Sequence[Series], dashes: Any) -> list[Artist]:
     """A bound of one sort: one thin line for all curves that share it. Entries of the key.
 
     A single line has its name on it; of several, each has the dashes or the colour of its curves.

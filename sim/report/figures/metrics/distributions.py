@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter
@@ -21,7 +22,7 @@ from flitlab.sim.report.folder.run import Run
 HATCHES = (*marks.HATCHES, "||||")
 
 
-def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
+def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Artist] | None:
     """Mappings as grouped bars or cumulative curves; lists as curves over the rank."""
     entries = distributions(run, plot)
     if not entries:
@@ -41,7 +42,7 @@ def draw_distributions(ax: Axes, run: Run, plot: Plot) -> list[Any] | None:
     return handles if len(entries) > 1 else []
 
 
-def _ranks(ax: Axes, entries: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes) -> list[Any]:
+def _ranks(ax: Axes, entries: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes) -> list[Artist]:
     """Ascending values; those of several draws are pooled, and the ranks divided by their number."""
     for quantity, values, draws in entries:
         pooled = np.sort(np.concatenate([np.asarray(draw, float) for draw in draws]))
@@ -57,11 +58,12 @@ def _ranks(ax: Axes, entries: Sequence[tuple[Quantity, Values, list[Any]]], stro
 
 def _shares(
     ax: Axes, entries: Sequence[tuple[Quantity, Values, list[Any]]], strokes: Strokes, cumulative: bool
-) -> list[Any]:
+) -> list[Artist]:
     """Values by key, the mean over draws: keys in numeric order, or as they come."""
     keys = _steps([draw for _, _, draws in entries for draw in draws])
     places = np.arange(len(keys))
-    width, handles = 0.8 / len(entries), []
+    width = 0.8 / len(entries)
+    handles: list[Artist] = []
     for i, (quantity, values, draws) in enumerate(entries):
         heights = np.mean([[draw.get(key) or 0.0 for key in keys] for draw in draws], axis=0)
         style = strokes(quantity, values)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from matplotlib.artist import Artist
+
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics.quantity import Quantity
@@ -86,12 +88,12 @@ class Strokes:
             style["linestyle"] = self._dashes(minors.pop())
         return style
 
-    def handles(self, **style: Any) -> list[Any]:
+    def handles(self, **style: Any) -> list[Artist]:
         """The key: all majors, then all minors. style: overrides that of the entries."""
         majors = self.look.names.labels
         dashed = self._minors != [""]
         line = {"linestyle": "-"} if dashed else {}
-        entries = [marks.key(label, **self.look[label] | line | style) for label in majors]
+        entries: list[Artist] = [marks.key(label, **self.look[label] | line | style) for label in majors]
         return entries + [marks.key(name, linestyle=self._dashes(name)) for name in self._minors if name]
 
     def _dashes(self, minor: str) -> Any:
