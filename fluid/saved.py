@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Self
+from typing import ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -158,7 +158,7 @@ class Saved:
         raise BadCertificate(f"{self.ceiling}: {why}")
 
 
-TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
+TYPES: dict[object, tuple[str, tuple[type, ...]]] = {
     str: ("a text on one line", (str,)), float: ("a number", (float,)), Floats: ("numbers", (np.float64,)),
     Ints: ("whole numbers", (np.int32, np.int64)),
 }  # fmt: skip

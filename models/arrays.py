@@ -6,7 +6,7 @@ means; NumPy's types cannot.
 """
 
 import re
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,10 @@ Masks: TypeAlias = npt.NDArray[np.uint64]
 PortSet: TypeAlias = np.uint64 | tuple[np.uint64, np.uint64]
 """A set of output ports, one bit each; two masks, low and high, in a network with over 64 channels out of a switch."""
 
-Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+Integers: TypeAlias = npt.NDArray[np.integer]
 """Array of integers of any width: what a compiled function takes in several widths."""
 
-Int: TypeAlias = int | np.integer[Any]
+Int: TypeAlias = int | np.integer
 """A whole number as compiled code hands it on: Python's, or NumPy's of any width."""
 
 LEAST, LARGEST = 1e-100, 1e100

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from flitlab.models.files import remove_unfinished
 
@@ -206,7 +205,7 @@ def quiet_interruptions() -> Iterator[None]:
     """Suppress the report of an interruption that Python drops, as in ``__del__``, and raise it again."""
     hook = sys.unraisablehook
 
-    def report(dropped: Any) -> None:
+    def report(dropped: "sys.UnraisableHookArgs") -> None:
         if dropped.exc_type is not KeyboardInterrupt:
             hook(dropped)
         elif _State.received:

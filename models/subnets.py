@@ -6,6 +6,7 @@ source queue, an injection and an ejection channel in every subnet. Routes and d
 certificates and ceilings treat the copies as they treat any network.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -76,7 +77,7 @@ def _without_parts(notes: Notes) -> Notes:
     return {key: note for key, note in notes.items() if key not in ("tiers", "clusters")}
 
 
-def _names(names: list[Any], count: int) -> list[str]:
+def _names(names: Sequence[object], count: int) -> list[str]:
     return [f"{name}@{copy}" for copy in range(count) for name in names]
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class StoredProgram(Program):
 
     folder: Path | None = None  # of a copy with other arrays: None
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
         if self.folder is None:
             return super().__reduce_ex__(protocol)
         return _reopened, (self.folder, self.content_hash)

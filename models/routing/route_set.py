@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class Routes:
     @cached_property
     def content_hash(self) -> str:
         """Hash of everything that results depend on."""
-        parts: list[Any] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy, self.hops_max]
+        parts: list[object] = [self.kind, self.ports, self.select, self.deflection, self.vc_policy, self.hops_max]
         if self.form != RouteForm.TABLE or self.vc_policy in (VcPolicy.LAYERED, VcPolicy.ESCAPE, VcPolicy.GROUPS):
             parts += [self.form, *(self.paths or ())[:3], self.digits, self.layers]
             if self.paths is not None and len(self.paths.threshold):

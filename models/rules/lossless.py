@@ -9,7 +9,7 @@ Source: IEEE 802.1Q-2018, clause 36 (priority-based flow control). Choudhury and
 for shared-memory packet switches, IEEE/ACM Transactions on Networking 6(2), 1998, doi:10.1109/90.664262.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ PORT = np.dtype(
 )
 """A channel with its server and the input port at its end, two cache lines."""
 
-Ports: TypeAlias = "np.recarray[Any, Any]"
+Ports: TypeAlias = np.recarray
 """PORT [links]."""
 
 SEARCHED = np.int64(1024)

@@ -2,7 +2,7 @@
 """The watchdog of priority flow control: an output that is paused too long discards its queue, and ignores PAUSE."""
 
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ WATCHED = np.dtype(
 )
 """The server of a channel."""
 
-Servers: TypeAlias = "np.recarray[Any, Any]"
+Servers: TypeAlias = np.recarray
 """WATCHED [links]."""
 
 

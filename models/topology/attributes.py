@@ -3,7 +3,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,9 @@ def host_delays(nodes: list[tuple[str, Fields]], counts: list[int]) -> list[int]
     return delays
 
 
-def ejection_switches(nodes: list[tuple[str, Fields]], counts: list[int], index: dict[Any, int]) -> list[int] | None:
+def ejection_switches(
+    nodes: list[tuple[str, Fields]], counts: list[int], index: Mapping[Hashable, int]
+) -> list[int] | None:
     """Return the switches where hosts eject, from lists at nodes; None where no node has one.
 
     nodes, counts: as for :func:`host_delays`; a node without a list ejects its hosts itself. index: the switch of each

@@ -2,7 +2,7 @@
 """Pairing of opposite channels to links."""
 
 from collections import defaultdict, deque
-from typing import Any
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def opposite_pairs(src: Ints, dst: Ints, capacity: Floats, delay: Ints, reverse:
     values = list(zip(capacity.tolist(), delay.tolist(), strict=True))
     unpaired, pairs = np.flatnonzero(reverse < 0).tolist(), []
     for require_equal in (True, False):
-        unmatched: dict[Any, deque[int]] = defaultdict(deque)  # by ends: channels whose opposite has not come yet
+        unmatched: dict[Hashable, deque[int]] = defaultdict(deque)  # by ends: channels whose opposite has not come yet
         for c in unpaired:
             value = values[c] if require_equal else None
             if opposite := unmatched[ends[c][::-1], value]:

@@ -2,10 +2,10 @@
 """Validation of traffic: a demand matrix of a topology's hosts."""
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
+from flitlab.models.arrays import Ints
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.demand import DestinationRule, Traffic
 from flitlab.models.validation import (
@@ -137,7 +137,7 @@ def _table_errors(traffic: Traffic) -> Errors:
     if start[0] != 0 or start[-1] != len(column) or (start[1:] < start[:-1]).any():
         yield "start", f"start must rise from 0 to the number of entries, {len(column)}"
         return
-    source: Any = np.repeat(np.arange(hosts), np.diff(start))
+    source: Ints = np.repeat(np.arange(hosts), np.diff(start))
     yield from first_error(
         "destination", np.flatnonzero((column < 0) | (column >= hosts)),
         lambda k: f"host {source[k]} sends to host {column[k]}; hosts are 0 to {hosts - 1}",

@@ -4,7 +4,7 @@
 import csv
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class Sizes:
         """The distribution as plain numbers."""
         return [self.size.tolist(), self.cumulative.tolist(), self.tail]
 
-    def of(self, share: npt.NDArray[np.floating[Any]]) -> Ints:
+    def of(self, share: npt.NDArray[np.floating]) -> Ints:
         """Sizes in bytes, int64, at places in [0, 1) of the distribution."""
         if self.tail:
             low, high = self.size

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from flitlab.models.mappings import Keys
-from flitlab.models.registry import SpecError, register
+from flitlab.models.registry import Parameters, SpecError, register
 from flitlab.models.rules.spray.layout import Credit, WindowControl
 from flitlab.models.transport.law import Transport, TransportSpec
 from flitlab.models.transport.spraying import Paths, Spraying, Spread
@@ -72,7 +72,7 @@ def reject_keys(spec: BaseModel, keys: Set[str], mode: str) -> None:
         raise SpecError(f"{', '.join(misplaced)}: not for switching.mode {mode}", key="transport")
 
 
-def sprayed_keys(spec: Any) -> Keys:
+def sprayed_keys(spec: Parameters) -> Keys:
     """The values of :data:`SPRAYED` that a two-mode transport has."""
     return {key: getattr(spec, key) for key in sorted(SPRAYED) if getattr(spec, key) is not None}
 

@@ -8,9 +8,9 @@ ms, a least retransmission timeout of 250 ms, and 3 s for a SYN. At higher rates
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from flitlab.models.mappings import Fields
+from flitlab.models.registry import Parameters
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.control import ACK_PATHS, PURE_DELAY, REVERSE_PATH, Transport
@@ -109,7 +109,7 @@ def with_times(
     return replace(transport, **times)
 
 
-def missing(keys: Any, defaults: Mapping[str, float]) -> dict[str, float]:
+def missing(keys: Parameters | Transport, defaults: Mapping[str, float]) -> dict[str, float]:
     """The default times for which the keys of a transport, or a transport, have no value.
 
     Keys that a transport lacks are left out, such as timeouts without acknowledgements.
@@ -118,7 +118,7 @@ def missing(keys: Any, defaults: Mapping[str, float]) -> dict[str, float]:
 
 
 def times_of_keys(
-    keys: Any, topology: Topology, routes: Routes, queues: Queues, start_ms: float
+    keys: Parameters, topology: Topology, routes: Routes, queues: Queues, start_ms: float
 ) -> dict[str, float]:  # fmt: skip
     """The default times for which the keys of a transport have no value.
 

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Iterator
 from itertools import product
 from math import isfinite
-from typing import Any
 
 import numpy as np
 from numba.core.ccallback import CFunc
@@ -101,7 +100,7 @@ def _output_error(function: Callable[..., float], arguments: tuple[object, ...],
 _WINDOWS = [np.float64(packets * _MSS) for packets in (1, 2, 3, 10, 1000, 10**6)]
 
 
-def _growths() -> Iterator[tuple[Any, ...]]:
+def _growths() -> Iterator[tuple[object, ...]]:
     memory = np.zeros(MEMORY)
     for subflows, window, rtt, credit in product((1, 2, 8), _WINDOWS, (1.0, 1e3, 1e9), (1.0, _MSS)):
         windows, rtts = np.full(subflows, window), np.full(subflows, rtt)
@@ -109,12 +108,12 @@ def _growths() -> Iterator[tuple[Any, ...]]:
         yield windows, rtts, 0, np.float64(credit), np.float64(_MSS), memory, int(rtt)
 
 
-def _losses() -> Iterator[tuple[Any, ...]]:
+def _losses() -> Iterator[tuple[object, ...]]:
     memory = np.zeros(MEMORY)
     yield from ((window, np.float64(_MSS), memory) for window in _WINDOWS)
 
 
-def _marks() -> Iterator[tuple[Any, ...]]:
+def _marks() -> Iterator[tuple[object, ...]]:
     memory = np.zeros(MEMORY)
     for window, share in product(_WINDOWS, (0.0, 0.01, 0.5, 1.0)):
         yield window, np.float64(share), np.float64(_MSS), memory

@@ -81,9 +81,9 @@ class Simulation:
 
 @interruptible()
 def simulate(
-    topology: Any,
-    routing: Any = "minimal",
-    traffic: Any = "uniform",
+    topology: object,
+    routing: object = "minimal",
+    traffic: object = "uniform",
     load: float | str | Sequence[float] | Mapping[str, object] = 0.5,
     *,
     seeds: int | Sequence[int] = 1,
@@ -134,11 +134,11 @@ def simulate(
 
 @interruptible()
 def ceiling(
-    topology: Any,
-    demand: Any = "uniform",
+    topology: object,
+    demand: object = "uniform",
     kind: str | Mapping[str, object] = "mcf",
     *,
-    routing: Any = None,
+    routing: object = None,
     load: float | None = None,
     **keys: Any,
 ) -> Ceiling:

@@ -10,7 +10,9 @@ import sys
 import tempfile
 import traceback
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from typing_extensions import Buffer
 
 import flitlab
 from flitlab.models.signals import exit_code, interruptible, quiet_interruptions, watchdog
@@ -110,7 +112,7 @@ class _Output(io.FileIO):
 
     error: OSError | None = None
 
-    def write(self, data: Any, /) -> int:
+    def write(self, data: Buffer, /) -> int:
         """Write bytes, or discard them after a failure."""
         if self.error is None:
             try:

@@ -35,7 +35,7 @@ DESCRIPTION = "routing.json"
 TABLES = ("paths.csv", "slacks.csv", "next_hops.csv", "layers.csv")
 """Tables that a routing may have."""
 
-Row = Sequence[Any]
+Row = Sequence[object]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

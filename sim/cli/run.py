@@ -277,7 +277,7 @@ def _print_points(label: str, rows: Sequence[Row]) -> None:
     loads = list(dict.fromkeys(row["load"] for row in rows))
     grouped = [[row for row in rows if row["load"] == load] for load in loads]
 
-    def mean(name: str) -> Any:
+    def mean(name: str) -> Callable[[Sequence[Row]], str]:
         def text(group: Sequence[Row]) -> str:
             values = [row[name] for row in group if isinstance(row.get(name), int | float)]
             return number(fmean(values) if values else None)

@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from flitlab.fluid.kinds.spec import is_minor
 from flitlab.models.mappings import Row
@@ -38,7 +37,7 @@ NAMED_SCENARIOS = 4
 
 def _of_equal_networks(rows: Sequence[Row]) -> list[tuple[list[str], list[Row]]]:
     """The scenarios with equal ceilings, as those that differ in transport or switching only, and these ceilings."""
-    scenarios: dict[tuple[Any, ...], list[str]] = {}
+    scenarios: dict[tuple[object, ...], list[str]] = {}
     of_scenario: dict[str, list[Row]] = {}
     for row in rows:
         of_scenario.setdefault(row["scenario"], []).append(row)

@@ -3,7 +3,6 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import yaml
 
@@ -72,7 +71,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}..."
 
 
-def _leaves(value: Mapping[object, object], path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(value: Mapping[object, object], path: str) -> Iterator[tuple[str, object]]:
     for key, inner in value.items():
         where = f"{path}.{key}" if path else str(key)
         if isinstance(inner, dict) and inner:

@@ -35,7 +35,7 @@ class Engines:
 
     reference: Start
     compiled: Start
-    both: Callable[[Any, Any], Any] | None = None
+    both: Callable[[Any, Any], object] | None = None
     watches: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def start(self, engine: str) -> Start:

@@ -31,6 +31,7 @@ from flitlab.sim.measure.columns.registry import RATE, columns
 from flitlab.sim.measure.interval import mean_and_half
 
 if TYPE_CHECKING:
+    from flitlab.fluid.ceiling import Ceiling
     from flitlab.fluid.certificate import Certificate
 
 COLUMNS = tuple(columns("ceilings"))
@@ -114,7 +115,7 @@ class Optimum(NamedTuple):
 
     lower: float
     upper: float
-    certificate: Any
+    certificate: "Certificate"
     load: Floats
 
 
@@ -124,7 +125,7 @@ class Bound:
 
     name: str
     load: float | None
-    certificate: Any
+    certificate: "Certificate"
 
 
 class CeilingRuns:
@@ -533,7 +534,7 @@ def ceiling_ids(case: Case) -> list[str]:
     return list(_calls_of_case(case))
 
 
-def _row(ceiling: Any) -> Row:
+def _row(ceiling: "Ceiling") -> Row:
     """A ``flitlab.fluid.ceilings.Ceiling`` as a dict for JSON."""
     row = {name: getattr(ceiling, name) for name in (*COLUMNS[1:], "certificate")}
     row["channel_load"] = None if ceiling.channel_load is None else ceiling.channel_load.tolist()

@@ -7,10 +7,9 @@ configuration, of its graphs, demands and routes, and of every certificate with 
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -281,7 +280,7 @@ def _verdicts(folder: Path, entry: CertificateEntry, index: Index, cases: Sequen
         _check_claims(entry, saved)
     except (_WrongError, BadCertificate) as error:
         problem = str(error)
-    known: dict[tuple[Any, ...], Verdict] = {}
+    known: dict[tuple[Hashable, ...], Verdict] = {}
     for number in entry.scenarios:
         if saved is None or problem:
             yield Verdict(entry.file, index.scenarios[number], saved, problem=problem)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the experiment ``collective``: times, lower bounds, and bandwidths."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -47,8 +47,8 @@ class LowerBounds:
     """The bounds of all scenarios of a study, computed once for each network and collective."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], CollectiveBounds | FluidError] = {}
-        self._latencies: dict[tuple[Any, ...], Latency] = {}
+        self._known: dict[tuple[Hashable, ...], CollectiveBounds | FluidError] = {}
+        self._latencies: dict[tuple[Hashable, ...], Latency] = {}
 
     def of(self, case: Case) -> LowerBound | None:
         """The bounds of a scenario; None without a collective.

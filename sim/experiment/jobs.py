@@ -4,7 +4,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from statistics import fmean
-from typing import Any
 
 from flitlab.models.mappings import Row
 from flitlab.sim.config.case import Case, JobCase, Study
@@ -45,7 +44,7 @@ def job_rows(study: Study, points: PointRuns, ceilings: CeilingRuns) -> list[Row
 
 def _row(
     one: JobCase, shared: PointRecord, isolated: PointRecord, bounds: Mapping[str, float | None]
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, object]]:
     """The columns of a row and their values."""
     job = one.job
     shared_ranks = shared.detail.get("ranks", [])[job.ranks]  # [] if a run failed

@@ -42,6 +42,7 @@ from flitlab.sim.measure.saturation import limited, saturation
 
 if TYPE_CHECKING:
     from flitlab.fluid.crosscheck import FlowCount
+    from flitlab.sim.measure.result import Result
 
 ROUNDING = -1e-9
 """Relative slack below which a point violates a ceiling; larger values are rounding."""
@@ -121,7 +122,7 @@ class PointRuns:
         self.records: dict[str, PointRecord] = {}
         self.compiled_s = 0.0
         self._saturated: dict[tuple[str, int], float] = {}
-        self._waiting: dict[int, list[tuple[Point, Any]]] = defaultdict(list)
+        self._waiting: dict[int, list[tuple[Point, Result]]] = defaultdict(list)
         ceilings.ready = self._ceilings_ready
         for point in self.points.values():
             self._load_stored(point)

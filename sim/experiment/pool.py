@@ -29,7 +29,7 @@ class Task:
     """
 
     call: Callable[..., Outcome]
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     done: Callable[[Outcome], None]
     skip: Callable[[], bool] = lambda: False
     name: str = ""

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from statistics import fmean
-from typing import Any
 
 from flitlab.models.delimited import is_number
 from flitlab.models.mappings import Row
@@ -249,9 +248,9 @@ def _measured(
     return OVER[entry.over](known) if known and len(known) == len(ratios) else None
 
 
-def _values(cases: Sequence[Case], key: str) -> list[Any]:
+def _values(cases: Sequence[Case], key: str) -> list[object]:
     """The distinct values of a swept key, which may be unhashable."""
-    values: list[Any] = []
+    values: list[object] = []
     for case in cases:
         if (value := swept(case, key)) not in values:
             values.append(value)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
@@ -268,7 +268,7 @@ def read_record(folder: Path, name: str) -> JsonObject | None:
     return record
 
 
-def _locked(path: Path, shared: bool) -> Any:
+def _locked(path: Path, shared: bool) -> TextIO:
     """The open lock file. The last process to close it deletes it, so a lock on a deleted file is retried."""
     while True:
         lock = path.open("a+")  # some file systems want it readable for a shared lock

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 from flitlab.models.mappings import JsonObject, Keys, Row
 from flitlab.models.topology.flit_times import flit_times
@@ -120,7 +120,7 @@ def channel_rows(head: Row, topology: Topology, counted: JsonObject) -> Iterator
     speed = flit_times(topology)
     tau = [*speed.channel.tolist(), *[speed.host] * (2 * topology.hosts)]
     stalled = {name: counted.get(name, []) for name in STALL_COLUMNS}
-    parallel: dict[tuple[str, Any, Any], int] = {}
+    parallel: dict[tuple[str, str | int, str | int], int] = {}
     for channel, (kind, source, target) in enumerate(ends):
         nth = parallel[kind, source, target] = parallel.get((kind, source, target), -1) + 1
         yield {

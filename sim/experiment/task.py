@@ -100,7 +100,7 @@ def ceilings_id(
     )[:ID_DIGITS]
 
 
-def _times(scenario: Scenario) -> list[Any]:
+def _times(scenario: Scenario) -> list[object]:
     """What the time of a program depends on, besides topology and routes."""
     switching, more = scenario.switching.hashed(scenario.source)
     program = [scenario.work.content_hash] if isinstance(scenario.work, Workload) else []

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -232,7 +231,7 @@ def _cut_witnesses(instance: Instance, row: Ceiling, unit: Unit, senders: int, o
     yield Witness("cut", statement, "total", confirmed_upper(instance, proof), row.unit, facts, proof)
 
 
-def _channels(instance: Instance, channels: np.ndarray, length: np.ndarray | None = None) -> list[list[Any]]:
+def _channels(instance: Instance, channels: np.ndarray, length: np.ndarray | None = None) -> list[list[object]]:
     """[from, to], or [from, to, price], of the first channels."""
     names, src, dst = switch_names(instance.topology), instance.topology.src, instance.topology.dst
     listed = channels[:MAX_LISTED].tolist()

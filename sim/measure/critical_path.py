@@ -2,7 +2,7 @@
 """The critical path of a program: the chain of operations and messages that determines its end."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class _Walk:
     """Walks back from each event to the event that it waited for."""
 
     def __init__(self, program: Program, messages: Messages, execution: Execution, min_message_time: int):
-        def quick(array: Integers) -> Any:
+        def quick(array: Integers) -> list[int] | Integers:
             return array.tolist() if program.operations <= AS_LISTS else array
 
         self.program, self.min_message_time = program, min_message_time

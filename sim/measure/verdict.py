@@ -15,7 +15,7 @@ window is too short to decide.
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -129,7 +129,10 @@ def noise_of(scenario: Scenario, load: float, created: Ints | Floats) -> Floats:
     return noise
 
 
-def variance_of(scenario: Scenario, dispersion: Any) -> Any:
+F = TypeVar("F", float, Floats)
+
+
+def variance_of(scenario: Scenario, dispersion: F) -> F:
     """Return the variance of created flits per flit of their mean.
 
     dispersion: index of dispersion of packets, any shape.

@@ -58,7 +58,7 @@ class Conductor:
         self.free: dict[tuple[int, int], float] = {}
         self.events = [(0.0, o, READY) for o in range(count) if self.needs[o] == 0]
         heapq.heapify(self.events)
-        self.in_flight: list[Any] = []
+        self.in_flight: list[Comm] = []
         self.transfers: list[tuple[int, float]] = []
         self.later = {(a, b): delay for (a, b, _), delay in zip(plan["routes"], plan["later"], strict=True)}
 

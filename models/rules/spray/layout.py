@@ -7,7 +7,7 @@ Sizes are bytes on the wire, times are ticks. The packets of a flow are numbered
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Feedback(IntEnum):
     TIMED_OUT = 3
 
 
-Records: TypeAlias = "np.recarray[Any, Any]"
+Records: TypeAlias = np.recarray
 """Array of records with named fields."""
 
 NEVER = np.int64(-(1 << 60))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A message at flow level: its size, its share of every channel and its latency. Both engines use this model."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -258,7 +258,7 @@ def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target:
 
 
 @inline
-def _draw_route(n: FlowConstants, source: Int, destination: Int, sequence: Int) -> Any:
+def _draw_route(n: FlowConstants, source: Int, destination: Int, sequence: Int) -> int:
     """Draw the route of a packet of a message between two hosts."""
     origin, target = n.host_switch[source], n.ejection_switch[destination]
     return choose_route(n.routes, n.seed, source, destination, n.hosts, sequence, origin, target)

@@ -4,7 +4,6 @@
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any
 
 from flitlab.models.rules.classes import ClassTables, goes_before
 from flitlab.sim.engines.reference.packet import Packet
@@ -41,7 +40,7 @@ class ClassQueues:
             if queue:
                 yield number, queue[0]
 
-    def serve(self, ready: Mapping[int, Any]) -> int:
+    def serve(self, ready: Mapping[int, object]) -> int:
         """Choose the class to serve, and return its number; ready: classes that can send, at least one."""
         best, last, count = -1, self.last_served, len(self.queues)
         for number in ((last + k) % count for k in range(1, count + 1)):

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
 
 import numpy as np
 from simpy.events import EventPriority
@@ -315,7 +314,7 @@ class Subflow:
 
     # the sender
 
-    def pace(self, first: int) -> Generator[Alarm, Any, None]:
+    def pace(self, first: int) -> Generator[Alarm, object, None]:
         """The process of a sender at a constant rate, from tick ``first`` until everything is sent."""
         gap = int(self.network.extended_session.gap[self.index])
         yield self._timer_at(first)
@@ -332,7 +331,7 @@ class Subflow:
             return True
         return False
 
-    def watch(self, first: int) -> Generator[Alarm, Any, None]:
+    def watch(self, first: int) -> Generator[Alarm, object, None]:
         """The process of a sender's timer: it opens the connection and checks its deadline.
 
         It checks first at tick ``first``, and last when everything is acknowledged. An acknowledgement may advance the

@@ -41,7 +41,7 @@ class ReferenceFaults(Faults):
         """Whether hosts may start packets of a class; number: of the class, 0 without classes."""
         return not self.draining or self._sent_while_draining[number]
 
-    def _begin(self, _: Any) -> None:
+    def _begin(self, _: object) -> None:
         """Start a tick with a change of the network, or one in which the network must be checked."""
         now = self.clock.now
         if self._begun == now:

@@ -4,7 +4,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -199,7 +198,7 @@ class FlowNetwork:
             self._changed = True
             Alarm(self.clock, self.clock.now, Phase.ALLOCATION, self._update_rates)
 
-    def _update_rates(self, _: Any) -> None:
+    def _update_rates(self, _: object) -> None:
         self._changed = False
         if not self.flows:
             return

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from simpy.events import EventPriority
@@ -125,7 +125,7 @@ class Ranks:
         heappush(self._events, (tick, operation, event))
         Alarm(self.clock, tick, self.phase, self._process_events)  # one too many finds nothing to do
 
-    def _process_events(self, _: Any) -> None:
+    def _process_events(self, _: object) -> None:
         """Process all events of this tick, lowest operation first, events caused at this tick included."""
         now = self.clock.now
         while self._events and self._events[0][0] <= now:

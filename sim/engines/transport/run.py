@@ -145,12 +145,12 @@ def _packet(rows: Ints, place: int) -> str:
     return f"packet {number} of subflow {subflow} received at {tick}"
 
 
-def compare_counters(compiled: Any, reference: Any) -> None:
+def compare_counters(compiled: Any, reference: object) -> None:
     """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` that names the first counter that differs."""
     compare_fields(compiled, reference, f"at tick {compiled.tick}")
 
 
-def compare_fields(compiled: Any, reference: Any, where: str) -> None:
+def compare_fields(compiled: Any, reference: object, where: str) -> None:
     """Raise :class:`~flitlab.sim.engines.base.EngineMismatch` at the first difference of two dataclasses.
 
     compiled, reference: dataclasses of numbers and arrays. where: where they differ, for the message.

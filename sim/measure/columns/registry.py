@@ -51,7 +51,7 @@ class Column:
     report: str = ""
     summary: str = ""
     scale: float = 1.0
-    measure: Callable[[Any], Any] | None = None
+    measure: Callable[[Any], object] | None = None
     derive: "Derive | None" = None
 
     @property
@@ -61,9 +61,9 @@ class Column:
         return f"{name} ({self.unit})" if self.unit else name
 
 
-Measure = TypeVar("Measure", bound=Callable[[Any], Any])
+Measure = TypeVar("Measure", bound=Callable[[Any], object])
 
-Derive = Callable[[MeasuredPoint], Any]
+Derive = Callable[[MeasuredPoint], object]
 """Computes a derived column; None where a point has no such column."""
 
 _registered: dict[Table, dict[str, Column]] = {table: {} for table in get_args(Table)}

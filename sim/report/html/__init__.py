@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from flitlab.models.files import read_text
 from flitlab.models.mappings import JsonObject
@@ -44,7 +43,7 @@ def write(folder: Path) -> Path:
     pictures = _pictures(folder)
     waterfall = pictures.pop(BUDGET, None)
     count = f"{len(run.rows):,}"
-    sections: list[tuple[str, str, Any]] = [
+    sections: list[tuple[str, str, object]] = [
         ("budget", "Where the throughput goes", tables.loss_budgets(run)),
         ("figures", "Figures", _figures(pictures, drawn, _captions(run))),
         ("published", "Published values", tables.published(run.published)),

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from flitlab.sim.judge.quantity import at_least, at_most
 from flitlab.sim.judge.verdict import Check, Verdict
@@ -18,7 +17,7 @@ CAPTION = (
 
 def write(verdict: Verdict, folder: Path, figure: Path | None) -> Path:
     """Write ``folder/judge.html``; figure: a picture (PNG or SVG) to show. Raises ``OSError``."""
-    sections: list[tuple[str, str, Any]] = [
+    sections: list[tuple[str, str, object]] = [
         ("numbers", "The numbers", _numbers(verdict.checks)),
         ("figure", "Shares of the limits", figure and data_uri(figure)),
         ("proofs", "What proves it", list(_proofs(verdict.checks))), ("deadlock", "Deadlock", _deadlock(verdict)),

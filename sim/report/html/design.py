@@ -3,7 +3,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from flitlab.sim.design.files import front_rows
 from flitlab.sim.design.measures import PARTS, Part
@@ -32,7 +31,7 @@ def write(design: Design, folder: Path, figures: Mapping[str, Path]) -> Path:
     OSError: it cannot be written.
     """
     request, sentences = design.request, [*design.sentences(), *design.orders]
-    sections: list[tuple[str, str, Any]] = [
+    sections: list[tuple[str, str, object]] = [
         ("front", "The front", _front(design)),
         *((f"figure-{name}", title, data_uri(figures[name])) for name, title in TITLES.items() if name in figures),
         *((f"part-{name}", part.title.capitalize(), _part(design, part)) for name, part in _parts(design)),

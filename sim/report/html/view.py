@@ -3,7 +3,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def _map(topology: Topology) -> JsonObject:
     }  # fmt: skip
 
 
-def _packet(life: PacketHistory) -> list[Any]:
+def _packet(life: PacketHistory) -> list[object]:
     """[id, source, destination, flits, created, sent, delivered, deadlocked, visits], ticks or null.
 
     A visit: [switch, channel it came by, head arrived, eligible, granted, tail left, deflected].

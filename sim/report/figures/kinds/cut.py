@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -42,7 +41,7 @@ MOST_LABELS = 24
 def cut(study: Study, folder: Path, formats: Sequence[str]) -> list[Path]:
     """What bounds each collective, drawn on the network: the side of a cut, or the parts, and what leaves them."""
     leasts = LowerBounds()
-    figures: dict[tuple[Any, ...], Figure] = {}
+    figures: dict[tuple[object, ...], Figure] = {}
     written: list[Path] = []
     for case in study.cases:
         if case.collective is None or case.topology.switches > MOST_NODES:
