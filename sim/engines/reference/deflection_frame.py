@@ -7,6 +7,8 @@ An input brings V heads at most, so every head finds a slot. Then hosts, in rota
 paths for packets that have arrived by then. The packet in slot v sends its flit j at b + v + j V.
 """
 
+from collections import deque
+
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.reference import network
@@ -42,6 +44,7 @@ class FrameHost(network.Host):
     """A host whose switch decides at boundaries of frames when it sends."""
 
     switch: "FrameSwitch"
+    waiting: deque[Packet]
 
     def schedule_send(self, now: int) -> None:
         delays = self.network.times.header + self.network.injection(self.index)

@@ -208,6 +208,7 @@ class VcHost(network.Host):
     """A host whose switch decides when it sends."""
 
     switch: "VcSwitch"
+    waiting: deque[Packet]
 
     def schedule_send(self, now: int) -> None:
         if len(self.waiting) == 1:  # else the switch knows that it waits

@@ -12,7 +12,6 @@ output is the time until it has sent its queue. A polarized packet takes the out
 from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any
 
 import numpy as np
 
@@ -92,7 +91,7 @@ class IdealHost(network.Host, Allocator):
     """Sends its oldest packet when its channel is free."""
 
     phase = Phase.SENDING
-    waiting: Any
+    waiting: network.SourceQueue
     entry: IdealInput
 
     def __init__(self, net: "IdealNetwork", index: int):

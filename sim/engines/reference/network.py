@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -54,6 +54,9 @@ from flitlab.sim.engines.reference.ranks import Message, Ranks
 
 D = TypeVar("D", bound=Timed)
 
+SourceQueue: TypeAlias = deque[Packet] | ClassQueues
+"""The packets that wait at a host, with classes of traffic one queue for each."""
+
 _BY_QUEUE_ESTIMATE = (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.PROGRESSIVE)
 _MOST_FIXED_CHOICES = 1 << 17  # of about 300 bytes each
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
@@ -71,7 +74,7 @@ class Host:
     def __init__(self, network: "Network[Any]", index: int):
         self.network = network
         self.index = index
-        self.waiting: Any = deque[Packet]() if network.classes is None else ClassQueues(network.classes)
+        self.waiting: SourceQueue = deque[Packet]() if network.classes is None else ClassQueues(network.classes)
         self.messages: deque[Message] = deque()
         self.replies: dict[int, int] = {}
         self.due: dict[tuple[int, int], list[int]] = defaultdict(list)

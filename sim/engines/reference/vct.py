@@ -132,7 +132,7 @@ class VctHost(network.Host, Allocator):
     """Sends its oldest packet when its channel is free and an injection VC has buffer space for the whole packet."""
 
     phase = Phase.SENDING
-    waiting: Any
+    waiting: network.SourceQueue
     network: "VctNetwork"
 
     def __init__(self, net: "VctNetwork", index: int):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts in wormhole switching, which send flit by flit."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 from flitlab.sim.engines.reference import network
 from flitlab.sim.engines.reference.class_queues import ClassQueues
@@ -25,6 +26,19 @@ class Flit(NamedTuple):
         return self.number == self.packet.flits - 1
 
 
+class Outlet(Protocol):
+    """An output VC of a host. credits: free flits downstream known to the host."""
+
+    credits: int
+
+    @property
+    def channel(self) -> Any:
+        """The injection channel (:class:`~flitlab.sim.engines.reference.wormhole.WormholeChannel`)."""
+
+    def send(self, flit: Flit, now: int) -> None:
+        """Send a flit to the downstream buffer."""
+
+
 class Injection:
     """The packets of a class of traffic, or all packets of a host, on its injection channel.
 
@@ -32,18 +46,18 @@ class Injection:
     ``flit.packet``, on ``outlet``; None between packets.
     """
 
-    def __init__(self, vcs: list[Any]):
+    def __init__(self, vcs: Sequence[Outlet]):
         self.vcs = vcs
         self.arbiter = RoundRobin()
         self.outlet = vcs[0]
         self.flit: Flit | None = None
 
-    def free_vc(self, taken: list[Any]) -> Any:
+    def free_vc(self, taken: Sequence[Outlet]) -> Outlet | None:
         """The next VC in round robin with credits, and without a packet of another class; None if there is none."""
         ready = [i for i, vc in enumerate(self.vcs) if vc.credits and vc not in taken]
         return self.vcs[self.arbiter.select(ready)] if ready else None
 
-    def take(self, vc: Any, packet: Packet) -> None:
+    def take(self, vc: Outlet, packet: Packet) -> None:
         """Begin a packet on a VC."""
         self.arbiter.last_served = self.vcs.index(vc)
         self.outlet, self.flit = vc, Flit(packet, 0)
@@ -57,7 +71,7 @@ class WormholeHost(network.Host, Allocator):
     """
 
     phase = Phase.SENDING
-    waiting: Any
+    waiting: network.SourceQueue
     network: Any
     injections: list[Injection]
 
@@ -65,7 +79,7 @@ class WormholeHost(network.Host, Allocator):
         network.Host.__init__(self, net, index)
         Allocator.__init__(self, net.clock)
 
-    def connect(self, vcs: list[Any]) -> None:
+    def connect(self, vcs: Sequence[Outlet]) -> None:
         """Attach the injection VCs."""
         ranges = [self.network.class_vcs(number) for number in range(len(self.network.processes))]
         self.injections = [Injection(vcs[first:end]) for first, end in ranges]
@@ -92,12 +106,12 @@ class WormholeHost(network.Host, Allocator):
         if self.waiting or any(injection.flit is not None for injection in self.injections):
             self.schedule_at(max(now + 1, self.free_at))
 
-    def _offers(self) -> dict[int, Any]:
+    def _offers(self) -> dict[int, Outlet]:
         """The VC on which each class can send a flit."""
         taken = [injection.outlet for injection in self.injections if injection.flit is not None]
-        offers: dict[int, Any] = {}
+        offers: dict[int, Outlet] = {}
         for number, injection in enumerate(self.injections):
-            vc: Any = injection.outlet
+            vc: Outlet | None = injection.outlet
             if injection.flit is None:
                 vc = injection.free_vc(taken) if self._may_start(number) else None
             if vc is not None and vc.credits:
