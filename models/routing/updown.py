@@ -24,6 +24,31 @@ _FAR = 1 << 62
 
 
 @njit
+def _fill_lengths(
+    t: Int, order: Ints, rank: Ints, out_start: Integers, dst: Integers, weight: Ints, down: Ints, hops: Ints
+) -> None:
+    """Fill the lengths of paths to t: down by down channels only, hops with up channels before where there are none.
+
+    down, hops: int64 [switches]. Other arguments are those of :func:`_updown_ports`.
+    """
+    down[:] = _FAR
+    down[t] = 0
+    for i in range(len(order) - 1, -1, -1):  # from below: down channels lead to finished switches
+        v = order[i]
+        for c in range(out_start[v], out_start[v + 1]):
+            if rank[dst[c]] > i:
+                down[v] = min(down[v], down[dst[c]] + weight[c])
+    hops[:] = down
+    for i in range(len(order)):  # from above: up channels lead to finished switches
+        v = order[i]
+        if down[v] < _FAR:
+            continue
+        for c in range(out_start[v], out_start[v + 1]):
+            if rank[dst[c]] < i:
+                hops[v] = min(hops[v], hops[dst[c]] + weight[c])
+
+
+@njit
 def _updown_ports(
     order: Ints, rank: Ints, targets: Ints, out_start: Integers, dst: Integers, weight: Ints, ports: Masks
 ) -> tuple[int, Int]:
@@ -37,20 +62,9 @@ def _updown_ports(
     down, hops = np.empty(n, np.int64), np.empty(n, np.int64)
     longest = 0
     for t in targets:
-        down[:] = _FAR
-        down[t] = 0
-        for i in range(n - 1, -1, -1):  # from below: down channels lead to finished switches
+        _fill_lengths(t, order, rank, out_start, dst, weight, down, hops)
+        for i in range(n):
             v = order[i]
-            for c in range(out_start[v], out_start[v + 1]):
-                if rank[dst[c]] > i:
-                    down[v] = min(down[v], down[dst[c]] + weight[c])
-        for i in range(n):  # from above: up channels lead to finished switches
-            v = order[i]
-            hops[v] = down[v]
-            if down[v] >= _FAR:
-                for c in range(out_start[v], out_start[v + 1]):
-                    if rank[dst[c]] < i:
-                        hops[v] = min(hops[v], hops[dst[c]] + weight[c])
             if v == t or hops[v] >= _FAR:
                 continue
             longest = max(longest, hops[v])

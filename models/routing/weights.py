@@ -302,6 +302,21 @@ def _count_paths(row: Masks, out_start: Integers, dst: Integers, v: Int, count: 
 
 
 @njit
+def _ranked_hop(row: Masks, out_start: Integers, dst: Integers, count: Ints, v: Int, rank: Int) -> tuple[Int, Int]:
+    """The channel out of v that the path of a rank takes, and its rank among the paths behind that channel.
+
+    count: int64 [switches], of paths from each, as in :func:`_count_paths`.
+    """
+    here = ports_at(row, v)
+    while True:
+        c = out_start[v] + lowest(here)
+        here = without_lowest(here)
+        if rank < count[dst[c]] or is_empty(here):
+            return c, rank
+        rank -= count[dst[c]]
+
+
+@njit
 def _paths_to(
     dst_switch: Int, src_switches: Ints, row: Masks, out_start: Integers, dst: Integers, most: int, seed: int
 ) -> tuple[Ints, Ints, Ints]:
@@ -320,17 +335,10 @@ def _paths_to(
         for j in range(counts[k]):
             v, rank, first = s, chosen[j], filled
             while v != dst_switch:
-                here = ports_at(row, v)
-                while True:
-                    c = out_start[v] + lowest(here)
-                    here = without_lowest(here)
-                    if rank < count[dst[c]] or is_empty(here):
-                        break
-                    rank -= count[dst[c]]
+                c, rank = _ranked_hop(row, out_start, dst, count, v, rank)
                 if filled == len(flat):
                     longer = np.zeros(2 * filled, np.int64)
-                    for i in range(filled):
-                        longer[i] = flat[i]
+                    longer[:filled] = flat
                     flat = longer
                 flat[filled] = c
                 filled += 1
