@@ -159,7 +159,8 @@ class FaultyError(SpecError):
 
 RELATED: dict[str, dict[str, str]] = {category: {} for category in CATEGORIES} | {
     "topology": {"xgft": "clos", "pgft": "clos"},
-    "routing": dict.fromkeys(("adaptive", "min_adapt", "odd_even", "west_first"), "minimal"),
+    "routing": dict.fromkeys(("adaptive", "adaptive_escape", "duato", "min_adapt", "odd_even", "west_first"), "minimal")
+    | dict.fromkeys(("o1turn", "xy_yx"), "table"),
 }
 """Kinds of other simulators -> the kind whose keys express most of theirs."""
 
@@ -170,7 +171,7 @@ class UnknownKindError(SpecError):
     def __init__(self, category: str, kind: str):
         known = names(category)
         super().__init__(f"unknown {category}", kind_key(category), [with_aliases(category, one) for one in known])
-        closest = RELATED[category].get(kind) or closest_match(kind, [*known, *_aliases[category]])
+        closest = RELATED[category].get(kind.casefold()) or closest_match(kind, [*known, *_aliases[category]])
         self.suggestion = None if closest is None else _aliases[category].get(closest, closest)
 
 

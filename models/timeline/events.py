@@ -14,6 +14,14 @@ from flitlab.models.topology.names import Name
 Time = Annotated[float, Field(ge=0)]
 
 
+def _delay(value: object) -> object:
+    """A delay that is no text: its unit depends on another key, so that it has none of its own."""
+    if isinstance(value, str):
+        problem = "must be a number without a unit: microseconds with at_us, ticks with at_tick; .inf: never"
+        raise PydanticCustomError("delay", problem)
+    return value
+
+
 class Parts(BaseModel):
     """What an event affects: ``{links: [[0, 8], [1, 9]], switches: [16]}``.
 
@@ -54,7 +62,7 @@ class Event(BaseModel):
     """Links that run at ``factor`` of their rate."""
     factor: Annotated[float, Field(gt=0, le=1)] | None = None
     """Share of the rate as built."""
-    reroute_after: Time | None = None
+    reroute_after: Annotated[Time | None, BeforeValidator(_delay)] = None
     """Delay until the routing learns of it, in the unit of its time. null: 0, of slow links .inf."""
 
     @model_validator(mode="after")

@@ -401,9 +401,10 @@ def _check(
     paths = most_paths(topology, routes)
     if path_draw == DISTINCT and paths is not None and together > paths:
         count = f"{paths} path" + "s" * (paths != 1)
-        problem = f"{together} subflows of a pair of hosts, but no pair has more than {count}; with path_draw"
+        problem = f"{together} subflows of a pair of hosts, but no pair has more than {count}; path_draw: limited"
         raise SpecError(
-            f"{problem}: with_replacement some are drawn twice", key="of" if len(transports) > 1 else "subflows"
+            f"{problem} opens no more, path_draw: with_replacement draws some twice",
+            key="of" if len(transports) > 1 else "subflows",
         )
     if any(one.law and exact(one.min_rto_ms or 0.0) / 1000 < tick for one in transports):
         raise SpecError(f"is below the tick, {float(tick) * 1e3:.3g} ms", key="min_rto_ms")

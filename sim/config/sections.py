@@ -256,11 +256,17 @@ def _loads(value: object) -> list[float]:
     return sorted(require_distinct(value if isinstance(value, list) else [value]))
 
 
+def _no_text(value: object) -> object:
+    if isinstance(value, str):
+        raise PydanticCustomError("load_text", "must be a number, a list of numbers, or a range {from, to, step}")
+    return value
+
+
 Loads = Annotated[
     Annotated[LoadRange, Tag("<map>")]
     | Annotated[list[Load], Field(min_length=1), Tag("<list>")]
     | Annotated[Load, Tag("<number>")]
-    | Annotated[Load, Tag("<text>")],
+    | Annotated[Load, BeforeValidator(_no_text), Tag("<text>")],
     BY_SHAPE,
     AfterValidator(_loads),
 ]

@@ -101,6 +101,15 @@ def quantity_of(key: str, section: str = "") -> Quantity | None:
     return QUANTITIES.get(key.rpartition("_")[2])
 
 
+def has_unit(value: object) -> bool:
+    """Whether a value is a number with a unit of any quantity.
+
+    >>> has_unit("100ms"), has_unit("100"), has_unit("many")
+    (True, False, False)
+    """
+    return isinstance(value, str) and any(re.match(one.pattern, value) for one in QUANTITIES.values())
+
+
 def without_units(node: Node, diagnostics: Diagnostics, path: KeyPath = (), quantity: Quantity | None = None) -> Node:
     """A configuration with plain numbers in place of numbers with units.
 

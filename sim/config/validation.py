@@ -16,6 +16,7 @@ from flitlab.sim.config.link_rate import OWN_KEYS
 from flitlab.sim.config.overrides import CLASSES, DEFAULT_KINDS, default_kind
 from flitlab.sim.config.schema import SECTIONS, keys_of, kinds_with, literals_at, models_at, paths_of_key
 from flitlab.sim.config.text import ConfigDocument
+from flitlab.sim.config.units import has_unit
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -54,6 +55,7 @@ def reject_unknown_key(document: ConfigDocument, path: KeyPath, choices: Sequenc
 
 ELSEWHERE = {
     "bandwidth": ("link_gbps", "nic_mbps"), "buffer_size": ("buffer_flits", "queue_packets"),
+    **dict.fromkeys(("degree", "fan_in", "fanin"), ("senders",)),
     "file": ("path",), "flow_size": ("sizes",), "k": ("dims",), "link_delay": ("link_ns", "link_us"),
     "link_latency": ("link_ns", "link_us"), "link_speed": ("link_gbps", "nic_mbps"),
     "message_size": ("size_bytes",), "select": ("per",), "vc_buf_size": ("buffer_flits",),
@@ -128,7 +130,8 @@ def _reject_schema_error(
         name = str(section[0])
         document.reject(path, f"must be the name of a kind, or a mapping with the key {kind_key(name)}", names(name))
     else:
-        document.reject(path, _in_our_words(error["msg"]))
+        plain = kind in ("float_type", "int_type") and has_unit(value)
+        document.reject(path, _in_our_words(error["msg"]) + " without a unit" * plain)
 
 
 WORDS = {

@@ -8,10 +8,7 @@ from statistics import fmean
 from flitlab.models.mappings import Keys, Row
 from flitlab.sim.config.case import Case, Study, labels_of
 from flitlab.sim.config.reporting import Which
-from flitlab.sim.experiment.tables import PointRecord, with_names
-
-TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline", "pauses", "pauses_time")
-"""Tables besides results.csv; each has columns for scenario and seed in front."""
+from flitlab.sim.experiment.tables import PROGRAM_TABLES, PointRecord, with_names
 
 STEP = "makespan:step "
 """Prefix of ceilings that bound a kind of step; its label follows."""
@@ -66,7 +63,7 @@ def tables(
     rows_by_file: dict[str, list[Row]] = {}
     for case, record in entries:
         head = {"scenario": case.label, **case.keys, "seed": record.seed}
-        for name in TABLES:
+        for name in PROGRAM_TABLES:
             for row in record.detail.get(name, ()):
                 columns = _step_columns(row, ceilings.get(case.label, {})) if name == "steps" else {}
                 columns |= _rank_columns(row["rank"], case) if name == "ranks" else {}

@@ -34,7 +34,7 @@ from flitlab.sim.experiment.saturation import (
     task_index_of,
 )
 from flitlab.sim.experiment.store import Store
-from flitlab.sim.experiment.tables import PointRecord, channel_rows, with_names
+from flitlab.sim.experiment.tables import FLOW_TABLES, PointRecord, channel_rows, with_names
 from flitlab.sim.experiment.task import Outcome, measure_of, point_id, solve_point
 from flitlab.sim.measure.columns.registry import added, derived_columns, third_party_columns
 from flitlab.sim.measure.rows import MeasuredPoint, Status
@@ -49,9 +49,6 @@ ROUNDING = -1e-9
 
 BELOW_BOUND = "ended sooner than its lower bound"
 """Error of a program that is faster than its lower bound."""
-
-FLOW_TABLES = ("flows", "transports", "pauses", "pauses_time")
-"""Tables of runs of flows: of each flow, of each transport, and of each paused channel, in all and over time."""
 
 UNREACHABLE_LOAD = 2.0
 """A load above every load of a point."""

@@ -27,6 +27,18 @@ HOSTS = ("host", "source", "target", "destination")
 PATH = "path"
 """Column of flows.csv with the numbers of switches."""
 
+PROGRAM_TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", "timeline", "pauses", "pauses_time")
+"""Tables of runs of programs."""
+
+FLOW_TABLES = ("flows", "transports", "pauses", "pauses_time")
+"""Tables of runs of flows: of each flow, of each transport, and of each paused channel, in all and over time."""
+
+ROW_TABLES = frozenset((*PROGRAM_TABLES, *FLOW_TABLES, "throughput_time", "classes"))
+"""Tables that a record has as rows; each has columns for scenario and seed in front."""
+
+COLUMN_TABLES = ("channels", "packets")
+"""Tables that a record has as columns."""
+
 
 @dataclass(frozen=True)
 class PointRecord:
@@ -41,7 +53,7 @@ class PointRecord:
     status, message: whether it succeeded, and why not.
     checked: kinds of ceilings that it was checked against; None before.
     row: columns of results.csv.
-    detail: rows of further tables, by name.
+    detail: rows, or columns, of further tables, by name.
     added: columns of plugins, and hashes of their code.
     slack: ceiling -> relative slack; None before the check.
     """
@@ -63,17 +75,27 @@ class PointRecord:
 
     @classmethod
     def read(cls, stored: JsonObject) -> Self | None:
-        """The record that was stored; None for any other keys, and without a row: altered files are computed again."""
+        """The record that was stored; None for any other keys, without a row, and with tables of another form: altered
+        files are computed again."""
         try:
             record = cls(**stored)
         except TypeError:
             return None
-        return record if record.row and isinstance(record.row, dict) else None
+        return record if record.row and isinstance(record.row, dict) and _has_tables(record.detail) else None
 
     def stored(self) -> JsonObject:
         """The record for JSON."""
         optional = {"added": bool(self.added), "slack": self.slack is not None}
         return {name: value for name, value in vars(self).items() if optional.get(name, True)}
+
+
+def _has_tables(detail: object) -> bool:
+    """Whether the tables of a record are lists of rows, or mappings of columns."""
+    if not isinstance(detail, dict) or not isinstance(detail.get("compile_s", 0.0), int | float):
+        return False
+    tables = [detail[name] for name in ROW_TABLES.intersection(detail)]
+    rows = all(isinstance(table, list) and all(isinstance(row, dict) for row in table) for table in tables)
+    return rows and all(isinstance(detail.get(name, {}), dict) for name in COLUMN_TABLES)
 
 
 def result_row(case: Case, record: PointRecord) -> Row:

@@ -171,6 +171,7 @@ def test_a_key_that_is_known_elsewhere(mistakes, change, place):
         ("switching.link_delay=5", "link_ns"),
         ("collective.size=1GB", "size_bytes"),
         ("traffic.flow_size=1MB", "sizes"),
+        ("traffic={kind: incast, degree: 8}", "senders"),
         ("traffic={kind: matrix, file: demand.csv}", "path"),
         ("topology={kind: mesh, k: 8, n: 2}", "dims"),
         ("routing={kind: ecmp, select: hash}", "per"),
@@ -181,7 +182,15 @@ def test_a_key_by_its_name_in_other_simulators_or_without_its_unit(mistakes, cha
     assert found[0].endswith(f"; did you mean {key!r}?") and "its place" not in found[0]
 
 
-@pytest.mark.parametrize(("change", "kind"), [("topology={kind: xgft}", "clos"), ("routing=west_first", "minimal")])
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("topology={kind: xgft}", "clos"),
+        ("routing=west_first", "minimal"),
+        ("routing=O1TURN", "table"),
+        ("routing=adaptive_escape", "minimal"),
+    ],
+)
 def test_a_kind_of_other_simulators(mistakes, change, kind):
     (found,) = mistakes(GOOD, [change])
     assert found.endswith(f"; did you mean {kind!r}?")
@@ -453,3 +462,17 @@ def test_escape_needs_buffers_for_whole_packets(mistakes, tmp_path):
     assert read(tmp_path / "c.yaml", plain).cases
     study = read(tmp_path / "c.yaml", [*sets, "traffic.packet_flits=3"])
     assert not study.cases[0].scenario.switching.may_deadlock
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("timeline=[{at_us: 5, fail: {switches: [1]}, reroute_after: 100ms}]",
+         "timeline[0].reroute_after = 100ms: must be a number without a unit: microseconds with at_us, ticks with "
+         "at_tick; .inf: never"),
+        ("measure.ticks=30us", "measure.ticks = 30us: must be a valid integer without a unit"),
+        ("loads=0.1..0.9", "loads = '0.1..0.9': must be a number, a list of numbers, or a range {from, to, step}"),
+    ],
+)  # fmt: skip
+def test_the_forms_of_a_number(mistakes, change, problem):
+    assert mistakes(GOOD, [change]) == [f"--set: {problem}"]

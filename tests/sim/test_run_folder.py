@@ -256,6 +256,17 @@ def test_what_is_no_result_of_that_name_is_put_aside_and_computed_again(ran, kin
     assert len(list(Path("run", kind, "quarantine").iterdir())) == 2
 
 
+def forge(name, path, value):
+    """Replaces a value of a record, which gets a valid digest."""
+    store, record = Store(Path("run")), read_record(Path("run"), name)
+    part = record
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    store.write_record(name, record)
+    store.close()
+
+
 FORGED = [
     ("ceilings", ("ceilings", 0, "load"), ["x"]),
     ("points", ("detail", "channel_use"), ["x"]),
@@ -269,19 +280,28 @@ FORGED = [
 @pytest.mark.parametrize(("kind", "path", "value"), long_rows_after(3, FORGED))
 def test_a_record_of_wrong_types_with_its_digest_is_not_read(ran, kind, path, value, capsys):
     victim = sorted(Path("run", kind).iterdir())[0]
-    store, name = Store(Path("run")), f"{kind}/{victim.name}"
-    record = part = read_record(Path("run"), name)
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = value
-    store.write_record(name, record)
-    store.close()
+    forge(f"{kind}/{victim.name}", path, value)
     assert main(["report", "run"]) == 0
     assert not capsys.readouterr().err
     if kind == "ceilings":
         assert run() == 0
         assert f"{victim} is no result of ceilings: moved to" in capsys.readouterr().err
         assert tables("run") == ran
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("detail",), None),
+        *((("detail", name), value) for name in ("timeline", "flows", "channels") for value in (3, [None])),
+    ],
+)
+def test_a_point_whose_tables_are_of_another_form_is_computed_again(ran, path, value, capsys):
+    victim = sorted(Path("run", "points").iterdir())[0]
+    forge(f"points/{victim.name}", path, value)
+    assert run() == 0
+    assert f"{victim} is no result of a point: moved to" in capsys.readouterr().err
+    assert tables("run") == ran
 
 
 def a_circle(path):
