@@ -7,6 +7,7 @@ gets instead: it is optimised there, with its caller, and never by itself (:mod:
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -27,6 +28,12 @@ __all__ = [
 
 NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 """Whether device functions were tested with this version of Numba. Without, compiled code gets entry points, too."""
+
+UNCOMPILED = "FLITLAB_UNCOMPILED"
+"""Variable of the environment with which Python runs what would be compiled, for routes of networks of a few switches.
+
+No run may use it: integers of Python have no 64 bits, and wrap nowhere.
+"""
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C
 
@@ -58,12 +65,18 @@ def _entry_point(function: Callable[..., object], options: Fields) -> Any:
     return compiled
 
 
+def _same(function: Callable[..., object]) -> Callable[..., object]:
+    return function
+
+
 def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, **options: bool) -> Any:
     """Make a decorator.
 
     for_python: whether Python calls the function, or only compiled code. device_functions: whether compiled code gets
     a device function. options: of ``numba.njit``.
     """
+    if UNCOMPILED in os.environ:
+        return _same
     if not device_functions:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}
         return lambda function: _entry_point(function, options | unwrapped)
@@ -99,7 +112,7 @@ class Compile(Protocol):
 
 def interpreted(compiled: Callable[..., object]) -> Callable[..., Any]:
     """The Python function of a compiled one, which takes arrays in the place of numbers."""
-    original: Callable[..., Any] = compiled.py_func  # type: ignore[attr-defined]  # Numba's, of which mypy sees nothing
+    original: Callable[..., Any] = getattr(compiled, "py_func", compiled)
     return original
 
 

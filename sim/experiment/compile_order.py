@@ -2,8 +2,8 @@
 """The order of the calls of a run: some processes compile kernels while others solve ceilings.
 
 A kernel takes up to 20 CPU seconds to compile, once per state of the sources, and all processes that need it wait. So
-the first calls are one of ceilings and one for each set of kernels: a point, or, where all loads depend on ceilings,
-one tick of a network at :data:`IDLE_LOAD`.
+the first calls are one for each set of kernels: a point, or, where all loads depend on ceilings, one tick of a network
+at :data:`IDLE_LOAD`; and before them one of ceilings, if all kernels of points are compiled.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ ONE_TICK: Keys = {"warmup": 0, "ticks": 1, "ci": None, "max_ticks": 1}
 
 
 def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare: bool) -> Iterator[Task | None]:
-    """All calls of a run: ceilings before points, except for the calls that compile kernels.
+    """All calls of a run: those that compile kernels, for which everything waits, then ceilings, then points.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare
     first = points.missing[: len({kernel_key(point.scenario) for point in points.missing})]
     early = preparations(bounds, points) if prepare else iter(())
     compiling = (_with_note(task, point.case) for point, task in zip(first, simulations, strict=False))
-    return chain(islice(ceilings, 1), early, compiling, ceilings, simulations)
+    ready = all(is_compiled(_kernel_name(point.case)) for point in first)
+    return chain(islice(ceilings, ready), early, compiling, ceilings, simulations)
 
 
 def _with_note(task: Task | None, case: Case) -> Task | None:

@@ -2,27 +2,35 @@
 """Compilation in the background: a process compiles the kernel of a configuration while the configuration is read.
 
 Reading takes seconds on a new machine, on one core, since it compiles what routes need. The kernel, which takes 20, is
-that of a small network with the same switching, and the same routing where that network has it. What turns out not to
-be the kernel of the run is compiled as any other.
+that of a small network with the same switching, and the same routing where that network has it. Python runs what the
+routes of so small a network need, uncompiled: the kernel would have to wait for it. What turns out not to be the kernel
+of the run is compiled as any other.
 """
 
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import yaml
 
+from flitlab.models.jit import UNCOMPILED
 from flitlab.models.jit.cache import any_compiled
 from flitlab.models.mappings import Keys
 from flitlab.models.scenario import Scenario
 from flitlab.models.threads import cores
+from flitlab.sim.config.packaged import packaged_file
 
 OTHERS = ("application", "experiment", "plugins", "timeline", "transport")
 """Keys of configurations whose kernels differ, or that simulate nothing."""
+
+# -P: without it modules of the current folder, which may be anyone's, would come before ours
+COMMAND = (sys.executable, "-P", "-m", "flitlab.sim.experiment.early_kernels")
 
 
 @contextmanager
@@ -34,46 +42,66 @@ def compiling_kernels(file: str | Path, processes: int | None) -> Iterator[None]
     if processes == 1 or cores() == 1 or any_compiled():
         yield
         return
-    # -P: without it modules of the current folder, which may be anyone's, would come before ours
-    command = [sys.executable, "-P", "-m", "flitlab.sim.experiment.early_kernels", str(file)]
-    nowhere = subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere) as process:
+    with subprocess.Popen(
+        [*COMMAND, str(file)], env={**os.environ, UNCOMPILED: "1"},
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
         try:
             yield
         finally:
             process.kill()
 
 
-def small(config: object) -> Iterator[Keys]:
-    """Configurations of a small network with the kernel of a configuration, the likeliest first; none if unknown."""
+def small_networks(file: str | Path) -> Iterator[Keys]:
+    """Configurations of small networks with the kernel of the one in a file, the likeliest first; none if unknown."""
+    config = yaml.safe_load(Path(packaged_file(str(file)) or file).read_text("utf-8"))
     if not isinstance(config, dict) or config.get("engine") == "reference" or any(key in config for key in OTHERS):
         return
-    switching, routing, traffic = (config.get(key) for key in ("switching", "routing", "traffic"))
+    cases = config.get("cases")
+    first = config | cases[0] if isinstance(cases, list) and cases and isinstance(cases[0], dict) else config
+    switching, routing, traffic = config.get("switching"), first.get("routing"), config.get("traffic")
     if not isinstance(switching, dict) or not isinstance(traffic, dict):
         return
     fixed = {"topology": {"kind": "torus", "dims": [4]}, "loads": [0.01], "ceilings": []}
     demand = {"kind": "uniform"} | {key: traffic[key] for key in ("packet_flits",) if key in traffic}
-    for chosen in (routing, {"kind": "minimal"}):
+    for chosen in (routing or {"kind": "minimal"}, {"kind": "minimal"}):
         yield {**fixed, "routing": chosen, "switching": switching, "traffic": demand}
 
 
-def scenario_of(config: object) -> Scenario | None:
-    """The first small network with the kernel of a configuration that there is; None if there is none."""
+def scenario_of(configs: Iterable[Keys]) -> Scenario | None:
+    """The first small network that there is; None if there is none."""
     from flitlab.sim.config.diagnostics import ConfigError
     from flitlab.sim.config.pipeline import read
 
-    for text in map(yaml.safe_dump, small(config)):
+    for text in map(yaml.safe_dump, configs):
         with suppress(ConfigError):
             return read("small.yaml", text=text).cases[0].scenario
     return None
 
 
-def main(file: str) -> None:
-    """Compile the kernel of the configuration in a file, if it has one that is known before it is read."""
-    from flitlab.sim.config.packaged import packaged_file
+def hand_over(file: str) -> None:
+    """Replace this process, which compiles nothing, by one that compiles the kernel of the configuration in a file.
+
+    It is handed the likeliest network, unless routes of that are drawn by what Python cannot run.
+    """
+    configs = list(small_networks(file))
+    if not configs:
+        return
+    scenario = scenario_of(configs[:1])
+    with tempfile.TemporaryFile() as handed:
+        pickle.dump(scenario, handed)
+        handed.seek(0)
+        os.set_inheritable(handed.fileno(), True)
+        environment = {key: value for key, value in os.environ.items() if key != UNCOMPILED}
+        os.execve(sys.executable, [*COMMAND, file, str(handed.fileno())], environment)
+
+
+def compile_kernel(file: str, handed: int) -> None:
+    """Compile the kernel of the configuration in a file. handed: the descriptor of a file with the network, or None."""
     from flitlab.sim.engines.start import start
 
-    scenario = scenario_of(yaml.safe_load(Path(packaged_file(file) or file).read_text("utf-8")))
+    with os.fdopen(handed, "rb") as pickled:
+        scenario = pickle.load(pickled) or scenario_of(small_networks(file))
     if scenario is not None:
         start("compiled", scenario, 0.01, 1).advance(1)
 
@@ -86,4 +114,8 @@ def _end_with_the_run() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_the_run, daemon=True).start()
-    main(sys.argv[1])
+    if UNCOMPILED in os.environ:
+        hand_over(sys.argv[1])
+    else:
+        compile_kernel(sys.argv[1], int(sys.argv[2]))
+    os._exit(0)  # Python would wait for the thread

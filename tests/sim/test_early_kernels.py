@@ -1,23 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation in the background: it is the kernel that the run needs, and a process that ends with it."""
 
+import os
+import pickle
 import subprocess
+import sys
 
 import pytest
 import yaml
 
+from flitlab.models.jit import UNCOMPILED
 from flitlab.models.jit.cache import any_compiled
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.table import kernel_key
 from flitlab.sim.experiment import early_kernels
+from flitlab.sim.experiment.early_kernels import scenario_of, small_networks
 from tests import ROOT
 
 
 @pytest.mark.parametrize("name", ["uniform_mddp", "quick", "transpose_mddp", "routing/ksp", "routing/valiant"])
 def test_the_kernel_is_that_of_the_run(name):
     file = ROOT / "configs" / f"{name}.yaml"
-    scenario = early_kernels.scenario_of(yaml.safe_load(file.read_text()))
+    scenario = scenario_of(small_networks(file))
     assert kernel_key(scenario) in {kernel_key(one.scenario) for one in read(file).cases}
+
+
+def test_python_builds_the_same_network_uncompiled(tmp_path):
+    files = [str(ROOT / "configs" / f"{name}.yaml") for name in ("uniform_mddp", "quick", "uniform_jellyfish")]
+    program = "import sys; from flitlab.sim.experiment.early_kernels import scenario_of, small_networks\n"
+    program += "for file in sys.argv[1:]: print(scenario_of(list(small_networks(file))[:1]).content_hash)"
+    environment = {**os.environ, UNCOMPILED: "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program, *files]
+    built = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+    assert built == [scenario_of(small_networks(file)).content_hash for file in files]
+
+
+def test_the_kernel_is_compiled_by_a_process_that_compiles(monkeypatch):
+    handed = []
+
+    def execve(program, command, environment):
+        assert program == command[0] == sys.executable and UNCOMPILED not in environment
+        with os.fdopen(os.dup(int(command[-1])), "rb") as file:
+            handed.append(pickle.load(file))
+
+    monkeypatch.setenv(UNCOMPILED, "1")
+    monkeypatch.setattr(os, "execve", execve)
+    early_kernels.hand_over("configs/quick.yaml")
+    assert kernel_key(handed[0]) == kernel_key(read("configs/quick.yaml").cases[0].scenario)
 
 
 @pytest.mark.parametrize(
@@ -25,8 +54,10 @@ def test_the_kernel_is_that_of_the_run(name):
                {"switching": {}, "traffic": {"kind": "uniform"}, "engine": "reference"},
                {"switching": {}, "traffic": {"kind": "uniform"}, "application": {"kind": "all_to_all"}}],
 )  # fmt: skip
-def test_where_the_kernel_is_unknown_nothing_is_compiled(config):
-    assert list(early_kernels.small(config)) == []
+def test_where_the_kernel_is_unknown_nothing_is_compiled(config, tmp_path):
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+    assert list(small_networks(tmp_path / "c.yaml")) == []
+    early_kernels.hand_over(str(tmp_path / "c.yaml"))  # this process is not replaced
 
 
 def test_the_process_ends_with_the_run(monkeypatch):
