@@ -105,8 +105,8 @@ def _too_fine(topology: Topology) -> SpecError:
         if (off := float(np.abs(ticks / (slowdown * base) - 1).max())) < error - 1e-12:
             best, error = ticks, off
     near = best.min() * capacities[-1] / best
-    of_hosts = topology.host_capacity != 1 and _ticks_of(topology.capacity) is not None
-    if topology.channels == 0 or of_hosts:
+    of_hosts = topology.channels > 0 and _ticks_of(topology.capacity) is not None
+    if topology.channels == 0 or (of_hosts and topology.host_capacity != 1):
         key = "topology.host_capacity"
     else:
         key = "topology.capacity_of" if "capacity_of" in topology.notes else "topology.capacity"
@@ -115,6 +115,9 @@ def _too_fine(topology: Topology) -> SpecError:
         f"host channels included, in ticks that divide all flit times; the nearest that do not: {_listed(near)} "
         f"({', '.join(f'{t:g}' for t in best[::-1])} ticks a flit)"
     )
+    if of_hosts:
+        hosts = f"topology.host_capacity, {topology.host_capacity:.7g}"
+        problem += f"; channels between switches need fewer: {hosts}, is in the unit of their capacities"
     return SpecError(problem, key=key)
 
 

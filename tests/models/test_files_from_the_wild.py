@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Graphs as others write them: edge lists of many forms, GML and GraphML with attributes of their own names."""
 
+import json
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -547,6 +549,22 @@ def test_a_first_line_that_may_count_nodes_and_edges_is_named():
     ):
         _, said = told(lines, **keys)
         assert (warning in said) == is_warned, lines
+
+
+def test_nodes_with_coordinates_before_the_edges_are_no_edges():
+    """Inet 3.0: counts, then ``id x y`` of each node, then ``u v weight`` of each edge."""
+    edges = "0 1 5\n1 2 7\n2 0 3\n"
+    with pytest.raises(SpecError, match=r"text:1: nodes and edges are counted here .* an edge list begins at line 5"):
+        text(f"3 3\n0 9650 1240\n1 2 11\n2 700 35\n{edges}")
+    assert told(edges, directed=False)[0].switches == 3
+
+
+def test_links_before_nodes():
+    """D3's order of keys does not matter, whatever the length of the first list."""
+    ends = [(i, (i + 1) % 400) for i in range(400)]
+    links = [{"source": u, "target": v} for u, v in ends]
+    content = json.dumps({"links": links, "nodes": [{"id": i} for i in range(400)]})
+    assert content.index("nodes") > 10_000 and text(content).channels == 800
 
 
 def test_the_largest_part_is_no_way_out_where_hosts_eject_elsewhere():

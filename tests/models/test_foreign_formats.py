@@ -438,6 +438,8 @@ def test_ends_of_json_graphs_are_no_columns():
         (ASTRA.replace("Ring", "Mesh"), ":1: 'Mesh': choices are Ring, FullyConnected, Switch"),
         (ASTRA.replace("[ 4, 3 ]", "[ 4 ]"), ":2: 1 values of npus_count for 2 dimensions"),
         (ASTRA.replace("50.0", ".nan"), ":3: bandwidth nan is not a number"),
+        (ASTRA.replace("50.0", "5_0.0"), ":3: 5_0.0 is a number in YAML 1.1 only"),
+        (ASTRA.replace("[ 4,", "[ 1:4,"), ":2: 1:4 is a number in YAML 1.1 only"),
         (ARIES + "c0-0c0s0a0l09 green\n", ":7: expected tile -> tile"),
         (ARIES + ARIES.splitlines()[0], ":7: tile c0-0c0s0.0l0. stands on line 1 too"),
         (ASTRA + "bandwidth: [ 1.0, 1.0 ]\n", ":5: bandwidth is there twice"),
@@ -530,7 +532,7 @@ def test_errors_in_demands_name_the_line(text, said):
 
 
 def test_rates_and_times_have_units():
-    assert [gbps(text) for text in ("100Gbps", "12.5GB/s", "1.6Tbps", "800Mb/s")] == [100, 100, 1600, 0.8]
+    assert [gbps(text) for text in ("100Gbps", "12.5GB/s", "1.6Tbps", ".8Gb/s")] == [100, 100, 1600, 0.8]
     assert [nanoseconds(text) for text in ("1us", "0.0005ms", "3ps")] == [1000, 500, 0.003]
     for text in ("100", "100G", "Gbps", "-1Gbps"):
         with pytest.raises(ValueError):

@@ -288,6 +288,8 @@ def test_capacities_above_1_divide_the_tick(config):
     ("changes", "message"),
     [
         (["capacity_of.factor=0.0012"], "topology.capacity_of: capacities 1, 0.5, 0.0012 need more than 256 ticks"),
+        (["topology.host_capacity=1", "topology.capacity=400"],
+         "channels between switches need fewer: topology.host_capacity, 1, is in the unit of their capacities"),
         (["topology.host_capacity=.inf"], "topology.host_capacity = .inf: must be finite in a simulation"),
         (["topology.host_capacity=0.7071"], "topology.host_capacity = 0.7071: capacities 1, 0.7071, 0.25 need more"),
         (["routing.kind=deflection"], "topology.capacity: must be the same for all channels"),

@@ -108,6 +108,9 @@ def _dimensions(network: GraphBuilder, text: str) -> tuple[list[str], list[int],
         if key.value in seen:
             network.fail(key.start_mark.line + 1, f"{key.value} is there twice")
         seen.add(key.value)
+    for one in (item for _, values in root.value if isinstance(values, yaml.SequenceNode) for item in values.value):
+        if isinstance(one, yaml.ScalarNode) and re.fullmatch(r"[-+.0-9]*[_:][-+.0-9_:]*", one.value):
+            network.fail(one.start_mark.line + 1, f"{one.value} is a number in YAML 1.1 only, not in ASTRA-sim")
     is_first = FIRST_KEYS["topology"] in data
     keys = list(FIRST_KEYS.values() if is_first else FIRST_KEYS)
     names, sizes, bandwidth, latency = (list(_entries(network, data, key)) for key in keys)

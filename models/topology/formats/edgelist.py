@@ -135,6 +135,23 @@ def _reject_other_formats(network: GraphBuilder, text: str) -> None:
         network.fail(1, "Pajek's format is not read; networkx.write_graphml writes one that is")
     if re.match(r"(strict\s+)?(di)?graph\b[^\n]*\{", begin):
         network.fail(1, "DOT is written, not read; networkx.write_graphml writes a format that is")
+    if (nodes := _listed_nodes(text)) > 0:
+        problem = (
+            f"nodes and edges are counted here and listed below, as by Inet; an edge list begins at line {nodes + 2}"
+        )
+        network.fail(1, problem)
+
+
+def _listed_nodes(text: str) -> int:
+    """The nodes that Inet's format lists with coordinates before its edges; 0 for another format."""
+    first, *rows = text.rstrip().splitlines() or [""]
+    counts = first.split()
+    if len(counts) != 2 or not all(re.fullmatch("[0-9]{1,9}", one) for one in counts):
+        return 0
+    nodes, edges = map(int, counts)
+    listed = [row.split() for row in rows[:nodes]]
+    in_order = all(len(row) == 3 and row[0] == str(i) for i, row in enumerate(listed))
+    return nodes if in_order and len(listed) == nodes and len(rows) == nodes + edges else 0
 
 
 def _warn_of_counts(network: GraphBuilder, text: str) -> None:

@@ -86,7 +86,10 @@ class _Lines:
         return self._lines[key]
 
 
-SIGN = re.compile(r'\A\s*\{(?![\s\S]*"switches"\s*:)(?=[\s\S]*"nodes"\s*:\s*\[)')
-"""A mapping with a list of nodes, and no topology of flitlab."""
+SIGN = re.compile(
+    r'\A\s*\{(?![\s\S]*"switches"\s*:)'
+    r'(?=[\s\S]*("nodes"\s*:\s*\[|"(links|edges)"\s*:\s*\[\s*\{[^{}]*"(source|target)"\s*:))'
+)
+"""A mapping with a list of nodes, or of links with a source or target, and no topology of flitlab."""
 
 FORMATS = (FileFormat("node_link", sign=SIGN, read=read_node_link, has_attributes=True),)

@@ -8,7 +8,7 @@ _BITS = {"b": 1, "B": 8}
 _PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 
-NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
+NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 RATE = rf"{NUMBER}(?:[kKMGT]|Ki|Mi|Gi)?(?:bps|b/s|Bps|B/s)"
 """A rate, such as 100Gbps."""
 
@@ -19,8 +19,8 @@ TIME = rf"{NUMBER}(?:s|ms|us|ns|ps)"
 def gbps(text: str) -> float:
     """Return a rate in Gbit/s. Raises ``ValueError``.
 
-    >>> gbps("100Gbps"), gbps("12.5GB/s"), gbps("500Mbps")
-    (100.0, 100.0, 0.5)
+    >>> gbps("100Gbps"), gbps("12.5GB/s"), gbps("500Mbps"), gbps(".5Gbps")
+    (100.0, 100.0, 0.5, 0.5)
     """
     if not re.fullmatch(RATE, text):
         raise ValueError(f"{text!r} is no rate such as 100Gbps")
