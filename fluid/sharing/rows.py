@@ -45,6 +45,8 @@ def _model_rows(
         yield Ceiling.omitted(kind, PER_FLOW, "no flow crosses a link of finite capacity")
         return
     note = f"{len(flows.weight)} flows, {over}"
+    if instance.topology.subnets > 1:
+        note += "; a pair of hosts has a flow in each subnet that it uses"
     if flows.local:
         note += f"; without {flows.local:g} of demand that needs no link"
     theta = theta_unit(instance.topology)

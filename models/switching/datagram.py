@@ -239,6 +239,6 @@ class DatagramSpec(SwitchingSpec):
         times = times_of_keys(transport, setting.topology, setting.routes, self.queues, start_ms)
         transport = transport.model_copy(update=times)
         return Datagram(
-            transport, self.queues, setting.routing, setting.path_draw, sizes, not setting.together, setting.seconds,
-            failures,
+            transport, self.queues, setting.routing, setting.path_draw, sizes, not setting.together,
+            setting.arrival_seconds, failures,
         )  # fmt: skip

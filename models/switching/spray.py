@@ -499,4 +499,6 @@ class SpraySpec(SwitchingSpec):
     def build(self, setting: SwitchingContext) -> Spray:
         """The mode with these links, and the transport and flows of the context."""
         transport = setting.transport or make("transport", kind=self.default_transport)
-        return Spray(transport, self.fabric, setting.sizes, not setting.together, setting.seconds, self.allow_deadlock)
+        return Spray(
+            transport, self.fabric, setting.sizes, not setting.together, setting.arrival_seconds, self.allow_deadlock
+        )

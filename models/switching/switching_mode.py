@@ -375,6 +375,13 @@ class SwitchingContext:
         """The largest number of channels that leave a switch."""
         return int(self.topology.out_degree.max(initial=1))
 
+    @property
+    def arrival_seconds(self) -> float:
+        """Seconds for which flows arrive; those in Poisson processes until the run ends, with the window."""
+        if self.together or self.sizes is None or self.window is None:
+            return self.seconds
+        return self.window[1]
+
 
 class SwitchingSpec(Parameters, ABC):
     """The keys of ``switching:`` in one mode. Unknown keys and wrong types are rejected; nothing is converted.

@@ -239,15 +239,19 @@ class SpraySession(TransportSession):
 
         Two input ports that share an output of their rate r drain at r / 2 each. In both delays, that of PAUSE and that
         of the link, a charge grows by half of what arrives and then takes as long to fall to XOFF, and from there
-        2 (XOFF - XON) / r to XON. A RESUME takes as long as the PAUSE. With a shared buffer XOFF - XON counts as 0.
+        2 (XOFF - XON) / r to XON. A RESUME takes as long as the PAUSE. With a shared buffer XOFF - XON counts as 0. A
+        class that has the share s of r, where all classes have packets, takes 1 / s times as long.
         """
         between = 0 if ports.shared is not None else ports.xoff - ports.xon
         pauses = 2 * (ports.delay + self.delay + between * (self.ratio / 2**RATIO_BITS))[: self.topology.channels]
-        longest = float(pauses.max(initial=0.0))
+        inverse_share, of = (1.0, "") if ports.classes is None else ports.classes.least_share()
+        longest = float(pauses.max(initial=0.0)) * inverse_share
         if period >= longest:
             return
         watchdog, pause = (ticks * float(self.tick_s) * 1e6 for ticks in (period, longest))
-        problem = f"a watchdog of {watchdog:.4g} us is shorter than the {pause:.4g} us for which two input ports pause"
+        problem = (
+            f"a watchdog of {watchdog:.4g} us is shorter than the {pause:.4g} us for which two input ports{of} pause"
+        )
         effect = "packets that only wait are discarded, and flows may never end"
         yield SpecWarning(f"{problem} that share an output: {effect}", "switching.pfc.watchdog_us")
 

@@ -153,6 +153,17 @@ class ClassSettings(NamedTuple):
     limit: Ints
     of_flow: Ints
 
+    def least_share(self) -> tuple[float, str]:
+        """One over the least share of a link that a class which pauses is sure of beside the others by its weight, and
+        `` of class NAME``. Strict classes are left out: they have all of the link, and leave no certain share of it.
+        """
+        quantum = np.where(self.strict == 0, self.quantum, 0)
+        pausing = np.flatnonzero((self.pauses == 1) & (quantum > 0))
+        if not len(pausing):
+            return 1.0, ""
+        least = pausing[np.argmin(quantum[pausing])]
+        return float(quantum.sum() / quantum[least]), f" of class {self.names[least]}"
+
     def service(self) -> Service:
         """The service of the classes before the first packet."""
         return make_service(self.strict, self.quantum, len(self.limit) // len(self.names))

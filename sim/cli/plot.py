@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if problem := run_folder_problem(folder):
         complain(problem)
         return ExitCode.BAD
-    from flitlab.sim.report.figures.draw import draw, draw_networks
+    from flitlab.sim.report.figures.draw import draw, draw_networks, left_out
     from flitlab.sim.report.figures.registry import figures
     from flitlab.sim.report.folder.plugins import load_figure_plugins
 
@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
         if kinds is not None and not manifest.get("plots"):
             load_figure_plugins(folder, kinds, options.trust_plugins)
         files = draw(folder, kinds, formats=formats, size=size, y=options.y)
+        complain(*(f"{folder}: {name} is left out: no data for it" for name in left_out(options.figures or (), files)))
         if any("network" in figures()[name].of for name in figures_named if name in figures()):
             study = read(folder / "config.resolved.yaml", trust_plugins=options.trust_plugins)
             files += draw_networks(study, folder, figures_named, formats)

@@ -165,7 +165,10 @@ def draw(report: Report) -> bool:
     kinds = None if report.metrics else outputs.figures
     try:
         if kinds is None or kinds:
-            files += _draw_or_report(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size) or []
+            drawn_now = _draw_or_report(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size)
+            files += drawn_now or []
+            if kinds and drawn_now is not None and "figures" in outputs.model_fields_set:
+                complain(*(f"figures: {name} is left out: no data for it" for name in figures.left_out(kinds, files)))
         files += (
             _draw_or_report(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []
         )

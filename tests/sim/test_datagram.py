@@ -29,9 +29,12 @@ from flitlab.models.transport.session import SYN_BYTES, Queues, Session, make_se
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
 from flitlab.models.transport.uncontended import uncontended_ticks
+from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.base import EngineMismatch
 from flitlab.sim.engines.transport.datagram import LinkCount, SubflowCount
 from flitlab.sim.engines.transport.run import Trace, compare_traces
+from flitlab.sim.measure.measure import measure
+from flitlab.sim.measure.transport import Window
 from tests import long_after
 from tests.scenarios import build, line
 from tests.sim.datagram_cases import ECMP, check, run_session, session_of_number, start
@@ -363,6 +366,23 @@ def test_arrivals_offer_the_load():
     offered = flows.packets.sum() * 1000 / (16 * 4.0 * 8e6)
     assert offered == pytest.approx(0.5, rel=0.05)
     assert (np.diff(flows.start) >= 0).all() and (flows.source != flows.destination).all()
+
+
+@pytest.mark.parametrize(("mode", "kind", "seconds"), [("datagram", "tcp", 0.2), ("spray", "ndp", 0.0005)])
+def test_flows_arrive_until_the_window_ends(mode, kind, seconds):
+    """The run ends with the window: flows of later arrivals are none of it, and earlier ones are the same."""
+    text = (
+        "topology: {kind: fat_tree, k: 4}\nrouting: ecmp\nloads: [0.3]\n"
+        "traffic: {kind: uniform, arrivals: poisson, sizes: {kind: fixed, bytes: 10000}}\n"
+        f"switching: {{mode: {mode}}}\ntransport: {kind}\n"
+    )
+    rows = []
+    for measured in (f"{{seconds: {2 * seconds}, window: [0, {seconds}]}}", f"{{seconds: {seconds}}}"):
+        (case,) = read("c.yaml", [], text=f"{text}measure: {measured}\n").cases
+        rows.append(measure("compiled", case.scenario, 0.3, 1, Window((0.0, seconds))).row)
+    assert rows[0]["flows"] > 20
+    for column in ("flows", "flows_complete", "not_begun", "fct_ms_mean", "host_throughput"):
+        assert rows[0].get(column) == rows[1].get(column), column
 
 
 def test_incast_is_served_in_turn():

@@ -175,6 +175,14 @@ def test_a_changed_configuration_is_named_and_what_is_valid_is_kept(ran, capsys)
     assert tables("run") == ran
 
 
+def test_a_figure_by_name_without_data_is_named(config, capsys):
+    asked = sets("loads=[0.1]", "outputs={html: false, formats: [svg], figures: [saturation]}")
+    assert run(*asked) == 0
+    assert "figures: saturation is left out: no data for it" in capsys.readouterr().err
+    assert main(["plot", "run", "--figures", "saturation"]) == 0
+    assert capsys.readouterr().err == "run: saturation is left out: no data for it\n"
+
+
 def test_the_same_configuration_says_nothing(ran, capsys):
     assert run() == 0
     assert "changed" not in capsys.readouterr().err

@@ -86,6 +86,12 @@ def draw(
     return written
 
 
+def left_out(kinds: Sequence[str], files: Sequence[Path]) -> list[str]:
+    """The figures of some kinds that :func:`draw`, which wrote some files, had no data for."""
+    known, drawn = figures(), {path.stem for path in files}
+    return [name for name in kinds if name not in drawn and not _is_of_networks(known.get(name))]
+
+
 def draw_networks(study: Study, folder: Path, kinds: Sequence[str], formats: Sequence[str]) -> list[Path]:
     """Draws those of some kinds that show the networks of a study, of any experiment; the files written."""
     known = figures()
