@@ -71,7 +71,7 @@ class Optimal(PlannedSpec):
     for_: Keys | None = Field(default=None, alias="for")
     """The traffic for which routes are optimal. null: the scenario's own."""
     hops: int | None = Field(default=None, ge=1, le=255)
-    """The most channels of a path. null: one more than the diameter."""
+    """The most channels of a path. null: one more than the largest distance between switches with hosts."""
     paths: int | None = Field(default=None, ge=1, le=1024)
     """Paths of a pair that are kept. null: 8, or 16 where few pairs have demand."""
     entries: int | None = Field(default=None, ge=1, le=65536)
