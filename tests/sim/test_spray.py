@@ -37,7 +37,7 @@ def completed(of, seconds=0.02):
     run.advance(of.ticks(seconds))
     counters = run.counters()
     assert run.ended()
-    assert (run.senders.seq.flight == 0).all()
+    assert (run.senders.table.seq.flight == 0).all()
     wire = of.flows.bytes + of.flows.packets * of.rules.header
     assert (counters.flow[:, FlowCount.RECEIVED] == wire).all()
     return (counters.flow[:, FlowCount.FINISHED] - of.flows.start) * float(of.tick_s) * 1e6, counters

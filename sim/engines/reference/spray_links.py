@@ -25,20 +25,22 @@ ARRIVALS = 4
 
 
 class SprayNetwork(Protocol):
-    """The interface of the network that links use."""
+    """The interface of the network that links use.
+
+    scheduled: ends of service and arrivals. precedence: of simultaneous packets. update_queue: of a queue, updates the
+    bytes of data and of control packets that adaptive switches read. may_send: whether a flow may send. next_packet: of
+    a flow that may send; its second argument: flows queued at its host, itself included.
+    """
 
     session: SpraySession
     clock: Clock
     scheduled: int
     precedence: Callable[[int, int, int], int]
-
-    def update_queue(self, number: int, low: int, high: int) -> None: ...
+    update_queue: Callable[[int, int, int], None]
+    may_send: Callable[[int], bool]
+    next_packet: Callable[[int, int], "SprayPacket"]
 
     def enter(self, packet: "SprayPacket", switch: int) -> None: ...
-
-    def may_send(self, flow: int) -> bool: ...
-
-    def next_packet(self, flow: int, waiting: int) -> "SprayPacket": ...
 
     def is_paused(self, number: int) -> bool: ...
 

@@ -9,7 +9,7 @@ Pauses, ends of service and arrivals of a tick come in the order in which they w
 from collections import deque
 from collections.abc import Callable
 from itertools import islice, pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from simpy.events import EventPriority
@@ -34,6 +34,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.lossless import PortSettings
 from flitlab.sim.engines.reference.clock import Alarm, Clock
 from flitlab.sim.engines.reference.machine_code import machine_code
+from flitlab.sim.engines.reference.spray_flows import TimerKind, set_timer
 from flitlab.sim.engines.reference.spray_links import (
     ARRIVALS,
     SprayHost,
@@ -52,23 +53,18 @@ from flitlab.sim.engines.transport.spray import (
     outputs_of_switches,
 )
 
-SetTimer: TypeAlias = Callable[[int, int, Callable[[int], None]], None]
-"""Sets a timer: tick, port, and action."""
-
 
 class LosslessPorts:
     """The input ports of all switches, and the pauses of the servers before them.
 
-    links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. set_timer: sets a timer
-    of a port. causes: rows of ``Counters.causes`` by port and queue. announced, current: by port, the row of the
-    last PAUSE sent, and of the pause that lasts. flow_links: the links of flows, None where they are not known; held:
-    ticks of ``Counters.held``. _frames, _stale: frames in flight by port, and those to be ignored. count: of classes;
-    classes: their settings, None where there is one.
+    links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. causes: rows of
+    ``Counters.causes`` by port and queue. announced, current: by port, the row of the last PAUSE sent, and of the pause
+    that lasts. flow_links: the links of flows, None where they are not known; held: ticks of ``Counters.held``.
+    _frames, _stale: frames in flight by port, and those to be ignored. count: of classes; classes: their settings, None
+    where there is one.
     """
 
-    def __init__(
-        self, clock: Clock, settings: PortSettings, topology: Topology, set_timer: SetTimer, flow_links: Ints | None
-    ):
+    def __init__(self, clock: Clock, settings: PortSettings, topology: Topology, flow_links: Ints | None):
         self.clock = clock
         self.flow_links = flow_links
         self.held = None if flow_links is None else np.zeros_like(flow_links)
@@ -79,7 +75,7 @@ class LosslessPorts:
         self.causes: dict[tuple[int, int], np.ndarray] = {}
         self.announced: dict[int, np.ndarray] = {}
         self.current: dict[int, np.ndarray] = {}
-        self.settings, self._set_timer = settings, set_timer
+        self.settings = settings
         self.ports, self.buffers = settings.state()
         self.classes, self.count = settings.classes, settings.class_count
         self._frames = np.zeros(len(self.ports), np.int64)
@@ -257,7 +253,7 @@ class LosslessPorts:
             return
         tick = int(self._timer_tick(self.watchdog, self.ports, port))
         if tick >= 0:
-            self._set_timer(tick, port, self._expire)
+            set_timer(self.clock, tick, TimerKind.WATCHDOG, port, self._expire)
 
     def _expire(self, port: int) -> None:
         action, link = self._on_timer(self.watchdog, self.ports, port, self.clock.now), self.links[port // self.count]
