@@ -89,7 +89,7 @@ class ReferenceSpray(ReferenceTransport[SpraySession]):
         return SprayQueue(self, number, end) if self.ports is None else LosslessQueue(self, number, end, self.ports)
 
     def _host(self, index: int) -> SprayHost:
-        if self.ports is None or self.ports.classes is None:
+        if self.ports is None or self.ports.classes.settings is None:
             return SprayHost(self, index)
         return ClassHost(self, index, self.ports)
 

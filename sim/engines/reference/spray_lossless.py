@@ -15,21 +15,12 @@ import numpy as np
 from simpy.events import EventPriority
 
 from flitlab.models.arrays import Ints
-from flitlab.models.rules.lossless import (
-    SEARCHED,
-    admits,
-    charge,
-    charge_shared,
-    is_marked,
-    release,
-    release_shared,
-    switch_pause,
-)
-from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
+from flitlab.models.rules.lossless import SEARCHED, is_marked, switch_pause
+from flitlab.models.rules.priority_classes import NO_CLASS
 from flitlab.models.rules.rdma.hpcc import stamp
 from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.queues import next_turn
-from flitlab.models.rules.watchdog import Action, make_watchdog, obeys, on_timer, timer_tick
+from flitlab.models.rules.watchdog import Action
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.lossless import PortSettings
 from flitlab.sim.engines.reference.clock import Alarm, Clock
@@ -43,133 +34,151 @@ from flitlab.sim.engines.reference.spray_links import (
     SprayPacket,
     SprayQueue,
 )
-from flitlab.sim.engines.transport.spray import (
-    NO_QUEUE,
-    LinkCount,
-    PauseCause,
-    cause_table,
-    count_pause,
-    deadlock_cycle,
-    outputs_of_switches,
-)
+from flitlab.sim.engines.reference.spray_ports import InputCharges, PauseCauses, PortClasses, PortWatchdog
+from flitlab.sim.engines.transport.spray import NO_QUEUE, LinkCount, deadlock_cycle, outputs_of_switches
 
 
 class LosslessPorts:
     """The input ports of all switches, and the pauses of the servers before them.
 
-    links: of the network, by number; set when they exist. in_flight: PAUSE and RESUME frames. causes: rows of
-    ``Counters.causes`` by port and queue. announced, current: by port, the row of the last PAUSE sent, and of the pause
-    that lasts. flow_links: the links of flows, None where they are not known; held: ticks of ``Counters.held``.
-    _frames, _stale: frames in flight by port, and those to be ignored. count: of classes; classes: their settings, None
-    where there is one.
+    links: of the network, by number; set when they exist. flow_links: the links of flows, None where they are not
+    known; held: ticks of ``Counters.held``. totals: of :func:`flitlab.models.rules.lossless.switch_pause`. _frames,
+    _stale: PAUSE and RESUME frames in flight by port, and those to be ignored.
     """
 
     def __init__(self, clock: Clock, settings: PortSettings, topology: Topology, flow_links: Ints | None):
-        self.clock = clock
-        self.flow_links = flow_links
-        self.held = None if flow_links is None else np.zeros_like(flow_links)
+        self.clock, self.settings = clock, settings
+        self.links: list[SprayLink] = []
         links, first = outputs_of_switches(topology)
         of_switch = [links[start:end].tolist() for start, end in pairwise(first)]
         ends = [*topology.dst.tolist(), *topology.host_switch.tolist()]
         self._outputs = [of_switch[switch] for switch in ends]
-        self.causes: dict[tuple[int, int], np.ndarray] = {}
-        self.announced: dict[int, np.ndarray] = {}
-        self.current: dict[int, np.ndarray] = {}
-        self.settings = settings
-        self.ports, self.buffers = settings.state()
-        self.classes, self.count = settings.classes, settings.class_count
+        self.ports, buffers = settings.state()
+        self.classes = PortClasses(settings.classes, settings.class_count)
+        self._charges = InputCharges(self.ports, buffers)
+        self.causes = PauseCauses()
+        self.flow_links = flow_links
+        self.held = None if flow_links is None else np.zeros_like(flow_links)
         self._frames = np.zeros(len(self.ports), np.int64)
         self._stale = np.zeros(len(self.ports), np.int64)
-        self.links: list[SprayLink] = []
-        self.in_flight = 0
-        shared = self.buffers is not None
-        self._args = (self.ports, self.buffers) if shared else (self.ports,)
-        self._admits = machine_code(admits, *self._args, 0, 0) if shared else None
-        self._charge = machine_code(charge_shared if shared else charge, *self._args, 0, 0)
-        self._release = machine_code(release_shared if shared else release, *self._args, 0, 0)
         self.totals = np.zeros(2, np.int64)
         self._switch = machine_code(switch_pause, self.ports, self.totals, 0, 0)
-        self.watchdog = None
+        self._watchdog = None
         if settings.watchdog is not None:
-            hosts = self.count * topology.channels, self.count * (topology.channels + topology.hosts)
-            self.watchdog = make_watchdog(*settings.watchdog, len(self.ports), *hosts)
-            self._obeys = machine_code(obeys, self.watchdog, 0)
-            self._timer_tick = machine_code(timer_tick, self.watchdog, self.ports, 0)
-            self._on_timer = machine_code(on_timer, self.watchdog, self.ports, 0, 0)
-        if self.classes is not None:
-            self._service = self.classes.service()
-            self._next_class = machine_code(next_class, self._service, 0, 0)
-            self._count_sent = machine_code(count_sent, self._service, 0, 0, 0)
-
-    def class_of(self, flow: int) -> int:
-        """The class of a flow."""
-        return 0 if self.classes is None else int(self.classes.of_flow[flow])
-
-    def port_of(self, link: int, flow: int) -> int:
-        """The port of a link for the class of a flow."""
-        return self.count * link + self.class_of(flow)
-
-    def next_class(self, link: int, ready: set[int]) -> int:
-        """The class that a server serves next, of those that are ready; NO_CLASS if none is."""
-        if self.classes is None:
-            return 0 if ready else int(NO_CLASS)
-        return int(self._next_class(self._service, link, sum(1 << number for number in ready)))
-
-    def count_sent(self, link: int, packet: SprayPacket) -> None:
-        """Count a packet that a server sends against the turn of its class."""
-        if self.classes is not None:
-            self._count_sent(self._service, link, self.class_of(packet.flow), packet.size)
+            self._watchdog = PortWatchdog(*settings.watchdog, self.ports, topology, self.classes.count)
 
     def unpaused(self, link: int) -> list[int]:
         """The classes that the server of a link may serve."""
-        return [number for number in range(self.count) if not self.is_paused(self.count * link + number)]
+        count = self.classes.count
+        return [number for number in range(count) if not self.is_paused(count * link + number)]
 
     def is_paused(self, port: int) -> bool:
         """Whether the server of a port is paused."""
         return bool(self.ports.paused_at[port] >= 0)
 
-    def is_charged(self, port: int) -> bool:
-        """Whether packets are charged to an input port: whether its class pauses."""
-        return self.classes is None or bool(self.classes.pauses[port % self.count])
+    # charges of packets
 
     def admits(self, port: int, size: int, queue: int, queued: int) -> bool:
         """Whether an input port or, of a class that does not pause, a queue of some bytes has space for a packet."""
-        if self.classes is not None and not self.is_charged(port):
-            return bool(queued + size <= self.classes.limit[queue])
-        return self._admits is None or bool(self._admits(*self._args, port, size))
+        if self.classes.settings is not None and not self.classes.pauses(port):
+            return bool(queued + size <= self.classes.settings.limit[queue])
+        return self._charges.admits(port, size)
 
     def charge(self, port: int, size: int, queue: int) -> None:
-        """Charge a packet, which waits in the queue of a port, to an input port."""
-        if self.is_charged(port) and self._charge(*self._args, port, size):
-            self._blame(port, self._cause(port, queue))
+        """Charge a packet, which waits in the queue of a port, to an input port, if its class pauses."""
+        if self.classes.pauses(port) and self._charges.charge(port, size):
+            self.causes.announce(port, self._cause(port, queue))
+            self._send(port)
+
+    def release(self, port: int, size: int) -> None:
+        """Release a packet from that charge."""
+        if self.classes.pauses(port) and self._charges.release(port, size):
             self._send(port)
 
     def _cause(self, port: int, queue: int) -> int:
         """The queue in which most of the bytes wait that came by a port; the one named if none has any."""
-        most, (link, number) = 0, divmod(port, self.count)
+        most, (link, number) = 0, divmod(port, self.classes.count)
         for output in self._outputs[link]:
             waiting: Any = self.links[output]
             waits = islice(waiting.queues[number], int(SEARCHED))
             size = sum(packet.size for packet in waits if packet.came_by == link)
             if size > most:
-                queue, most = self.count * output + number, size
+                queue, most = self.classes.count * output + number, size
         return queue
 
-    def _blame(self, port: int, queue: int) -> None:
-        """Count a PAUSE for a port by its cause."""
-        row = self.causes.setdefault((port, queue), np.array([port, queue, 0, 0, 0, 0]))
-        row[PauseCause.FRAMES] += 1
-        self.announced[port] = row
+    # frames and pauses
+
+    def _send(self, port: int) -> None:
+        """Send a PAUSE or RESUME to the server before a port."""
+        self._frames[port] += 1
+        Alarm(self.clock, self.clock.now + int(self.ports.delay[port]), EventPriority(ARRIVALS), self._receive, port)
+
+    def _receive(self, alarm: Alarm) -> None:
+        port = alarm.value
+        self._frames[port] -= 1
+        if self._stale[port] > 0:
+            self._stale[port] -= 1
+        else:
+            self.follow(port)
+
+    def fail(self, port: int) -> None:
+        """End the pause of a port of a failed channel, and forget the frames that are sent to its server."""
+        self._stale[port] = self._frames[port]
+        self.ports.is_pausing[port] = 0
+        since = int(self.ports.paused_at[port])
+        if since >= 0:
+            self._switch(self.ports, self.totals, port, self.clock.now)
+            self.causes.end(port, since, self.clock.now)
+        if self._watchdog is not None:
+            self._watchdog.forget(port)
+
+    def storm(self, port: int, begins: bool) -> None:
+        """Let a PAUSE or RESUME of a host reach the server before it."""
+        self.ports.frames[port] += begins
+        if begins:
+            self.causes.announce(port, NO_QUEUE)
+        self.follow(port)
+
+    def follow(self, port: int) -> None:
+        """Let a server follow a PAUSE or RESUME, unless its watchdog ignores it."""
+        if self._watchdog is None or self._watchdog.obeys(port):
+            self._switch_server(port)
+
+    def _switch_server(self, port: int) -> None:
+        """Pause or resume a server."""
+        since, link = int(self.ports.paused_at[port]), self.links[port // self.classes.count]
+        if self._switch(self.ports, self.totals, port, self.clock.now):
+            self.causes.begin(port)
+        else:
+            self.causes.end(port, since, self.clock.now)
+            self._hold(self.held, port, since)
+            if link.serving is None:
+                link.serve_next()
+        self._watch(port)
+
+    def _watch(self, port: int) -> None:
+        """Set the timer of a watchdog, if it needs one."""
+        tick = -1 if self._watchdog is None else self._watchdog.timer_tick(port)
+        if tick >= 0:
+            set_timer(self.clock, tick, TimerKind.WATCHDOG, port, self._expire)
+
+    def _expire(self, port: int) -> None:
+        assert self._watchdog is not None
+        action, (link, number) = self._watchdog.expire(port, self.clock.now), divmod(port, self.classes.count)
+        if action == Action.DISCARD:
+            queue = self.links[link]
+            assert isinstance(queue, LosslessQueue)
+            queue.discard(number)
+        if action != Action.NONE:
+            self._switch_server(port)
+        else:
+            self._watch(port)
+
+    # results
 
     def cause_table(self) -> np.ndarray:
         """The causes of all pauses, as ``Counters.causes``."""
-        rows = list(self.causes.values())
-        at = {id(row): number for number, row in enumerate(rows)}
-        current = np.full(len(self.ports), -1)
-        for port, row in self.current.items():
-            current[port] = at[id(row)]
-        table = np.array(rows, np.int64).reshape(-1, len(PauseCause))
-        return cause_table(table, self.ports.paused_at, current, self.clock.now)
+        return self.causes.table(self.ports, self.clock.now)
 
     def held_ticks(self) -> Ints | None:
         """``Counters.held``, with the pauses that last."""
@@ -184,7 +193,7 @@ class LosslessPorts:
         """Add a pause since a tick, up to now, to the flows that it holds."""
         if ticks is None or self.flow_links is None:
             return
-        link, number = divmod(port, self.count)
+        link, number = divmod(port, self.classes.count)
         waiting: Any = self.links[link]
         if isinstance(waiting, LosslessQueue):
             flows = {packet.flow for packet in waiting.queues[number]}
@@ -193,87 +202,16 @@ class LosslessPorts:
         for flow in flows:
             ticks[flow, self.flow_links[flow] == link] += self.clock.now - since
 
-    def release(self, port: int, size: int) -> None:
-        """Release a packet from that charge."""
-        if self.is_charged(port) and self._release(*self._args, port, size):
-            self._send(port)
-
-    def _send(self, port: int) -> None:
-        self.in_flight += 1
-        self._frames[port] += 1
-        Alarm(self.clock, self.clock.now + int(self.ports.delay[port]), EventPriority(ARRIVALS), self._receive, port)
-
-    def _receive(self, alarm: Alarm) -> None:
-        port = alarm.value
-        self.in_flight -= 1
-        self._frames[port] -= 1
-        if self._stale[port] > 0:
-            self._stale[port] -= 1
-        else:
-            self.follow(port)
-
-    def fail(self, port: int) -> None:
-        """End the pause of a port of a failed channel, and forget the frames that are sent to its server."""
-        self._stale[port] = self._frames[port]
-        self.ports.is_pausing[port] = 0
-        since = int(self.ports.paused_at[port])
-        if since >= 0:
-            self._switch(self.ports, self.totals, port, self.clock.now)
-            count_pause(self.current[port], since, self.clock.now)
-        if self.watchdog is not None:
-            self.watchdog.servers.asked[port] = 0
-
-    def storm(self, port: int, begins: bool) -> None:
-        """Let a PAUSE or RESUME of a host reach the server before it."""
-        self.ports.frames[port] += begins
-        if begins:
-            self._blame(port, NO_QUEUE)
-        self.follow(port)
-
-    def follow(self, port: int) -> None:
-        """Let a server follow a PAUSE or RESUME, unless its watchdog ignores it."""
-        if self.watchdog is None or self._obeys(self.watchdog, port):
-            self._switch_server(port)
-
-    def _switch_server(self, port: int) -> None:
-        """Pause or resume a server."""
-        since, link = int(self.ports.paused_at[port]), self.links[port // self.count]
-        if self._switch(self.ports, self.totals, port, self.clock.now):
-            self.current[port] = self.announced[port]
-        else:
-            count_pause(self.current[port], since, self.clock.now)
-            self._hold(self.held, port, since)
-            if link.serving is None:
-                link.serve_next()
-        self._watch(port)
-
-    def _watch(self, port: int) -> None:
-        """Set the timer of a watchdog, if it needs one."""
-        if self.watchdog is None:
-            return
-        tick = int(self._timer_tick(self.watchdog, self.ports, port))
-        if tick >= 0:
-            set_timer(self.clock, tick, TimerKind.WATCHDOG, port, self._expire)
-
-    def _expire(self, port: int) -> None:
-        action, link = self._on_timer(self.watchdog, self.ports, port, self.clock.now), self.links[port // self.count]
-        if action == Action.DISCARD:
-            assert isinstance(link, LosslessQueue)
-            link.discard(port % self.count)
-        if action != Action.NONE:
-            self._switch_server(port)
-        else:
-            self._watch(port)
-
     def deadlock(self) -> tuple[int, ...]:
         """The ports of a cycle of paused servers when no packet moves, if no frame is in flight; else ()."""
-        if self.watchdog is not None or self.in_flight:
+        if self._watchdog is not None or self._frames.any():
             return ()
+        count = self.classes.count
         waits: dict[int, set[int]] = {port: set() for port in np.flatnonzero(self.ports.paused_at >= 0).tolist()}
         for link in self.links:
             for number, queue in enumerate(link.queues if isinstance(link, LosslessQueue) else ()):
                 for packet in queue:
-                    waits.get(self.count * packet.came_by + number, set()).add(self.count * link.number + number)
+                    waits.get(count * packet.came_by + number, set()).add(count * link.number + number)
         return deadlock_cycle(waits)
 
 
@@ -282,9 +220,9 @@ class LosslessQueue(SprayQueue):
 
     def __init__(self, network: SprayNetwork, number: int, end: Callable[[SprayPacket], None], ports: LosslessPorts):
         super().__init__(network, number, end)
-        self.ports, self.sent = ports, 0
-        self.queues: list[deque[SprayPacket]] = [deque() for _ in range(ports.count)]
-        self.queued = [0] * ports.count
+        self.ports, self.classes, self.sent = ports, ports.classes, 0
+        self.queues: list[deque[SprayPacket]] = [deque() for _ in range(ports.classes.count)]
+        self.queued = [0] * ports.classes.count
         self.span, self.own = int(ports.settings.mark_span[number]), ports.settings.mark_own
 
     def accept(self, packet: SprayPacket) -> None:
@@ -302,8 +240,8 @@ class LosslessQueue(SprayQueue):
             if self.serving is None:
                 self.serve_next()
             return
-        number, port = self.ports.class_of(packet.flow), self.ports.port_of(packet.came_by, packet.flow)
-        queue = self.ports.port_of(self.number, packet.flow)
+        number, port = self.classes.class_of(packet.flow), self.classes.port_of(packet.came_by, packet.flow)
+        queue = self.classes.port_of(self.number, packet.flow)
         if not self.ports.admits(port, packet.size, queue, self.queued[number]):
             self.counts[LinkCount.DROPS] += 1
             return
@@ -330,9 +268,9 @@ class LosslessQueue(SprayQueue):
         self.in_flight.clear()
         self.control.clear()
         self._update_occupancy(0, -self.high)
-        for number in range(self.ports.count):
+        for number in range(self.classes.count):
             self.discard(number)
-            self.ports.fail(self.ports.count * self.number + number)
+            self.ports.fail(self.classes.count * self.number + number)
 
     def discard(self, number: int) -> None:
         """Discard all data in the queue of a class, and release their charges."""
@@ -343,13 +281,13 @@ class LosslessQueue(SprayQueue):
 
     def _count_bytes(self, packet: SprayPacket, size: int) -> None:
         """Count bytes of a packet that join or leave the queue."""
-        self.queued[self.ports.class_of(packet.flow)] += size
+        self.queued[self.classes.class_of(packet.flow)] += size
         self._update_occupancy(size, 0)
 
     def _leave_queue(self, packet: SprayPacket) -> None:
         """Count a packet that leaves the queue, and release its charge."""
         self._count_bytes(packet, -packet.size)
-        self.ports.release(self.ports.port_of(packet.came_by, packet.flow), packet.size)
+        self.ports.release(self.classes.port_of(packet.came_by, packet.flow), packet.size)
 
     def _is_control(self, packet: SprayPacket) -> bool:
         """Whether a packet belongs to a class of control packets: it goes first, is not charged and not paused."""
@@ -363,7 +301,7 @@ class LosslessQueue(SprayQueue):
 
     def _release(self, packet: SprayPacket) -> None:
         if packet.kind == PacketKind.DATA:
-            left = self.queued[self.ports.class_of(packet.flow)] - packet.size
+            left = self.queued[self.classes.class_of(packet.flow)] - packet.size
             self._mark(packet, left + packet.size * self.own)
         self._leave_queue(packet)
 
@@ -390,11 +328,11 @@ class LosslessQueue(SprayQueue):
         if self.control:
             self.serve(self.control.popleft())
             return
-        ports = self.ports
-        number = ports.next_class(self.number, {one for one in ports.unpaused(self.number) if self.queues[one]})
+        ready = {one for one in self.ports.unpaused(self.number) if self.queues[one]}
+        number = self.classes.next_class(self.number, ready)
         if number != NO_CLASS:
             packet = self.queues[number].popleft()
-            ports.count_sent(self.number, packet)
+            self.classes.count_sent(self.number, packet)
             self.serve(packet)
 
 
@@ -406,19 +344,19 @@ class ClassHost(SprayHost):
 
     def __init__(self, network: SprayNetwork, index: int, ports: LosslessPorts):
         super().__init__(network, index)
-        self.ports = ports
-        self.own_control: list[deque[SprayPacket]] = [deque() for _ in range(ports.count)]
-        self.of_class: list[deque[int]] = [deque() for _ in range(ports.count)]
-        self.turns = [0] * ports.count
+        self.ports, self.classes = ports, ports.classes
+        self.own_control: list[deque[SprayPacket]] = [deque() for _ in range(self.classes.count)]
+        self.of_class: list[deque[int]] = [deque() for _ in range(self.classes.count)]
+        self.turns = [0] * self.classes.count
 
     def waiting_of(self, number: int) -> deque[int]:
         return self.of_class[number]
 
     def waiting_with(self, flow: int) -> deque[int]:
-        return self.of_class[self.ports.class_of(flow)]
+        return self.of_class[self.classes.class_of(flow)]
 
     def post(self, packet: SprayPacket) -> None:
-        (self.control if self.strict else self.own_control[self.ports.class_of(packet.flow)]).append(packet)
+        (self.control if self.strict else self.own_control[self.classes.class_of(packet.flow)]).append(packet)
         if self.serving is None:
             self.serve_next()
 
@@ -430,7 +368,7 @@ class ClassHost(SprayHost):
         for number in unpaused:
             self._drop_idle(self.of_class[number])
         ready = {number for number in unpaused if self.own_control[number] or self.of_class[number]}
-        number = self.ports.next_class(self.number, ready)
+        number = self.classes.next_class(self.number, ready)
         if number == NO_CLASS:
             return
         control, waiting, is_data = self.own_control[number], self.of_class[number], bool(self.of_class[number])
@@ -440,7 +378,7 @@ class ClassHost(SprayHost):
         if not (is_data and self._send_data(waiting)):
             self._send_control(control)
         assert self.serving is not None
-        self.ports.count_sent(self.number, self.serving)
+        self.classes.count_sent(self.number, self.serving)
 
     def _drop_idle(self, waiting: deque[int]) -> None:
         """Remove the flows that may not send before the first that may."""
