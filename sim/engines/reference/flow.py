@@ -138,7 +138,7 @@ class FlowNetwork:
     def progress(self) -> Floats:
         progress = self._progress.copy()
         for flow in self.flows:
-            if self.ranks.stage[flow.message.send] == MessageStage.DATA:
+            if self.ranks.stage(flow.message) == MessageStage.DATA:
                 progress[flow.message.send] += self._sent(flow)
         return progress
 
@@ -164,7 +164,7 @@ class FlowNetwork:
 
     def _route_message(self, message: Message) -> tuple[Ints, Floats, Int]:
         """Channels, shares and latency of a message that starts."""
-        shares, stage = self._channel_shares, self.ranks.stage[message.send]
+        shares, stage = self._channel_shares, self.ranks.stage(message)
         count, latency = compute_channel_shares(
             self.network, shares, message.source, message.destination, message.send, stage,
             packets_of(message.size, self.network.packet_bytes),
@@ -189,7 +189,7 @@ class FlowNetwork:
 
     def _count_progress(self, flow: FlowMessage, sent: float) -> None:
         """Count flits of a message that have left the source on its current channels for good."""
-        if self.ranks.stage[flow.message.send] == MessageStage.DATA:
+        if self.ranks.stage(flow.message) == MessageStage.DATA:
             self._progress[flow.message.send] += sent
 
     def _schedule_update(self) -> None:

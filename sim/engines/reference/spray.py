@@ -157,7 +157,7 @@ class ReferenceSpray(ReferenceTransport[SpraySession]):
         program, ranks = self.session.program, self.ranks
         assert program is not None and ranks is not None
         of = {messages.MessageStage.RTS: program.request, messages.MessageStage.CTS: program.consent}.get(
-            ranks.stage[message.send], program.data
+            ranks.stage(message), program.data
         )
         flow = int(of[message.send])
         message.missing = 1  # a flow comes as a whole
