@@ -7,7 +7,7 @@ gets instead: it is optimised there, with its caller, and never by itself (:mod:
 """
 
 import hashlib
-import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -29,10 +29,11 @@ __all__ = [
 NUMBA_TESTED: bool = numba.__version__.startswith("0.68.")
 """Whether device functions were tested with this version of Numba. Without, compiled code gets entry points, too."""
 
-UNCOMPILED = "FLITLAB_UNCOMPILED"
-"""Variable of the environment with which Python runs what would be compiled, for routes of networks of a few switches.
+UNCOMPILED = "flitlab_uncompiled"
+"""Option ``-X`` of Python that leaves all functions uncompiled, for routes of networks of a few switches.
 
-No run may use it: integers of Python have no 64 bits, and wrap nowhere.
+No run may use it: integers of Python have no 64 bits, and wrap nowhere. So it is no variable of the environment, which
+runs would inherit.
 """
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}  # no GIL, and division as in C
@@ -75,7 +76,7 @@ def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, *
     for_python: whether Python calls the function, or only compiled code. device_functions: whether compiled code gets
     a device function. options: of ``numba.njit``.
     """
-    if UNCOMPILED in os.environ:
+    if UNCOMPILED in sys._xoptions:
         return _same
     if not device_functions:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}

@@ -31,6 +31,7 @@ OTHERS = ("application", "experiment", "plugins", "timeline", "transport")
 
 # -P: without it modules of the current folder, which may be anyone's, would come before ours
 COMMAND = (sys.executable, "-P", "-m", "flitlab.sim.experiment.early_kernels")
+UNCOMPILED_COMMAND = (sys.executable, "-X", UNCOMPILED, *COMMAND[1:])
 
 
 @contextmanager
@@ -42,10 +43,8 @@ def compiling_kernels(file: str | Path, processes: int | None) -> Iterator[None]
     if processes == 1 or cores() == 1 or any_compiled():
         yield
         return
-    with subprocess.Popen(
-        [*COMMAND, str(file)], env={**os.environ, UNCOMPILED: "1"},
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    command, nowhere = [*UNCOMPILED_COMMAND, str(file)], subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere) as process:
         try:
             yield
         finally:
@@ -92,8 +91,7 @@ def hand_over(file: str) -> None:
         pickle.dump(scenario, handed)
         handed.seek(0)
         os.set_inheritable(handed.fileno(), True)
-        environment = {key: value for key, value in os.environ.items() if key != UNCOMPILED}
-        os.execve(sys.executable, [*COMMAND, file, str(handed.fileno())], environment)
+        os.execv(sys.executable, [*COMMAND, file, str(handed.fileno())])
 
 
 def compile_kernel(file: str, handed: int) -> None:
@@ -107,15 +105,17 @@ def compile_kernel(file: str, handed: int) -> None:
 
 
 def _end_with_the_run() -> None:
-    """End the process once the run has ended, which closes its standard input, however it ends."""
-    sys.stdin.buffer.read()
+    """End the process once the run has ended, which closes its standard input, however it ends.
+
+    The descriptor is read: a thread that waits in ``sys.stdin`` holds its lock, and Python aborts where it ends first.
+    """
+    os.read(0, 1)
     os._exit(0)
 
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with_the_run, daemon=True).start()
-    if UNCOMPILED in os.environ:
+    if UNCOMPILED in sys._xoptions:
         hand_over(sys.argv[1])
     else:
         compile_kernel(sys.argv[1], int(sys.argv[2]))
-    os._exit(0)  # Python would wait for the thread

@@ -25,12 +25,12 @@ def test_the_kernel_is_that_of_the_run(name):
     assert kernel_key(scenario) in {kernel_key(one.scenario) for one in read(file).cases}
 
 
-def test_python_builds_the_same_network_uncompiled(tmp_path):
+def test_python_builds_the_same_network_uncompiled():
     files = [str(ROOT / "configs" / f"{name}.yaml") for name in ("uniform_mddp", "quick", "uniform_jellyfish")]
     program = "import sys; from flitlab.sim.experiment.early_kernels import scenario_of, small_networks\n"
     program += "for file in sys.argv[1:]: print(scenario_of(list(small_networks(file))[:1]).content_hash)"
-    environment = {**os.environ, UNCOMPILED: "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", program, *files]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-X", UNCOMPILED, "-W", "error::RuntimeWarning", "-c", program, *files]
     built = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
     assert built == [scenario_of(small_networks(file)).content_hash for file in files]
 
@@ -38,13 +38,12 @@ def test_python_builds_the_same_network_uncompiled(tmp_path):
 def test_the_kernel_is_compiled_by_a_process_that_compiles(monkeypatch):
     handed = []
 
-    def execve(program, command, environment):
-        assert program == command[0] == sys.executable and UNCOMPILED not in environment
+    def execv(program, command):
+        assert program == command[0] == sys.executable and UNCOMPILED not in command
         with os.fdopen(os.dup(int(command[-1])), "rb") as file:
             handed.append(pickle.load(file))
 
-    monkeypatch.setenv(UNCOMPILED, "1")
-    monkeypatch.setattr(os, "execve", execve)
+    monkeypatch.setattr(os, "execv", execv)
     early_kernels.hand_over("configs/quick.yaml")
     assert kernel_key(handed[0]) == kernel_key(read("configs/quick.yaml").cases[0].scenario)
 
@@ -75,6 +74,15 @@ def test_the_process_ends_with_the_run(monkeypatch):
         with early_kernels.compiling_kernels("c.yaml", processes):
             assert len(started) == expected
         assert all(process.poll() is not None for process in started)
+
+
+@pytest.mark.parametrize(("text", "status"), [("a: [1", 1), ("switching: 3", 0)])
+def test_the_process_ends_by_itself(tmp_path, text, status):
+    """By no signal, which would leave a core dump where the run is started, and while its standard input is open."""
+    (tmp_path / "c.yaml").write_text(text)
+    command, nowhere = [*early_kernels.UNCOMPILED_COMMAND, str(tmp_path / "c.yaml")], subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere) as process:
+        assert process.wait(60) == status
 
 
 def test_modules_of_the_current_folder_are_not_imported(tmp_path, monkeypatch):
