@@ -3,7 +3,7 @@
 
 A kernel takes up to 20 CPU seconds to compile, once per state of the sources, and all processes that need it wait. So
 the first calls are one for each set of kernels: a point, or, where all loads depend on ceilings, one tick of a network
-at :data:`IDLE_LOAD`; and before them one of ceilings, if all kernels of points are compiled.
+at :data:`IDLE_LOAD`; and before them one of ceilings, if all kernels of points are compiled, or none is needed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ def ordered_tasks(bounds: CeilingRuns, points: PointRuns, bar: Progress, prepare
     first = points.missing[: len({kernel_key(point.scenario) for point in points.missing})]
     early = preparations(bounds, points) if prepare else iter(())
     compiling = (_with_note(task, point.case) for point, task in zip(first, simulations, strict=False))
-    ready = all(is_compiled(_kernel_name(point.case)) for point in first)
+    ready = points.study.engine == "reference" or all(is_compiled(_kernel_name(point.case)) for point in first)
     return chain(islice(ceilings, ready), early, compiling, ceilings, simulations)
 
 

@@ -15,15 +15,21 @@ def tasks(*names):
 
 
 @pytest.mark.parametrize(
-    ("compiled", "order"),
-    [(set(), "p1 p2 c1 c2 p3"), ({"vct"}, "p1 p2 c1 c2 p3"), ({"vct", "deflection"}, "c1 p1 p2 c2 p3")],
+    ("engine", "compiled", "order"),
+    [
+        ("compiled", set(), "p1 p2 c1 c2 p3"),
+        ("compiled", {"vct"}, "p1 p2 c1 c2 p3"),
+        ("compiled", {"vct", "deflection"}, "c1 p1 p2 c2 p3"),
+        ("reference", set(), "c1 p1 p2 c2 p3"),
+    ],
 )
-def test_calls_that_compile_are_the_first(monkeypatch, compiled, order):
+def test_calls_that_compile_are_the_first(monkeypatch, engine, compiled, order):
     for name in ("kernel_key", "_kernel_name"):
         monkeypatch.setattr(compile_order, name, lambda of: of)
     monkeypatch.setattr(compile_order, "is_compiled", compiled.__contains__)
     modes = ("vct", "deflection", "vct")
     points = SimpleNamespace(
+        study=SimpleNamespace(engine=engine),
         missing=[SimpleNamespace(scenario=mode, case=mode) for mode in modes],
         tasks=lambda bar: tasks("p1", "p2", "p3"),
     )
