@@ -204,6 +204,18 @@ class _Move:
     r: np.ndarray
 
 
+class _Residuals(NamedTuple):
+    """The residuals of the equations of a point, without those of its products.
+
+    demand: minus the flow, by commodity. capacity: times the scale, minus the flow and the slack, by row. prices: 1
+    minus the price of all capacity.
+    """
+
+    demand: Floats
+    capacity: Floats
+    prices: float
+
+
 class _Newton:
     """The Newton system at a point, reduced to the prices of the channels and factorised.
 
@@ -237,9 +249,11 @@ class _Newton:
         self.factor = _factor(matrix, self.slack / point.z)
         self.by_capacity = cho_solve(self.factor, self.capacity)
 
-        self.unserved = problem.demand.amount - self._by_commodity(self.flow)
-        self.excess = point.scale * self.capacity - self.use @ self.flow - self.slack
-        self.unscaled = 1 - self.capacity @ point.z
+        self.residuals = _Residuals(
+            demand=problem.demand.amount - self._by_commodity(self.flow),
+            capacity=point.scale * self.capacity - self.use @ self.flow - self.slack,
+            prices=1 - self.capacity @ point.z,
+        )
 
     def _by_commodity(self, value: np.ndarray) -> np.ndarray:
         return np.bincount(self.commodity, value, self.commodities)
@@ -251,11 +265,11 @@ class _Newton:
         if before is not None:
             flow_gap = flow_gap - before.flow * before.r
             slack_gap = slack_gap - before.slack * before.z
-        at_paths = flow_gap / self.reduced
-        shortfall = self.unserved - self._by_commodity(at_paths)
-        right = self.use @ at_paths + slack_gap / self.z - self.excess + self.joint @ (shortfall / self.total)
+        residuals, at_paths = self.residuals, flow_gap / self.reduced
+        shortfall = residuals.demand - self._by_commodity(at_paths)
+        right = self.use @ at_paths + slack_gap / self.z - residuals.capacity + self.joint @ (shortfall / self.total)
         solved = cho_solve(self.factor, right)
-        scale = (self.capacity @ solved - self.unscaled) / (self.capacity @ self.by_capacity)
+        scale = (self.capacity @ solved - residuals.prices) / (self.capacity @ self.by_capacity)
         z = solved - scale * self.by_capacity
         u = (shortfall + self.joint.T @ z) / self.total
         r = self.use.T @ z - u[self.commodity]

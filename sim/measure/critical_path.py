@@ -62,9 +62,7 @@ class _Walk:
         def quick(array: Integers) -> list[int] | Integers:
             return array.tolist() if program.operations <= AS_LISTS else array
 
-        self.program, self.min_message_time = program, min_message_time
-        self.rendezvous, self.confirmed = messages.rendezvous, messages.confirmed
-        self.await_receive = messages.await_receive
+        self.program, self.messages, self.min_message_time = program, messages, min_message_time
         self.kind, self.amount, self.partner = quick(program.kind), quick(program.amount), quick(program.partner)
         self.ready, self.start, self.finish = quick(execution.ready), quick(execution.start), quick(execution.finish)
         self.queued, self.delivered = quick(execution.queued), quick(execution.delivered)
@@ -81,7 +79,7 @@ class _Walk:
 
     def _done(self, o: int) -> Explained:
         """Explain the end of an operation."""
-        if self.kind[o] == Op.SEND and (self.confirmed or self.amount[o] > self.rendezvous):
+        if self.kind[o] == Op.SEND and (self.messages.confirmed or self.amount[o] > self.messages.rendezvous):
             return (yield from self._message(o, self.finish[o]))
         if self.kind[o] == Op.SEND:
             yield Segment(IN_FLIGHT, o, self.queued[o], self.finish[o])
@@ -94,9 +92,9 @@ class _Walk:
     def _message(self, send: int, arrived: int) -> Explained:
         """Explain the arrival of the message of a send."""
         receive = self.partner[send]
-        is_rendezvous = self.amount[send] > self.rendezvous
+        is_rendezvous = self.amount[send] > self.messages.rendezvous
         earliest = self.queued[send] + (self.min_message_time if is_rendezvous else 0)
-        if (is_rendezvous or self.await_receive) and self.ready[receive] > earliest:
+        if (is_rendezvous or self.messages.await_receive) and self.ready[receive] > earliest:
             yield Segment(IN_FLIGHT, send, self.ready[receive], arrived)
             return self._ready, receive
         yield Segment(IN_FLIGHT, send, self.queued[send], arrived)
