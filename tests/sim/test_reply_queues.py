@@ -54,7 +54,7 @@ def test_a_host_never_owes_more_replies(mode):
     run, most = reference(closed_loop(mode, 2), 1.0, 3), 0
     for tick in range(1, 300):
         run.advance(tick)
-        most = max(most, *run._outstanding_replies.values(), 0)
+        most = max(most, *run.replies.outstanding.values(), 0)
         assert most <= 2
     assert most == 2
 

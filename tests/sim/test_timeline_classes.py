@@ -118,7 +118,7 @@ def assert_limits_hold(run) -> None:
     limit = np.repeat(classes.reply_limit[classes.request], classes.hosts)  # of a class of requests, its own
     sending = replies.sending_until >= compiled._tick
     assert (replies.outstanding >= 0).all() and (replies.outstanding + sending <= limit)[replies.made[:, 0] > 0].all()
-    for (request, _), count in ours._outstanding_replies.items():
+    for (request, _), count in ours.replies.outstanding.items():
         assert 0 <= count <= classes.reply_limit[request]
 
 

@@ -3,7 +3,7 @@
 protocol.
 """
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -16,7 +16,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.rules.arrivals import draw_block
 from flitlab.models.rules.bits import port_list
-from flitlab.models.rules.classes import NO_LIMIT, ClassTables, ends_of_reply, host_in_class, make_processes
+from flitlab.models.rules.classes import make_processes
 from flitlab.models.rules.packets import length
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.route import (
@@ -51,6 +51,7 @@ from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.machine_code import RouteRules, machine_code
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
+from flitlab.sim.engines.reference.replies import Replies
 
 D = TypeVar("D", bound=Timed)
 
@@ -80,17 +81,6 @@ class Host:
         self.due: dict[tuple[int, int], list[int]] = defaultdict(list)
         self.sequence = 0
         self.free_at = 0
-
-    def reply_ends(self, packet: Packet, tick: int) -> None:
-        """Note that a packet, perhaps a reply, will have left this host from a tick on."""
-        network = self.network
-        if network.classes is None:
-            return
-        request = int(network.classes.request[packet.sequence % len(network.processes)])
-        if request >= 0 and network.classes.reply_limit[request] < NO_LIMIT:
-            host = int(host_in_class(network.classes, request, self.index))
-            network.leaving.add((request, host))
-            network.clock.call(tick, Phase.CREDITS, network.release_reply, (request, host))
 
     def schedule_send(self, now: int) -> None:
         """Schedule the allocation of the next packet, which waits since tick ``now``."""
@@ -169,7 +159,7 @@ class Host:
         packet.flit_ticks = self.network.host_flit_ticks
         self.free_at = now + packet.flits * packet.flit_ticks
         self.network.tail_leaves(packet, self.free_at)
-        self.reply_ends(packet, self.free_at)
+        self.network.replies.end(packet, self.free_at)
         self.network.move(packet, now + self.network.injection(self.index), receiver)
 
 
@@ -215,8 +205,8 @@ class Network(Generic[D]):
     program: the program of the hosts, if any. processes: by which hosts create packets, one for each class of traffic.
     classes: None where all packets are of one class. has_priorities: whether switches rank packets by ``urgency``.
     times: the switching mode with its delays in ticks. flit_ticks: ticks of a flit on each channel between switches,
-    host_flit_ticks: on those of hosts. leaving: owners (:meth:`release_reply`) of the replies that are being sent.
-    shuffle: seed for the order of events that the model leaves open; 0 for none. latest: the last tick.
+    host_flit_ticks: on those of hosts. shuffle: seed for the order of events that the model leaves open; 0 for none.
+    latest: the last tick.
     """
 
     program: Ranks
@@ -232,17 +222,16 @@ class Network(Generic[D]):
         load = 0.0 if isinstance(scenario.work, Workload) else load
         self.processes = make_processes(scenario.source, scenario.traffic, load, seed, scenario.host_flit_ticks)
         self.classes = class_tables(scenario, self.processes)
+        self.replies = Replies(self, self.classes)
         self.ledger = Ledger(scenario, log)
         self._host_switch = scenario.topology.host_switch.tolist()
-        self._ejection_switch = scenario.topology.ejection_switch.tolist()
+        self.ejection_switch = scenario.topology.ejection_switch.tolist()
         self._out_start = scenario.topology.out_start.tolist()
         self._dst = scenario.topology.dst.tolist()
         flit_ticks, self.host_flit_ticks, _ = flit_times(scenario.topology)
         self.flit_ticks: list[int] = flit_ticks.tolist()
         self._access: list[int] = scenario.topology.access_delay.tolist()
         self._undelivered: set[Packet] = set()
-        self._outstanding_replies: Counter[tuple[int, int]] = Counter()
-        self.leaving: set[tuple[int, int]] = set()
         self._rings = make_rings(scenario.topology)
         self._route_word = machine_code(route_word, seed, 0, 0, 0)
         self._by_age = getattr(scenario.switching, "priority", "none") == "age"
@@ -304,7 +293,7 @@ class Network(Generic[D]):
         host_switch = self._host_switch
         packet = Packet(
             sequence * len(host_switch) + source, sequence, source, destination,
-            host_switch[source], self._ejection_switch[destination], flits, self.clock.now,
+            host_switch[source], self.ejection_switch[destination], flits, self.clock.now,
         )  # fmt: skip
         if self._draws_routes:
             packet.route = choose_route(
@@ -388,8 +377,7 @@ class Network(Generic[D]):
         packet.dropped = True
         self._undelivered.remove(packet)
         self.ledger.drop(packet)
-        if packet.promised:
-            self._outstanding_replies[packet.sequence % len(self.processes), packet.destination] -= 1
+        self.replies.drop(packet)
 
     def tail_leaves(self, packet: Packet, tick: int) -> None:
         """Tell the program that the tail of a packet leaves its host at a tick, which may complete its send."""
@@ -493,47 +481,7 @@ class Network(Generic[D]):
         self._undelivered.remove(packet)
         if packet.message is not None:
             self.program.receive(packet.message)
-        classes = self.classes
-        if classes is not None and classes.reply[packet.sequence % classes.class_count] >= 0:
-            self._schedule_reply(classes, packet)
-
-    def _schedule_reply(self, classes: ClassTables, request: Packet) -> None:
-        """Create the reply to a delivered packet after the delay of its class."""
-        delay, number = (int(table[request.sequence % classes.class_count]) for table in (classes.delay, classes.reply))
-        seed = self.processes[number].seed
-        source, to = ends_of_reply(classes, seed, number, request.source, request.destination, request.sequence)
-        self.hosts[source].schedule_reply(number, to, self.clock.now + delay)
-
-    def may_eject(self, packet: Packet) -> bool:
-        """Whether the host of a packet may owe a further reply, where its class limits them."""
-        if self.classes is None:
-            return True
-        number = packet.sequence % self.classes.class_count
-        return self._outstanding_replies[number, packet.destination] < int(self.classes.reply_limit[number])
-
-    def commit_reply(self, packet: Packet) -> None:
-        """Count the reply to a packet that is granted the channel to its host; it counts until it has left the host."""
-        if self.classes is not None and self.classes.reply_limit[packet.sequence % self.classes.class_count] < NO_LIMIT:
-            self._outstanding_replies[packet.sequence % self.classes.class_count, packet.destination] += 1
-            packet.promised = True
-
-    def release_reply(self, owner: tuple[int, int]) -> None:
-        """A reply to a packet of a class has left its host. owner: the class, and the host that received the packet."""
-        self._outstanding_replies[owner] -= 1
-        self.leaving.remove(owner)
-        self.switches[self._ejection_switch[owner[1]]].schedule_at(self.clock.now)
-
-    def will_release_reply(self, packet: Packet) -> bool:
-        """Whether the host of a packet may owe a further reply, or is sending the last flits of one."""
-        return self.may_eject(packet) or (packet.sequence % len(self.processes), packet.destination) in self.leaving
-
-    def first_reply(self, packet: Packet) -> tuple[Any, Packet | None, int]:
-        """The host that replies to a packet, the reply that it sends next (None: still to come), and its class."""
-        assert self.classes is not None
-        reply = int(self.classes.reply[packet.sequence % self.classes.class_count])
-        host = self.hosts[int(host_in_class(self.classes, reply, packet.destination))]
-        queue = host.waiting.queues[reply]
-        return host, queue[0] if queue else None, reply
+        self.replies.schedule(packet)
 
     def count_channels(self) -> None:
         """Count the traffic of channels from now, tick 0, on."""

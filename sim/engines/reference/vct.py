@@ -276,7 +276,7 @@ class VctSwitch(Allocator):
             if vc.feeds_from(output) > now:
                 continue
             lacks_credit = all(to.credits < packet.flits for to in vcs)
-            lacks_credit |= output.channel is None and not self.network.may_eject(packet)
+            lacks_credit |= output.channel is None and not self.network.replies.may_eject(packet)
             is_taken = max(vc.reader.free_at, output.free_at) > now
             if not lacks_credit and not is_taken:
                 return Stall.SWITCH
@@ -291,7 +291,7 @@ class VctSwitch(Allocator):
         if len(packet.outlets) == 1:
             output, vcs = packet.outlets[0]
             next_vc = select_vc(vcs, packet.flits, vc_score)  # without space, returning credits schedule this switch
-            if output.channel is None and not network.may_eject(packet):
+            if output.channel is None and not network.replies.may_eject(packet):
                 return False  # a reply that leaves the host schedules this switch
         elif network.polarized:
             output, vcs = self._cheapest(packet)
@@ -301,7 +301,7 @@ class VctSwitch(Allocator):
         if next_vc is None:
             return False
         if output.channel is None:
-            network.commit_reply(packet)
+            network.replies.commit(packet)
         next_vc.credits -= packet.flits
         vc.leave(now, output.flit_ticks)
         if isinstance(next_vc, VctInputVC):
@@ -514,9 +514,9 @@ class VctNetwork(Network[Vct]):
 
         def receives(packet: Packet) -> bool:
             """Whether the host of a packet may owe its reply, now, or once the next reply has left."""
-            if self.will_release_reply(packet):
+            if self.replies.will_release(packet):
                 return True
-            host, waiting, reply = self.first_reply(packet)
+            host, waiting, reply = self.replies.first(packet)
             return waiting is None or any(opens(vc, waiting.flits) for vc in host.vcs[slice(*self.class_vcs(reply))])
 
         def moves(packet: Packet) -> bool:

@@ -248,7 +248,7 @@ class WormholeInputVC:
         """Whether the head flit at the front goes to a host that may owe no further reply."""
         assert self.outlet is not None
         flit = self.flits[0]
-        return self.outlet.input_vc is None and flit.is_head and not self.switch.network.may_eject(flit.packet)
+        return self.outlet.input_vc is None and flit.is_head and not self.switch.network.replies.may_eject(flit.packet)
 
     def _front_is_read(self, now: int) -> bool:
         """Whether there is a flit at the front that may be switched: of a head, the header has been read."""
@@ -275,7 +275,7 @@ class WormholeInputVC:
         if flit.is_head:
             net.ledger.grant(channel, 1)
             if channel is None:
-                net.commit_reply(flit.packet)
+                net.replies.commit(flit.packet)
             if channel is not None:
                 flit.packet.hop += 1
                 net.enter(flit.packet, outlet.index % net.times.vcs)
@@ -531,9 +531,9 @@ class WormholeNetwork(Network[Wormhole]):
 
         def receives(vc: WormholeInputVC) -> bool:
             packet = vc.flits[0].packet
-            if not vc.flits[0].is_head or self.will_release_reply(packet):
+            if not vc.flits[0].is_head or self.replies.will_release(packet):
                 return True
-            host, waiting, reply = self.first_reply(packet)
+            host, waiting, reply = self.replies.first(packet)
             injection = host.injections[reply]
             if injection.flit is not None:
                 return drains(injection.outlet.input_vc)

@@ -41,7 +41,7 @@ class WormholeFaults(ReferenceFaults):
         for host in self.network.hosts:
             for injection in host.injections:
                 if injection.flit is not None and injection.flit.packet.dropped:
-                    host.reply_ends(injection.flit.packet, tick)
+                    host.network.replies.end(injection.flit.packet, tick)
                     self.network.queues.release(self.network.source_of(injection.flit.packet), tick)
                     injection.flit = None
 

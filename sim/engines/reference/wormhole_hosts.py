@@ -135,6 +135,6 @@ class WormholeHost(network.Host, Allocator):
         self.network.ledger.enter(self.index, 1, int(flit.is_head))
         if flit.is_tail:
             self.network.tail_leaves(flit.packet, self.free_at)
-            self.reply_ends(flit.packet, self.free_at)
+            self.network.replies.end(flit.packet, self.free_at)
             self.network.queues.release(self.network.source_of(flit.packet), self.free_at)
         injection.flit = None if flit.is_tail else Flit(flit.packet, flit.number + 1)
