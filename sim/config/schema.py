@@ -163,7 +163,7 @@ class MeasureConfig(Section):
     seconds: Annotated[float, Field(gt=0, le=1e6)] = 2.0
     """Length of a run in modes datagram and spray."""
     window: list[Annotated[float, Field(ge=0, allow_inf_nan=False)]] | None = None
-    """Begin and end of their window. null: the second half of the run; all of it where flows are finite. [s]"""
+    """Begin and end of their window; the run ends with it. null: the second half, or all where flows are finite. [s]"""
 
     def measured(self, finite: bool) -> tuple[float, float]:
         """(start, end) of the window of flows, in seconds. finite: whether flows end."""
