@@ -59,13 +59,14 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         complain(f"simrun design: {error_text(error)}")
         return ExitCode.BAD
+    unsolved: list[str] = []
     chosen = [point for point in answer.front if point.number in options.write]
     try:
         page = _write(answer, folder)
         files = [file for point in chosen for file in write_point(answer, point, folder)]
         files += write_improved(answer, folder)
         if options.certificates and answer.front:
-            _save_certificates(answer, folder)
+            unsolved = _save_certificates(answer, folder)
     except OSError as error:
         complain(f"simrun design: {error_text(error)}")
         return ExitCode.BAD
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if not answer.front:
         complain(f"{options.file}: no candidate meets the limits; candidates.csv says what each of them violates")
         return ExitCode.FAILED
-    return ExitCode.OK
+    return ExitCode.FAILED if unsolved else ExitCode.OK
 
 
 PROMISING = 10
@@ -151,12 +152,14 @@ def _write(answer: Design, folder: Path) -> Path:
     return write(answer, folder, pictures)
 
 
-def _save_certificates(answer: Design, folder: Path) -> None:
+def _save_certificates(answer: Design, folder: Path) -> list[str]:
+    """Save them; returns what could not be solved."""
     from flitlab.sim.design.certificates import FOLDER, save_certificates
     from flitlab.sim.experiment.certificates import INDEX
 
     number, digest, problems = save_certificates(answer, folder)
     complain(*problems, f"{folder / FOLDER}: {number} certificates; SHA-256 of {INDEX}: {digest}")
+    return problems
 
 
 def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[JsonObject]:
@@ -176,6 +179,11 @@ def _simulate(answer: Design, points: list[FrontPoint], folder: Path) -> list[Js
             continue
         except StoreError as error:
             complain(f"point {point.number} is not simulated: {error}")
+            continue
+        if report.exit_code == ExitCode.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not report.tables.get("saturation.csv"):
+            complain(*(f"point {point.number} is not simulated: {problem}" for problem in report.problems))
             continue
         (row,) = report.tables["saturation.csv"]
         rows.append(

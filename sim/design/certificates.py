@@ -11,6 +11,7 @@ from flitlab.models.mappings import Keys
 from flitlab.models.topology.candidates import Equipment
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.design.outcome import Design
+from flitlab.sim.exit import RunStatus
 from flitlab.sim.experiment.ceilings import CeilingRuns
 from flitlab.sim.experiment.certificates import write_index
 from flitlab.sim.experiment.pool import RunOptions
@@ -35,7 +36,7 @@ def save_certificates(design: Design, folder: Path) -> tuple[int, str, list[str]
     -------
     Number of certificates, SHA-256 of their index, and what could not be solved.
 
-    Raises ``OSError`` if they cannot be written.
+    Raises ``OSError`` if they cannot be written, ``KeyboardInterrupt`` after Ctrl-C.
     """
     gap = design.request.tolerance.gap
     cases = [
@@ -52,11 +53,13 @@ def save_certificates(design: Design, folder: Path) -> tuple[int, str, list[str]
         try:
             runs = CeilingRuns(study, store, folder / FOLDER)
             count = len(runs.task_indices)
-            carry_out(study, RunOptions.of(1), [runs.tasks], count, count)
+            stopped = carry_out(study, RunOptions.of(1), [runs.tasks], count, count)
         finally:
             store.close()
+    if stopped == RunStatus.INTERRUPTED:
+        raise KeyboardInterrupt
     number, digest = write_index(study, folder / FOLDER, {job.id: job.users for job in runs.jobs})
-    return number, digest, runs.problems
+    return number, digest, [*runs.problems, *filter(None, [stopped])]
 
 
 def _traffic_and_ceiling(demand: DesignDemand, gap: float, equipment: Equipment) -> Keys:

@@ -4,6 +4,7 @@
 import csv
 import json
 import re
+from concurrent.futures import BrokenExecutor
 
 import pytest
 import yaml
@@ -18,6 +19,7 @@ from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.design.memory import NAME
 from flitlab.sim.design.reader import design_of, least_of_all
+from flitlab.sim.experiment.certificates import INDEX
 
 SMALL = {"name": "small", "experiment": "design", "hosts": 36, "switches": [{"name": "s", "ports": 6}]}
 
@@ -169,6 +171,32 @@ def test_certificates_of_the_front_are_confirmed(tmp_path, capsys):
         proven = flows[f"point {row['point']}, uniform"]
         assert proven["proven_lower"] <= float(row["uniform.upper"]) * (1 + 1e-9)
         assert proven["proven_upper"] >= float(row["uniform.lower"]) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [(KeyboardInterrupt(), 130, "interrupted"), (BrokenExecutor("gone"), 1, "a worker process died")],
+)
+def test_certificates_that_are_not_solved_are_no_success(tmp_path, capsys, monkeypatch, error, code, said):
+    """They ended with exit code 0, and an index of fewer certificates."""
+
+    def end(*_):
+        raise error
+
+    monkeypatch.setattr("flitlab.sim.experiment.runner.run_all", end)
+    out = tmp_path / "out"
+    assert main(["design", written(tmp_path, {"families": ["clos"]}), "--out", str(out), "--certificates"]) == code
+    assert said in capsys.readouterr().err
+    assert (out / "front.csv").exists() and (code == 1 or not (out / "certificates" / INDEX).exists())
+
+
+def test_an_interrupted_simulation_of_points_is_no_result(tmp_path, monkeypatch):
+    def end(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flitlab.sim.experiment.runner.run_all", end)
+    words = ["--out", str(tmp_path / "out"), "--simulate"]
+    assert main(["design", written(tmp_path, {"families": ["clos"]}), *words]) == 130
 
 
 @pytest.mark.long
