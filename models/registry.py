@@ -171,7 +171,7 @@ class UnknownKindError(SpecError):
     def __init__(self, category: str, kind: str):
         known = names(category)
         super().__init__(f"unknown {category}", kind_key(category), [with_aliases(category, one) for one in known])
-        closest = RELATED[category].get(kind.casefold()) or closest_match(kind, [*known, *_aliases[category]])
+        closest = RELATED[category].get(str(kind).casefold()) or closest_match(kind, [*known, *_aliases[category]])
         self.suggestion = None if closest is None else _aliases[category].get(closest, closest)
 
 

@@ -196,6 +196,17 @@ def test_a_kind_of_other_simulators(mistakes, change, kind):
     assert found.endswith(f"; did you mean {kind!r}?")
 
 
+def test_a_kind_that_is_no_text_beside_an_unknown_key(mistakes):
+    text = """\
+experiment: application
+topology: {kind: mesh, dims: [2, 2]}
+routing: {kind: minimal}
+application: {kind: false}
+switching: {mode: flow, applicaton: 1}
+"""
+    assert any("switching.applicaton = 1: unknown key" in line for line in mistakes(text))
+
+
 def test_energy_that_is_switched_on_names_the_profiles(mistakes):
     (found,) = mistakes(GOOD, ["outputs.energy=true"])
     assert ": is not one of the choices; choices: 800g, 400g, " in found
