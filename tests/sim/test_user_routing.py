@@ -385,10 +385,10 @@ def test_the_example_of_the_documentation_runs_in_both_engines(mode, tmp_path, c
     assert [row["status"] for row in rows] == ["ok"] * 4
 
 
-def test_the_documentation_shows_exactly_the_files_of_the_example():
+def test_the_documentation_names_the_file_of_the_example_and_shows_its_configuration():
     page = (DOCS / "routing.md").read_text()
-    for name, language in (("my_routing.py", "python"), ("my_routing.yaml", "yaml")):
-        assert f"```{language}\n{(DOCS / 'examples' / name).read_text()}```" in page
+    assert f"`{EXAMPLE.relative_to(DOCS.parent)}`" in page
+    assert f"```yaml\n{EXAMPLE.with_suffix('.yaml').read_text()}```" in page
 
 
 def test_the_documentation_names_every_routing():
