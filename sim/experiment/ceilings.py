@@ -4,20 +4,21 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.arrays import Floats
 from flitlab.models.hashing import content_hash
 from flitlab.models.instance import Instance
-from flitlab.models.mappings import Row
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import Scenario
 from flitlab.models.traffic.traffic import DestinationRule
 from flitlab.sim.config.case import Case, Study, swept
@@ -25,7 +26,7 @@ from flitlab.sim.config.sections import UntilConfig
 from flitlab.sim.config.timeline import ScenarioEpoch
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
-from flitlab.sim.experiment.store import RecordError, Store, read_record
+from flitlab.sim.experiment.store import RecordError, Store, read_record, require_cells
 from flitlab.sim.experiment.task import Outcome, ceilings_id, solve_ceilings
 from flitlab.sim.measure.columns.registry import RATE, columns
 from flitlab.sim.measure.interval import mean_and_half
@@ -66,7 +67,17 @@ class _StoredRow(BaseModel):
     channel_load: list[float] | None = None
 
 
-_STORED_ROWS = TypeAdapter(list[_StoredRow])
+class _StoredRows(BaseModel):
+    """The keys of ``ceilings/<id>.json``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    ceilings: list[_StoredRow]
+
+
+def _require_rows(record: JsonObject) -> None:
+    """Raise :class:`RecordError`, which names the cell, for a record of anything but rows of ceilings."""
+    require_cells(record, _StoredRows)
 
 
 @dataclass
@@ -243,8 +254,8 @@ class CeilingRuns:
         return job.rows is not None
 
     def _read(self, job: CeilingJob) -> None:
-        stored = self.store.record(f"ceilings/{job.id}.json")
-        if stored is not None and not _is_complete(stored.get(ROWS), job.specs):
+        stored = self.store.record(f"ceilings/{job.id}.json", _require_rows)
+        if stored is not None and not _is_complete(stored[ROWS], job.specs):
             self.store.quarantine(f"ceilings/{job.id}.json", "is no result of ceilings")
             stored = None
         job.rows = None if stored is None else stored[ROWS]
@@ -522,11 +533,13 @@ def stored_optimum(folder: Path, case: Case) -> Optimum | None:
 
 def stored_rows(folder: Path, name: str) -> list[Row]:
     """The rows of ``ceilings/<name>.json`` with certificates; [] if the file is missing or damaged."""
-    try:
+    with suppress(RecordError):
         record = read_record(folder, f"ceilings/{name}.json")
-    except RecordError:
-        return []
-    return [] if record is None or not _are_rows(record.get(ROWS)) else record[ROWS]
+        if record is not None:
+            _require_rows(record)
+            rows: list[Row] = record[ROWS]
+            return rows
+    return []
 
 
 def ceiling_ids(case: Case) -> list[str]:
@@ -544,18 +557,9 @@ def _row(ceiling: "Ceiling") -> Row:
     return row
 
 
-def _is_complete(rows: Any, specs: Sequence[CeilingSpec]) -> bool:
+def _is_complete(rows: Sequence[Row], specs: Sequence[CeilingSpec]) -> bool:
     """Whether rows are those of all ceilings. Altered files are computed again."""
-    return _are_rows(rows) and {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
-
-
-def _are_rows(rows: object) -> bool:
-    """Whether rows have all keys, with values of their types."""
-    try:
-        _STORED_ROWS.validate_python(rows)
-    except ValidationError:
-        return False
-    return True
+    return {spec.kind for spec in specs} <= {row["ceiling"] for row in rows}
 
 
 def _certificate(lengths: dict[str, list[float]]) -> "Certificate":

@@ -3,6 +3,9 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+
+from pydantic import BaseModel, ConfigDict
 
 from flitlab.models.hashing import content_hash
 from flitlab.models.mappings import JsonObject, Row
@@ -12,8 +15,18 @@ from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
-from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.store import Store, require_cells
 from flitlab.sim.experiment.task import ID_DIGITS, Outcome, failure
+
+
+class _StoredMetrics(BaseModel):
+    """The keys of ``points/<id>.json``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str
+    metrics: Row
+    problem: str
 
 
 @dataclass
@@ -38,8 +51,8 @@ class MetricRuns:
         for index, case in enumerate(self.study.cases):
             topology = case.topology
             id = _id(topology, case.metrics)
-            stored = self.store.record(f"points/{id}.json")
-            if isinstance(stored, dict) and isinstance(stored.get("metrics"), dict):
+            stored = self.store.record(f"points/{id}.json", partial(require_cells, model=_StoredMetrics))
+            if stored is not None:
                 self._keep(case, stored, bar)
             elif id in waiting:
                 waiting[id].append(case)

@@ -3,6 +3,8 @@
 
 from dataclasses import asdict
 
+from pydantic import BaseModel, ConfigDict
+
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.cputime import CpuTime
 from flitlab.models.instance import Instance
@@ -16,6 +18,24 @@ from flitlab.sim.experiment.task import Outcome, failure
 
 Network = dict[str, Keys]
 """The mappings under ``topology`` and ``traffic``, and under ``routing`` if needed."""
+
+
+class StoredInterval(BaseModel):
+    """The keys of the result of a network in the files of a run."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    lower: float | None
+    upper: float | None
+    method: str
+    seconds: float
+    note: str
+
+
+class StoredReach(StoredInterval):
+    """An interval, and whether a throughput is reached."""
+
+    reached: bool
 
 
 def network_of(case: Case) -> Network:

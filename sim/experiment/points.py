@@ -130,14 +130,8 @@ class PointRuns:
 
     def _load_stored(self, point: Point) -> None:
         """Use the record in the folder, if it has all that a new one would have."""
-        name = f"points/{point.id}.json"
-        stored = self.store.record(name)
-        if stored is None:
-            return
-        record = PointRecord.read(stored)
-        if record is None:
-            self.store.quarantine(name, "is no result of a point")
-        elif self._is_as_good(point, record):
+        stored = self.store.record(f"points/{point.id}.json", PointRecord.read)
+        if stored is not None and self._is_as_good(point, record := PointRecord(**stored)):
             self._keep(point, record)
 
     def _is_as_good(self, point: Point, record: PointRecord) -> bool:
@@ -437,7 +431,7 @@ def _kinds(case: Case) -> tuple[str, ...]:
 
 def _was_checked(point: Point, record: PointRecord) -> bool:
     """Whether a stored point was checked against all kinds of configured ceilings."""
-    return isinstance(record.checked, list) and set(_kinds(point.case)) <= set(record.checked)
+    return record.checked is not None and set(_kinds(point.case)) <= set(record.checked)
 
 
 @lru_cache(maxsize=100_000)

@@ -7,6 +7,7 @@ random graph by the same specification: a longest matching is that of the random
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from flitlab.fluid.kinds.spec import CeilingSpec
 from flitlab.models.hashing import content_hash
@@ -14,10 +15,10 @@ from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import SEMANTICS_VERSION
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.experiment.ceilings import CeilingRuns
-from flitlab.sim.experiment.network import Network, network_of, theta_of
+from flitlab.sim.experiment.network import Network, StoredInterval, network_of, theta_of
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
-from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.store import Store, require_cells
 from flitlab.sim.experiment.task import ID_DIGITS, Outcome
 from flitlab.sim.measure.interval import mean_and_half
 
@@ -54,12 +55,12 @@ class RelativeRuns:
             for draw in _draws(case):
                 self.draws.setdefault(draw.id, draw)
         for draw in self.draws.values():
-            draw.record = self.store.record(f"draws/{draw.id}.json")
+            draw.record = self.store.record(f"draws/{draw.id}.json", partial(require_cells, model=StoredInterval))
 
     @property
     def task_indices(self) -> list[int]:
         """Indices of the draws that are not solved."""
-        return [place for place, draw in enumerate(self.draws.values()) if not isinstance(draw.record, dict)]
+        return [place for place, draw in enumerate(self.draws.values()) if draw.record is None]
 
     def tasks(self, bar: Progress) -> Iterator[Task]:
         """Calls for all missing draws."""

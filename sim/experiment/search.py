@@ -7,6 +7,7 @@ found on more; if those refute it, the search goes on below. Source: SIN, sectio
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from flitlab.models.hashing import content_hash
 from flitlab.models.mappings import JsonObject, Row
@@ -15,10 +16,10 @@ from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.overrides import put
 from flitlab.sim.config.sections import SearchConfig
 from flitlab.sim.config.text import wrap
-from flitlab.sim.experiment.network import Network, build, is_drawn, network_of, reaches_theta, redrawn
+from flitlab.sim.experiment.network import Network, StoredReach, build, is_drawn, network_of, reaches_theta, redrawn
 from flitlab.sim.experiment.pool import Task
 from flitlab.sim.experiment.progress import Progress
-from flitlab.sim.experiment.store import Store
+from flitlab.sim.experiment.store import Store, require_cells
 from flitlab.sim.experiment.task import ID_DIGITS, Outcome
 
 COLUMNS = ("scenario", "value", "draw", "reached", "lower", "upper", "method", "seconds", "note")
@@ -135,8 +136,8 @@ class Search:
         return True
 
     def _recall(self, probe: tuple[int, int]) -> None:
-        stored = self.store.record(f"probes/{self.id(probe)}.json")
-        if isinstance(stored, dict) and "reached" in stored:
+        stored = self.store.record(f"probes/{self.id(probe)}.json", partial(require_cells, model=StoredReach))
+        if stored is not None:
             self.records[probe] = stored
 
     def network_at(self, probe: tuple[int, int]) -> Network:

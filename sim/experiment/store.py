@@ -8,17 +8,20 @@ import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, count
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
+
+from pydantic import BaseModel, ValidationError
 
 from flitlab.models.delimited import csv_text
 from flitlab.models.files import TEMPORARY_SUFFIX, entries, read_file, replace_file, replacing
 from flitlab.models.instance import Instance
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.scenario import Scenario
+from flitlab.sim.config.diagnostics import KeyPath, key_path, show
 from flitlab.sim.experiment.folders import (
     MANIFEST,
     UnrelatedFolder,
@@ -126,10 +129,16 @@ class Store:
         text = json.dumps(record)[:-1]  # on one line: with an indent, json uses its Python encoder, ten times slower
         self.write(name, f'{text}{DIGEST}{_digest(name, text.encode())}"}}\n')
 
-    def record(self, name: str) -> JsonObject | None:
-        """The result in a file, None if there is none. A damaged file is moved to quarantine."""
+    def record(self, name: str, check: Callable[[JsonObject], object] | None = None) -> JsonObject | None:
+        """The result in a file, None if there is none. A damaged file is moved to quarantine.
+
+        check: raises :class:`RecordError` for a result of another kind.
+        """
         try:
-            return read_record(self.folder, name)
+            record = read_record(self.folder, name)
+            if record is not None and check is not None:
+                check(record)
+            return record
         except RecordError as error:
             self.quarantine(name, str(error))
             return None
@@ -214,7 +223,7 @@ class Memory(Store):
         """Remove a file, if it exists."""
         self.files.pop(name, None)
 
-    def record(self, name: str) -> JsonObject | None:
+    def record(self, name: str, check: Callable[[JsonObject], object] | None = None) -> JsonObject | None:
         """The result in a file, None if there is none."""
         if name not in self.files:
             return None
@@ -266,6 +275,32 @@ def read_record(folder: Path, name: str) -> JsonObject | None:
         raise RecordError("does not match its digest")
     record: JsonObject = value
     return record
+
+
+def require_cells(record: JsonObject, model: type[BaseModel]) -> None:
+    """Raise :class:`RecordError`, which names the cell, for a record without the keys of a model, or with values of
+    other types, which may have a valid digest.
+    """
+    try:
+        model.model_validate(record)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path: KeyPath = ()
+        value: Any = record
+        for part in first["loc"]:  # a union adds its types
+            keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+            if part not in keys:
+                break
+            path, value = (*path, part), value[part]
+        if first["type"] == "missing":
+            raise RecordError(f"is no stored result: {key_path(first['loc'])} is missing") from None
+        raise wrong_cell(path, value) from None
+
+
+def wrong_cell(path: KeyPath, value: object) -> RecordError:
+    """The error of a value that no run writes there."""
+    cell = " = ".join(filter(None, (key_path(path), show(value))))
+    return RecordError(f"is no stored result: {cell} is not as a run writes it")
 
 
 def _locked(path: Path, shared: bool) -> TextIO:

@@ -5,14 +5,17 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Self
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from flitlab.models.mappings import JsonObject, Keys, Row
 from flitlab.models.topology.flit_times import flit_times
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Names, host_names, join_path, switch_names
 from flitlab.sim.config.case import Case, Study
-from flitlab.sim.measure.columns.registry import columns
+from flitlab.sim.experiment.store import require_cells, wrong_cell
+from flitlab.sim.measure.columns.registry import RESULTS, columns
 from flitlab.sim.measure.point import STALL_COLUMNS
 from flitlab.sim.measure.rows import Status
 
@@ -32,12 +35,6 @@ PROGRAM_TABLES = ("ranks", "steps", "utilisation", "messages", "critical_path", 
 
 FLOW_TABLES = ("flows", "transports", "pauses", "pauses_time")
 """Tables of runs of flows: of each flow, of each transport, and of each paused channel, in all and over time."""
-
-ROW_TABLES = frozenset((*PROGRAM_TABLES, *FLOW_TABLES, "throughput_time", "classes"))
-"""Tables that a record has as rows; each has columns for scenario and seed in front."""
-
-COLUMN_TABLES = ("channels", "packets")
-"""Tables that a record has as columns."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +71,14 @@ class PointRecord:
     slack: dict[str, float] | None = None
 
     @classmethod
-    def read(cls, stored: JsonObject) -> Self | None:
-        """The record that was stored; None for any other keys, without a row, and with tables of another form: altered
-        files are computed again."""
-        try:
-            record = cls(**stored)
-        except TypeError:
-            return None
-        return record if record.row and isinstance(record.row, dict) and _has_tables(record.detail) else None
+    def read(cls, stored: JsonObject) -> Self:
+        """The record that was stored. Raises :class:`RecordError`, which names the cell, for any other content."""
+        require_cells(stored, _StoredPoint)
+        record, known = cls(**stored), columns(*RESULTS)
+        for name, value in record.row.items():
+            if isinstance(value, str) and not (name in record.added or (name in known and known[name].text)):
+                raise wrong_cell(("row", name), value)
+        return record
 
     def stored(self) -> JsonObject:
         """The record for JSON."""
@@ -89,13 +86,56 @@ class PointRecord:
         return {name: value for name, value in vars(self).items() if optional.get(name, True)}
 
 
-def _has_tables(detail: object) -> bool:
-    """Whether the tables of a record are lists of rows, or mappings of columns."""
-    if not isinstance(detail, dict) or not isinstance(detail.get("compile_s", 0.0), int | float):
-        return False
-    tables = [detail[name] for name in ROW_TABLES.intersection(detail)]
-    rows = all(isinstance(table, list) and all(isinstance(row, dict) for row in table) for table in tables)
-    return rows and all(isinstance(detail.get(name, {}), dict) for name in COLUMN_TABLES)
+_Cell = bool | int | float | str | None
+_Rows = list[dict[str, _Cell]]
+_Columns = dict[str, list[_Cell]]
+_Histogram = list[Annotated[tuple[int, int], Field(strict=False)]]
+
+
+class _Detail(BaseModel):
+    """The further tables of a stored point, as rows or as columns."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    ranks: _Rows = []
+    steps: _Rows = []
+    utilisation: _Rows = []
+    messages: _Rows = []
+    critical_path: _Rows = []
+    timeline: _Rows = []
+    pauses: _Rows = []
+    pauses_time: _Rows = []
+    flows: _Rows = []
+    transports: _Rows = []
+    throughput_time: _Rows = []
+    classes: _Rows = []
+    channels: _Columns = {}
+    packets: _Columns = {}
+    channel_use: list[float] = []
+    hops_histogram: _Histogram = []
+    deflections_histogram: _Histogram = []
+    compile_s: float = 0.0
+
+
+class _StoredPoint(BaseModel):
+    """The keys of a stored point."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: str
+    scenario: str
+    load: float
+    seed: int
+    measure: Keys
+    engine: str
+    semantics_version: int
+    status: Annotated[Status, Field(strict=False)] = Status.OK
+    message: str = ""
+    checked: list[str] | None = None
+    added: dict[str, str] = {}
+    row: Annotated[dict[str, _Cell], Field(min_length=1)]
+    detail: _Detail
+    slack: dict[str, float] | None = None
 
 
 def result_row(case: Case, record: PointRecord) -> Row:

@@ -164,7 +164,7 @@ SEARCHED_MEANING = (
 )
 declare(
     Column("packets", "overloaded_channels", OVERLOADED, "channels", lead=True, report=""),
-    Column("packets", "saturated", SATURATED, lead=True), Column("packets", "saturated_by", BY, lead=True),
+    Column("packets", "saturated", SATURATED, lead=True), Column("packets", "saturated_by", BY, lead=True, text=True),
     Column("packets", "saturated_from", FROM, lead=True), Column("packets", "deadlocked", DEADLOCKED, lead=True),
     Column("packets", "resolution", RESOLUTION),
 )  # fmt: skip

@@ -21,7 +21,7 @@ for table in TABLES:
         Column(table, "most_paused", f"The most channels that were paused at the same time, since tick 0 {LOSSLESS}.",
                label="channels paused at once"),
         Column(table, "pause_root", "The queue that [caused](lossless.md#who-caused-a-pause) the longest pauses.",
-               report="pause_root"),
+               report="pause_root", text=True),
         Column(table, "victims", "Flows that were paused and do not use the queue that "
                "[caused](lossless.md#who-caused-a-pause) it, since tick 0. It is not known of programs.",
                report="victims", summary="victims" * (table == "flows")),
@@ -30,6 +30,7 @@ for table in TABLES:
                "peak of an input port"),
         Column(table, "deadlocked", "Whether the run ended because packets waited for each other in a cycle "
                f"{LOSSLESS}.", report="deadlocked"),
-        Column(table, "deadlock_cycle", f"The cycle of channels, each of which waited for the next {LOSSLESS}."),
+        Column(table, "deadlock_cycle", f"The cycle of channels, each of which waited for the next {LOSSLESS}.",
+               text=True),
         Column(table, "cnps", "Congestion notification packets that receivers sent, in the window (RDMA)."),
     )  # fmt: skip

@@ -68,7 +68,7 @@ declare(
     Column("programs", "iterations_simulated", "Iterations of the program's loop that were simulated.", lead=True),
     Column("programs", "iterations_total", "Iterations that the program has.", lead=True),
     Column("programs", "iteration_ns", "The time of an iteration that was not simulated.", "ns", lead=True),
-    Column("programs", "extrapolated_from", "The iterations whose time that is.", lead=True),
+    Column("programs", "extrapolated_from", "The iterations whose time that is.", lead=True, text=True),
     Column("programs", "compute_ns", "Calculations, added up over the processors of a rank; mean of all ranks.", "ns",
            "computing", True, "computing (ms)", scale=MS),
     Column("programs", "compute_ns_max", "The same of the rank that calculates longest.", "ns", lead=True),

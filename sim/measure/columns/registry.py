@@ -38,8 +38,8 @@ class Column:
 
     meaning: in Markdown. unit: '' for pure numbers and texts. label: on axes. lead: whether it comes before the others
     in every results.csv of its form. report, summary: its headings in the table of the report and on the console, '' to
-    hide it. scale: factor of the numbers under these headings. measure: computes it from counters, derive: from a
-    measured point; None for other columns.
+    hide it. scale: factor of the numbers under these headings. text: whether its cells are texts, not numbers. measure:
+    computes it from counters, derive: from a measured point; None for other columns.
     """
 
     table: Table
@@ -51,6 +51,7 @@ class Column:
     report: str = ""
     summary: str = ""
     scale: float = 1.0
+    text: bool = False
     measure: Callable[[Any], object] | None = None
     derive: "Derive | None" = None
 
@@ -104,7 +105,7 @@ def column(
             _discover()
         meaning = " ".join((inspect.getdoc(measure) or "").split())
         heading = name if report is None else report
-        declare(Column(table, name, meaning, unit, label, lead, heading, summary, scale, measure))
+        declare(Column(table, name, meaning, unit, label, lead, heading, summary, scale, measure=measure))
         return measure
 
     return enter

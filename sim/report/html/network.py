@@ -17,6 +17,7 @@ from flitlab.models.topology.formats import FormatError, read
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 from flitlab.sim.experiment.store import cell
+from flitlab.sim.experiment.tables import PointRecord
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.report.folder.stored import certified, points
@@ -51,15 +52,15 @@ class State:
     replicates: int = 0
     saturated: bool = False
 
-    def add(self, point: JsonObject) -> None:
+    def add(self, point: PointRecord) -> None:
         """Add a replicate."""
-        detail = point["detail"]
+        detail = point.detail
         self.use = self.use + np.array(detail.get("channel_use", ()))  # none without channels
         for name in ("hops", "deflections"):
             for value, packets in detail.get(f"{name}_histogram", ()):
                 getattr(self, name)[value] += packets
         self.replicates += 1
-        self.saturated |= bool(point["row"].get("saturated"))
+        self.saturated |= bool(point.row.get("saturated"))
 
 
 @dataclass
@@ -98,10 +99,10 @@ def network_use(run: Run, folder: Path) -> list[NetworkUse]:
     shown = {(row.get("scenario"), row.get("load"), row.get("seed")) for row in run.rows + run.failures}
     for scenario, point in points(folder, run.manifest):
         one = by_label.get(scenario["label"])
-        if (scenario["label"], cell(point["load"]), cell(point["seed"])) not in shown:
+        if (scenario["label"], cell(point.load), cell(point.seed)) not in shown:
             continue  # of another run in the same folder, or past the load that was enough
-        if one is not None and len(point.get("detail", {}).get("channel_use", ())) == one.topology.channels:
-            one.states.setdefault(point["load"], State(np.zeros(one.topology.channels))).add(point)
+        if one is not None and len(point.detail.get("channel_use", ())) == one.topology.channels:
+            one.states.setdefault(point.load, State(np.zeros(one.topology.channels))).add(point)
     for scenario, row in certified(folder, run.manifest):
         one = by_label.get(scenario["label"])
         if one is not None and row["ceiling"] == "mcf":
