@@ -129,6 +129,14 @@ def test_half_duplex_links_are_shared_by_both_directions(engine_name):
     assert run.carried().tolist() == [200, 200]
 
 
+def test_half_duplex_links_delay_each_direction_by_its_own_delay(engine_name):
+    topology = replace(line(2), delay=np.array([0, 40]))
+    for sends, delay in (((0, 1, 800), 0), ((1, 0, 800), 40)):
+        case = flows(topology, message_flows(2, [sends]))
+        half = replace(case, switching=replace(case.switching, half_duplex=True))
+        assert delivered(half, engine_name).tolist() == [latency(1) + delay + 100 - 1]
+
+
 def test_half_duplex_links_of_hosts_are_shared_by_both_directions(engine_name):
     there_and_back = message_flows(2, [(0, 1, 800), (1, 0, 800)])
     case = flows(line(1, hosts=2), there_and_back)

@@ -219,7 +219,7 @@ def _walk(
     while not at_destination(n.routes, path, hop, here, target):
         port = next_port(n.routes, path, n.seed, here, target, source, destination, n.hosts, sequence, hop)
         channel = n.out_start[here] + port
-        count = _add_share(w, count, n.link[channel], share)
+        count = _add_share(w, count, channel, share)
         here = n.dst[channel]
         hop += 1
     return count
@@ -246,7 +246,7 @@ def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target:
                 channel = n.out_start[here] + port
                 left = without_lowest(left)
                 part = port_part(whole, n.routes.port_threshold, ports, target, here, port)
-                count = _add_share(w, count, n.link[channel], part)
+                count = _add_share(w, count, channel, part)
                 there = n.dst[channel]
                 if w.weight[after, there] == 0.0:
                     w.switches[after, there_count] = there
@@ -255,6 +255,18 @@ def _spread(n: FlowConstants, w: ChannelShares, count: Int, origin: Int, target:
         if there_count == 0:
             return count
         now, here_count = after, there_count
+
+
+@inline
+def _merge_shares(n: FlowConstants, w: ChannelShares, count: Int) -> Int:
+    """Move the share of each channel to that whose capacity it uses, and return the number of channels used."""
+    merged: Int = np.int64(0)
+    for i in range(count):
+        channel = w.channel[i]
+        link, share = n.link[channel], w.share[channel]
+        w.share[channel] = 0.0
+        merged = _add_share(w, merged, link, share)
+    return merged
 
 
 @inline
@@ -313,6 +325,7 @@ def compute_channel_shares(
     ticks = n.end_delay + n.access[source] + n.access[destination]
     for i in range(count):
         ticks += w.share[w.channel[i]] * n.hop[w.channel[i]]
+    count = _merge_shares(n, w, count)
     count = _add_share(w, count, n.link[np.int64(n.channels + source)], 1.0)
     count = _add_share(w, count, n.link[np.int64(n.channels + n.hosts + destination)], 1.0)
     return count, np.int64(np.floor(ticks * RESOLUTION + 0.5))
