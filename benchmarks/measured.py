@@ -45,13 +45,29 @@ def _processor() -> str:
 
 
 def table(rows: Iterable[Row]) -> str:
-    """Rows as a table in Markdown."""
-    lines = ["| work | unit | median | least to most | runs | |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        least, most = digits(min(row.values)), digits(max(row.values))
-        spread = f"{least} to {most}" if len(row.values) > 1 else ""
-        lines.append(f"| {row.work} | {row.unit} | {digits(row.median)} | {spread} | {len(row.values)} | {row.note} |")
-    return "\n".join(lines) + "\n"
+    """Rows as a table in Markdown; the unit and the number of runs that all rows share stand in its head."""
+    rows = list(rows)
+    units, runs = {row.unit for row in rows}, {len(row.values) for row in rows}
+    measured = sorted(units) if len(units) == 1 else []
+    if runs != {1}:
+        measured.append(f"median of {max(runs)}" if len(runs) == 1 else "median")
+    columns = {"work": [row.work for row in rows]}
+    if len(units) > 1:
+        columns["unit"] = [row.unit for row in rows]
+    columns[", ".join(measured) or "value"] = [digits(row.median) for row in rows]
+    if runs != {1}:
+        columns["least to most"] = [spread(row.values) for row in rows]
+    if len(runs) > 1:
+        columns["runs"] = [str(len(row.values)) for row in rows]
+    if any(row.note for row in rows):
+        columns[""] = [row.note for row in rows]
+    lines = [columns, ["---"] * len(columns), *zip(*columns.values(), strict=True)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def spread(values: list[float]) -> str:
+    """The least and the greatest value; nothing for one."""
+    return f"{digits(min(values))} to {digits(max(values))}" if len(values) > 1 else ""
 
 
 def digits(value: float) -> str:

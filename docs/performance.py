@@ -18,12 +18,19 @@ PLACE = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def written() -> str:
     """The page, as it has to be."""
     measured, said = json.loads(MEASURED.read_text("utf-8")), ""
+    machines: list[str] = []
 
     def filled(place: re.Match[str]) -> str:
         nonlocal said
         found = measured[place[2]]
-        before, said = said, f"Measured on {found['on']}: {found['machine']}.\n\n"
-        return f"{place[1]}\n{said if said != before else ''}{table(found)}\n{place[3]}"
+        before, machine = said, found["machine"]
+        known = machine in machines
+        if not known:
+            machines.append(machine)
+        said = f"Measured on {found['on']} on machine {'ABCDEFGH'[machines.index(machine)]}"
+        if said == before:
+            return f"{place[1]}\n{table(found)}\n{place[3]}"
+        return f"{place[1]}\n{said}{'' if known else ': ' + machine}.\n\n{table(found)}\n{place[3]}"
 
     return PLACE.sub(filled, PAGE.read_text("utf-8"))
 

@@ -47,7 +47,7 @@ def test_everything_is_measured_and_kept_with_the_machine(house):
     assert kept.keys() == {"one", "two"}
     assert kept["one"]["rows"] == [{"work": "sleep", "unit": "s", "values": [1235.0, 1.0, 20.0], "note": "deep"}]
     assert "Numba" in kept["one"]["machine"] and "cores" in kept["one"]["machine"]
-    line = "| sleep | s | 20 | 1 to 1,235 | 3 | deep |"
+    line = "| work | s, median of 3 | least to most |  |\n| --- | --- | --- | --- |\n| sleep | 20 | 1 to 1,235 | deep |"
     assert printed.count(line) == 2, "what is printed"
     page = runpy.run_path(str(ROOT / "docs" / "performance.py"))
     assert line in page["table"](kept["one"])
