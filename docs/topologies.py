@@ -26,10 +26,9 @@ PAGE, PICTURES = DOCS / "topologies.md", DOCS / "figures" / "topologies"
 HEAD = """\
 # Topologies
 
-Every topology family with a picture and metrics: the first example of its documentation, drawn by
-`simrun topology ... --draw`, measured by `simrun topology ... --metrics bisection`. `simrun show topology <kind>`
-prints definition, parameters and source. Jellyfish is `rrg`, a folded Clos network `fat_tree`, `clos` or `leaf_spine`,
-Megafly `dragonfly_plus`. `python docs/topologies.py` writes this page.
+The first example of every topology family, drawn by `simrun topology ... --draw` and measured by
+`simrun topology ... --metrics bisection`; [keys and sources](reference/topology.md). Jellyfish is `rrg`, a folded Clos
+network `fat_tree`, `clos` or `leaf_spine`, Megafly `dragonfly_plus`. `python docs/topologies.py` writes this page.
 
 * **links**: bi-directional, two channels each; for uni-directional families, channels.
 * **ASPL**: mean hops over ordered pairs of different switches (multistage: from a switch where hosts inject to one
@@ -39,8 +38,9 @@ Megafly `dragonfly_plus`. `python docs/topologies.py` writes this page.
 
 """
 
-TABLE = "| switches | links | hosts | degree | diameter | ASPL | bisection |\n|---|---|---|---|---|---|---|\n"
-
+TABLE = (
+    "| family | switches | links | hosts | degree | diameter | ASPL | bisection |\n|---|---|---|---|---|---|---|---|\n"
+)
 
 DOTS = 170
 """Dots an inch of a picture, so that the numbers of switches can be read."""
@@ -61,24 +61,21 @@ def built(example: str) -> Topology:
     return make("topology", **parameters).build()  # type: ignore[attr-defined]
 
 
-def row(topology: Topology) -> str:
-    """The line of the table."""
-    found, _ = measure_all(topology, [make("metric", kind="bisection")])  # type: ignore[list-item]
+def row(kind: str) -> str:
+    """A family's line of the table."""
+    found, _ = measure_all(built(example_of(kind)), [make("metric", kind="bisection")])  # type: ignore[list-item]
     links = found["channels"] if found["directed"] else found["channels"] // 2
     degree = "-".join(str(d) for d in sorted({found["degree_min"], found["degree_max"]}))
     aspl = f"{found['aspl']:.3f} ({found['moore_aspl']:.3f})"
-    cells = [found["switches"], links, found["hosts"], degree, found["diameter"], aspl, f"{found['bisection']:g}"]
+    sizes = [found["switches"], links, found["hosts"], degree, found["diameter"]]
+    cells = [f"[{kind}](#{kind})", *sizes, aspl, f"{found['bisection']:g}"]
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
 def section(kind: str) -> str:
-    """One family: name, first sentence, example, table, picture."""
-    example = example_of(kind)
+    """One family: name, first sentence, example, picture."""
     first = (inspect.getdoc(spec_class("topology", kind)) or "").split("\n\n")[0].replace("\n", " ")
-    return (
-        f"## {kind}\n\n{first}\n\n```yaml\n{example}\n```\n\n{TABLE}{row(built(example))}\n"
-        f"![{kind}](figures/topologies/{kind}.png)\n\n"
-    )
+    return f"## {kind}\n\n{first}\n\n```yaml\n{example_of(kind)}\n```\n\n![{kind}](figures/topologies/{kind}.png)\n\n"
 
 
 def save(topology: Topology, path: Path) -> None:
@@ -93,7 +90,8 @@ def main(kinds: list[str]) -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     for kind in kinds:
         save(built(example_of(kind)), PICTURES / f"{kind}.png")
-    PAGE.write_text(HEAD + "".join(section(kind) for kind in names("topology")).rstrip() + "\n")
+    table, sections = ("".join(map(part, names("topology"))) for part in (row, section))
+    PAGE.write_text(f"{HEAD}{TABLE}{table}\n{sections.rstrip()}\n")
 
 
 if __name__ == "__main__":
