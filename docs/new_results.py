@@ -140,7 +140,7 @@ def networks() -> list[Network]:
 
 def written() -> str:
     """The page, as it has to be."""
-    tables = {"throughput": throughput(), "matchings": matchings(), "cost": cost()}
+    tables = {"throughput": throughput(), "matchings": matchings()}
     return PLACE.sub(lambda place: f"{place[1]}\n{tables[place[2]]}\n{place[3]}", PAGE.read_text("utf-8"))
 
 
@@ -155,24 +155,14 @@ def throughput() -> str:
 
 
 def matchings() -> str:
-    """Throughput relative to TUB, and how much of it detours of the longest matching take."""
+    """The longest matching relative to TUB, and how much of it detours take."""
     lines = []
     for rows in networks():
         longest = rows["longest_matching"]
-        used, (lower, _) = float(longest["used"]), shares(longest)
-        relative = by_demand(rows, lambda row: " to ".join(f"{100 * end:.1f}" for end in shares(row)))
-        lines.append([longest["network"], *relative, f"{100 * used:.1f}", f"{used / lower:.3f}", longest["ways"]])
-    heads = [f"{name}, % of TUB" for name in DEMANDS.values()]
-    return markdown(["network", *heads, "capacity used, %", "hops / shortest", "shortest ways"], lines)
-
-
-def cost() -> str:
-    """Method, CPU time and memory of every demand."""
-    lines = []
-    for rows in networks():
-        cells = by_demand(rows, lambda row: f"{row['method']}, {row['cpu_s']} s, {row['peak_mib']} MiB")
-        lines.append([rows["longest_matching"]["network"], *cells])
-    return markdown(["network", *DEMANDS.values()], lines)
+        used, ends = float(longest["used"]), shares(longest)
+        relative = " to ".join(f"{100 * end:.1f}" for end in ends)
+        lines.append([longest["network"], relative, f"{100 * used:.1f}", f"{used / ends[0]:.3f}", longest["ways"]])
+    return markdown(["network", "% of TUB", "capacity used, %", "hops / shortest", "shortest paths"], lines)
 
 
 def by_demand(rows: Network, text: Callable[[Row], str]) -> list[str]:
