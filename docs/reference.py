@@ -43,7 +43,7 @@ TITLES = {
 SEE = {
     "topology": "[Topology families](../topologies.md) has a picture of each.",
     "routing": "[Routing and deadlock](../routing.md) compares them and explains VC policies.",
-    "traffic": "[Traffic](../traffic.md) has the matrices.",
+    "traffic": "[Traffic](../traffic.md) compares them.",
     "switching": "[The model](../model.md) has them; [their keys](../configuration.md#switching-modes).",
     "transport": "[Datagrams](../datagram.md) explains them.",
     "application": "[Applications](../applications.md) explains skeletons, formats and results.",
