@@ -24,6 +24,11 @@ class Row(NamedTuple):
         """The middle of the values."""
         return statistics.median(self.values)
 
+    @property
+    def deviation(self) -> float:
+        """The greatest distance of a value from the median, relative to it."""
+        return max(abs(value / self.median - 1) for value in self.values)
+
 
 def machine() -> str:
     """The processor, how many cores of it and how much memory there are, and the versions of Python and Numba."""
@@ -44,8 +49,11 @@ def _processor() -> str:
     return f"{said['model name']} (family {said['cpu family']}, model {said['model']}, {said['cache size']} cache)"
 
 
-def table(rows: Iterable[Row]) -> str:
-    """Rows as a table in Markdown; the unit and the number of runs that all rows share stand in its head."""
+def table(rows: Iterable[Row], spreads: bool = True) -> str:
+    """Rows as a table in Markdown; the unit and the number of runs that all rows share stand in its head.
+
+    ``spreads``: whether it has the least and the greatest value of each row.
+    """
     rows = list(rows)
     units, runs = {row.unit for row in rows}, {len(row.values) for row in rows}
     measured = sorted(units) if len(units) == 1 else []
@@ -55,7 +63,7 @@ def table(rows: Iterable[Row]) -> str:
     if len(units) > 1:
         columns["unit"] = [row.unit for row in rows]
     columns[", ".join(measured) or "value"] = [digits(row.median) for row in rows]
-    if runs != {1}:
+    if spreads and runs != {1}:
         columns["least to most"] = [spread(row.values) for row in rows]
     if len(runs) > 1:
         columns["runs"] = [str(len(row.values)) for row in rows]

@@ -5,6 +5,7 @@ A table stands between ``<!-- measured: NAME -->`` and ``<!-- end -->``; docs/pe
 """
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 
 DOCS = Path(__file__).parent
 PAGE, MEASURED = DOCS / "performance.md", DOCS / "performance.json"
+LITTLE = 0.15
+"""Relative distance of runs from their median up to which a sentence says it, not a column."""
 PLACE = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -28,19 +31,22 @@ def written() -> str:
         if not known:
             machines.append(machine)
         said = f"Measured on {found['on']} on machine {'ABCDEFGH'[machines.index(machine)]}"
-        if said == before:
-            return f"{place[1]}\n{table(found)}\n{place[3]}"
-        return f"{place[1]}\n{said}{'' if known else ': ' + machine}.\n\n{table(found)}\n{place[3]}"
+        caption = "" if said == before else f"{said}{'' if known else ': ' + machine}.\n\n"
+        return f"{place[1]}\n{caption}{table(found)}\n{place[3]}"
 
     return PLACE.sub(filled, PAGE.read_text("utf-8"))
 
 
 def table(found: dict[str, Any]) -> str:
-    """The table of a benchmark, as the benchmark prints it."""
+    """The table of a benchmark, as the benchmark prints it; of runs that hardly differ, the greatest difference."""
     sys.path.insert(0, str(DOCS.parent / "benchmarks"))
     import measured
 
-    return measured.table(measured.Row(**row) for row in found["rows"])
+    rows = [measured.Row(**row) for row in found["rows"]]
+    widest = max(row.deviation for row in rows)
+    if not 0 < widest <= LITTLE:
+        return measured.table(rows)
+    return f"Runs are within {math.ceil(100 * widest)} % of the median.\n\n{measured.table(rows, spreads=False)}"
 
 
 if __name__ == "__main__":
