@@ -2,6 +2,7 @@
 """What was probably meant by a word that is none of the choices. Imports nothing heavy."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 SIMILARITY_CUTOFF = 0.6
@@ -11,21 +12,25 @@ SIMILARITY_CUTOFF = 0.6
 def closest_match(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that was probably meant; None if no choice is similar.
 
-    Among similar choices: the one at the least edit distance, preferably one with the same letters.
+    Among similar choices: the one at the least edit distance, preferably one with the same letters. Without any, the
+    only choice that is a part of the word between underscores or hyphens.
 
     >>> closest_match("mfc", ["mmf", "mcf", "mcf_paths"]), closest_match("mh", ["hm", "jm"])
     ('mcf', 'hm')
     >>> closest_match("MCF", ["mcf"]), closest_match("x", ["mcf"])
     ('mcf', None)
+    >>> closest_match("adaptive_escape", ["any", "hop", "escape"]), closest_match("any_hop_count", ["any", "hop"])
+    ('escape', None)
     """
     typed = str(word).casefold()
     by_case = {choice.casefold(): choice for choice in choices}
     alike = difflib.get_close_matches(typed, by_case, n=len(by_case) or 1, cutoff=SIMILARITY_CUTOFF)
     mixed = [choice for choice in by_case if sorted(choice) == sorted(typed)]
     alike += [choice for choice in mixed if choice not in alike]
-    return (
-        by_case[min(alike, key=lambda choice: (edit_distance(typed, choice), choice not in mixed))] if alike else None
-    )
+    if not alike:
+        parts = [choice for choice in by_case if choice in re.split("[-_ ]", typed)]
+        return by_case[parts[0]] if len(parts) == 1 else None
+    return by_case[min(alike, key=lambda choice: (edit_distance(typed, choice), choice not in mixed))]
 
 
 def edit_distance(word: str, other: str) -> int:

@@ -122,6 +122,9 @@ def _reject_schema_error(
     elif kind == "extra_forbidden":
         known = {key for one in models_at(model, path[:-1]) for key in keys_of(one)}
         reject_unknown_key(document, path, sorted(known | set(keys if len(path) == 1 else ())))
+    elif kind == "literal_error" and "<text>" in error["loc"] and has_unit(value):
+        choices = literals_at(model, path)
+        document.reject(path, f"must be {' or '.join(choices)}, or a number {_without_unit(section)}")
     elif kind in ("literal_error", "not_a_choice"):
         choices = literals_at(model, path) if kind == "literal_error" else error["ctx"]["choices"]
         closest = closest_match(value, choices) if isinstance(value, str) else None
@@ -131,7 +134,13 @@ def _reject_schema_error(
         document.reject(path, f"must be the name of a kind, or a mapping with the key {kind_key(name)}", names(name))
     else:
         plain = kind in ("float_type", "int_type") and has_unit(value)
-        document.reject(path, _in_our_words(error["msg"]) + " without a unit" * plain)
+        document.reject(path, _in_our_words(error["msg"]) + f" {_without_unit(section)}" * plain)
+
+
+def _without_unit(path: KeyPath) -> str:
+    """That a number has no unit; of one in ticks that it is in ticks."""
+    in_ticks = path == ("measure", "warmup") or re.search("(^|_)ticks?$", str(path[-1]))
+    return "without a unit" + ", of ticks" * bool(in_ticks)
 
 
 WORDS = {

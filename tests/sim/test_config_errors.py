@@ -476,12 +476,23 @@ def test_escape_needs_buffers_for_whole_packets(mistakes, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "policy"),
+    [("adaptive_escape", "escape"), ("torus-dateline", "dateline"), ("hop_based", "hop"), ("hops", "hop")],
+)
+def test_a_vc_policy_by_a_longer_name(mistakes, name, policy):
+    for change in (f"routing.vc_policy={name}", f"routing.vc_policy={{kind: {name}}}"):
+        (found,) = mistakes(GOOD, [change])
+        assert found.endswith(f"; did you mean {policy!r}?")
+
+
+@pytest.mark.parametrize(
     ("change", "problem"),
     [
         ("timeline=[{at_us: 5, fail: {switches: [1]}, reroute_after: 100ms}]",
          "timeline[0].reroute_after = 100ms: must be a number without a unit: microseconds with at_us, ticks with "
          "at_tick; .inf: never"),
-        ("measure.ticks=30us", "measure.ticks = 30us: must be a valid integer without a unit"),
+        ("measure.ticks=30us", "measure.ticks = 30us: must be a valid integer without a unit, of ticks"),
+        ("measure.warmup=5us", "measure.warmup = 5us: must be auto, or a number without a unit, of ticks"),
         ("loads=0.1..0.9", "loads = '0.1..0.9': must be a number, a list of numbers, or a range {from, to, step}"),
     ],
 )  # fmt: skip
