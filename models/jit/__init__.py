@@ -78,6 +78,9 @@ def _decorator(for_python: bool = True, device_functions: bool = NUMBA_TESTED, *
     """
     if UNCOMPILED in sys._xoptions:
         return _same
+    if numba.config.DISABLE_JIT:
+        problem = "NUMBA_DISABLE_JIT is set, and results need the 64-bit integers of compiled code: unset it"
+        raise ImportError(problem, name=numba.__name__)
     if not device_functions:
         unwrapped = {} if for_python else {"no_cpython_wrapper": True}
         return lambda function: _entry_point(function, options | unwrapped)

@@ -70,7 +70,12 @@ def _run(arguments: list[str], received: list[int]) -> int:
         options = parse(arguments)
         code: int = options.run(options)
     except Exception as error:
-        return _interrupted() if received else _report_unexpected(error)
+        if received:
+            return _interrupted()
+        if isinstance(error, ImportError) and error.name == "numba":  # it is missing, or does not compile
+            print(f"simrun: {error}", file=sys.stderr)
+            return ExitCode.BAD
+        return _report_unexpected(error)
     # another error may follow an interruption that Python drops
     return _interrupted() if received and code not in (ExitCode.OK, ExitCode.INTERRUPTED) else code
 

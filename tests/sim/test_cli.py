@@ -58,6 +58,12 @@ def simrun(*arguments, **more):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
+def test_commands_say_that_they_need_compiled_code(monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    process = simrun("list")
+    assert process.communicate()[1].startswith("simrun: NUMBA_DISABLE_JIT is set") and process.returncode == 2
+
+
 def results(folder):
     """results.csv without what is allowed to differ."""
     with (Path(folder) / "results.csv").open() as file:
