@@ -146,7 +146,7 @@ class DeflectionSwitch(Allocator):
         """Draw one of a set of ports, a bit each; the draw belongs to the packet's decision at this switch."""
         if ports & (ports - 1) == 0:
             return ports.bit_length() - 1
-        port: int = self.network.pick(ports, self.network.route_word(packet))
+        port: int = self.network.pick(ports, self.network.routing.route_word(packet))
         return port
 
     def _carry(self, output: Output, packet: Packet, now: int) -> None:

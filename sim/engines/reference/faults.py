@@ -8,8 +8,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.rules.arrivals import LONGEST_RUN
-from flitlab.models.rules.route import choose_route
-from flitlab.models.rules.tables import RouteForm, Tables
+from flitlab.models.rules.tables import Tables
 from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.classes import sent_while_draining
@@ -89,20 +88,16 @@ class ReferenceFaults(Faults):
 
     def install_routes(self, change: NetworkChange) -> Tables:
         network, scenario = self.network, self.network.scenario
-        tables: Tables = scenario.switching.tables_after(network.routes, scenario.topology, change)
-        network.use_routes(tables, change.policy)
+        tables: Tables = scenario.switching.tables_after(network.routing.routes, scenario.topology, change)
+        network.routing.use(tables, change.policy)
         return tables
 
     def requeue(self, tick: int) -> None:
         """Draw new routes for the packets that wait at hosts; those in switches choose again."""
-        network, hosts = self.network, self.network.scenario.topology.hosts
+        network = self.network
         for packet in (packet for host in network.hosts for packet in host.waiting):
             packet.route = 0
-            if network.routes.form in (RouteForm.PATHS, RouteForm.VIA, RouteForm.POLARIZED):
-                packet.route = choose_route(
-                    network.routes, network.seed, packet.source, packet.destination, hosts, packet.sequence,
-                    packet.origin, packet.target,
-                )  # fmt: skip
+            network.routing.draw(packet)
         for node in network.hosts if self.drains else network.switches:
             node.schedule_at(tick)
 

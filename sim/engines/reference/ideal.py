@@ -172,23 +172,23 @@ class IdealSwitch(Allocator):
 
     def output(self, packet: Packet, now: int) -> IdealOutput:
         """Return the output that a packet at this switch chooses."""
-        ports = self.network.allowed_ports(packet, self.index)
+        ports = self.network.routing.allowed_ports(packet, self.index)
         return self.outputs[self._choose(packet, ports, now)] if ports else self.ejection[packet.destination]
 
     def _choose(self, packet: Packet, ports: list[int], now: int) -> int:
         """The port that a packet takes, among those that it may take."""
         cost = {port: self._cost(packet, self.outputs[port], now) for port in ports}
-        least, word = min(cost.values()), self.network.route_word(packet)
+        least, word = min(cost.values()), self.network.routing.route_word(packet)
         drawn = int(drawn_channel(port_set(ports), word))
         length = packet.flits * self.outputs[drawn].flit_ticks
-        if self.network.routes.form != RouteForm.POLARIZED and keeps_drawn(cost[drawn], least, length):
+        if self.network.routing.routes.form != RouteForm.POLARIZED and keeps_drawn(cost[drawn], least, length):
             return drawn
         return int(drawn_tie(port_set(port for port in ports if cost[port] == least), word))
 
     def _cost(self, packet: Packet, output: IdealOutput, now: int) -> int:
         """Unsent flits of an output in ticks, plus the detour of a polarized packet."""
         assert output.end is not None and output.end.channel is not None  # packets choose between switches only
-        return output.unsent(now) + self.network.detour(packet, self.index, output.end.channel)
+        return output.unsent(now) + self.network.routing.detour(packet, self.index, output.end.channel)
 
 
 class IdealFaults(ReferenceFaults):
@@ -214,7 +214,7 @@ class IdealFaults(ReferenceFaults):
         that wait for a failed output, or for one that leads nowhere, choose again, those in its queue first.
         """
         network = self.network
-        if network.routes.form == RouteForm.VIA:
+        if network.routing.routes.form == RouteForm.VIA:
             for packet in network.sent():
                 packet.route = int(MINIMAL_ROUTE)
         leaving = [(switch, packet) for output, switch in network.outputs for packet in self._leaving(output)]
@@ -240,7 +240,7 @@ class IdealFaults(ReferenceFaults):
         if output is None or output.end is None:
             return np.zeros(len(packets), bool)
         index, targets = output.end.switch.index, np.array([packet.target for packet in packets], np.int64)
-        stranded: Bools = are_stranded(self.network.routes, np.full(len(packets), index), targets)
+        stranded: Bools = are_stranded(self.network.routing.routes, np.full(len(packets), index), targets)
         return stranded | (output.free_at >= NEVER_FREE)
 
 
@@ -250,7 +250,7 @@ class IdealNetwork(Network[Ideal]):
     def __init__(self, scenario: Scenario[Ideal], load: float, seed: int, log: bool = False, shuffle: int = 0):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
-        self.use_routes(times.tables(topology, scenario.routes), self.policy)
+        self.routing.use(times.tables(topology, scenario.routes), self.routing.policy)
         self.switches = switches = [IdealSwitch(self, v) for v in range(topology.switches)]
         self.hosts = hosts = [IdealHost(self, h) for h in range(topology.hosts)]
         numbering = make_ports(topology)

@@ -6,7 +6,6 @@ protocol.
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -15,21 +14,8 @@ from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.rules.arrivals import draw_block
-from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.classes import make_processes
 from flitlab.models.rules.packets import length
-from flitlab.models.rules.polarized import detour
-from flitlab.models.rules.route import (
-    ON_ESCAPE,
-    another_path,
-    choose_route,
-    route_from,
-    route_word,
-    usable_ports,
-)
-from flitlab.models.rules.tables import ESCAPE_VC, RouteForm, Selection, Tables, VcPolicy
-from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
-from flitlab.models.rules.vc import make_rings, reserved_vcs
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.timed import Timed
 from flitlab.models.topology.flit_times import flit_times
@@ -48,18 +34,16 @@ from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import LATEST, Clock, Phase, Process
 from flitlab.sim.engines.reference.ledger import Ledger
-from flitlab.sim.engines.reference.machine_code import RouteRules, machine_code
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.reference.replies import Replies
+from flitlab.sim.engines.reference.routing import PacketRouting
 
 D = TypeVar("D", bound=Timed)
 
 SourceQueue: TypeAlias = deque[Packet] | ClassQueues
 """The packets that wait at a host, with classes of traffic one queue for each."""
 
-_BY_QUEUE_ESTIMATE = (Selection.UGAL_LOCAL, Selection.UGAL_GLOBAL, Selection.PROGRESSIVE)
-_MOST_FIXED_CHOICES = 1 << 17  # of about 300 bytes each
 _BLOCK = 16  # packets drawn at a time: one call of compiled code costs as much as drawing several
 
 
@@ -139,7 +123,7 @@ class Host:
         """
         packet: Packet = self.waiting.popleft()
         packet.sent = now
-        self.network.decide_route(packet, now)
+        self.network.routing.decide(packet, now)
         self.network.ledger.send(packet)
         if packet.message is not None:
             message = self.messages.popleft()
@@ -226,33 +210,13 @@ class Network(Generic[D]):
         self.ledger = Ledger(scenario, log)
         self._host_switch = scenario.topology.host_switch.tolist()
         self.ejection_switch = scenario.topology.ejection_switch.tolist()
-        self._out_start = scenario.topology.out_start.tolist()
-        self._dst = scenario.topology.dst.tolist()
         flit_ticks, self.host_flit_ticks, _ = flit_times(scenario.topology)
         self.flit_ticks: list[int] = flit_ticks.tolist()
         self._access: list[int] = scenario.topology.access_delay.tolist()
         self._undelivered: set[Packet] = set()
-        self._rings = make_rings(scenario.topology)
-        self._route_word = machine_code(route_word, seed, 0, 0, 0)
+        self.routing = PacketRouting(scenario, seed, self.queue, None if self.classes is None else self.class_vcs)
         self._by_age = getattr(scenario.switching, "priority", "none") == "age"
         self.has_priorities = getattr(scenario.switching, "priority", "none") != "none"
-        policy = scenario.switching.vc_policy
-        self.use_routes(scenario.routes.tables(scenario.topology, policy), policy)
-
-    def use_routes(self, routes: Tables, policy: int) -> None:
-        """Use routes and a VC policy from now on."""
-        self.routes, self.policy = routes, policy
-        self.reserved_vcs = reserved_vcs(routes, policy)
-        self._draws_routes = routes.form in (RouteForm.PATHS, RouteForm.VIA, RouteForm.POLARIZED)
-        self._rules = RouteRules(routes, self._rings)
-        # by switch, destination, hop and held VC: all that choices depend on where the routes allow one port
-        self._fixed_choices: dict[tuple[int, int, int, int], list[tuple[int, int, int]]] = {}
-        self._has_one_port: dict[tuple[int, int], bool] = {}
-        self._may_fix_choices = (
-            routes.form in (RouteForm.TABLE, RouteForm.DIGITS)
-            and policy in (VcPolicy.ANY, VcPolicy.HOP, VcPolicy.RISING)
-            and self.classes is None
-        )
 
     def start(self, hosts: Sequence[Host]) -> None:
         """Start the program of the hosts, or the packet creation of hosts with traffic."""
@@ -295,70 +259,9 @@ class Network(Generic[D]):
             sequence * len(host_switch) + source, sequence, source, destination,
             host_switch[source], self.ejection_switch[destination], flits, self.clock.now,
         )  # fmt: skip
-        if self._draws_routes:
-            packet.route = choose_route(
-                self.routes, self.seed, source, destination, len(host_switch), sequence, packet.origin, packet.target
-            )
+        self.routing.draw(packet)
         self._undelivered.add(packet)
         return packet
-
-    def decide_route(self, packet: Packet, now: int) -> None:
-        """Decide the route of a packet that leaves its source queue, where the route depends on queue estimates.
-
-        Under ugal this chooses minimal or non-minimal, under LEAST_QUEUED one of the drawn paths.
-        """
-        rule = self.routes.rule
-        if rule in _BY_QUEUE_ESTIMATE:
-            self._choose_route(packet, packet.route, packet.origin, now)
-        elif rule == Selection.LEAST_QUEUED and packet.origin != packet.target:
-            for attempt in range(1, self.routes.draws):
-                drawn = another_path(
-                    self.routes, self.seed, packet.source, packet.sequence, packet.origin, packet.target, attempt
-                )
-                first, second = (
-                    self._queue_estimate(packet, route, packet.origin, now) for route in (packet.route, drawn)
-                )
-                packet.route = cheaper_path(self.routes, packet.route, drawn, first, second, packet.flits)
-
-    def reroute(self, packet: Packet, switch: int, now: int) -> bool:
-        """Decide the route of a packet at a switch again, by the queue estimates at the end of tick ``now``.
-
-        Returns whether the packet may re-route there.
-        """
-        r = self.routes
-        if not revises_route(r, packet.route, packet.hop, packet.origin, switch, packet.target):
-            return False
-        via = route_from(r, self.seed, packet.source, len(self._host_switch), packet.sequence, switch, packet.hop)
-        self._choose_route(packet, via, switch, now)
-        return True
-
-    def _choose_route(self, packet: Packet, via: int, switch: int, now: int) -> None:
-        """Choose between the minimal route and the route ``via`` of a packet at a switch."""
-        minimal, other = (self._queue_estimate(packet, route, switch, now) for route in (int(MINIMAL_ROUTE), via))
-        packet.route = choose_leg_count(self.routes, via, switch, packet.target, minimal, other)
-
-    def _queue_estimate(self, packet: Packet, route: int, switch: int, now: int) -> int:
-        """Return the queue estimate in flits of the next channel of a packet on a route; UGAL_GLOBAL: of all its
-        channels.
-        """
-        channels = self._route_channels(packet, route, switch, packet.hop)
-        if self.routes.rule != Selection.UGAL_GLOBAL:
-            channels = islice(channels, 1)
-        return sum(self.queue(channel, now) for channel in channels)
-
-    def _route_channels(self, packet: Packet, route: int, switch: int, hop: int) -> Iterator[int]:
-        """Yield the channels between switches of a packet on a route that is not adaptive.
-
-        switch, hop: where the path begins, and the hops that the packet has taken to it.
-        """
-        while not self._rules.at_destination(self.routes, route, hop, switch, packet.target):
-            port = self._rules.next_port(
-                self.routes, route, self.seed, switch, packet.target, packet.source, packet.destination,
-                len(self._host_switch), packet.sequence, hop,
-            )  # fmt: skip
-            channel = self._out_start[switch] + port
-            yield channel
-            switch, hop = self._dst[channel], hop + 1
 
     def queue(self, channel: int, now: int) -> int:
         """Return the queue estimate of a network channel in flits: buffered packets that request it, plus credits in
@@ -383,68 +286,6 @@ class Network(Generic[D]):
         """Tell the program that the tail of a packet leaves its host at a tick, which may complete its send."""
         if packet.message is not None and packet.message.unsent == 0:
             self.program.tail_sent(packet.message, tick)
-
-    def choices(self, packet: Packet, switch: int) -> list[tuple[int, int, int]]:
-        """The ports and VCs that a packet may take at a switch: (port, first VC, one past the last); empty at its
-        destination.
-        """
-        key = switch, packet.target, packet.hop, packet.vc
-        choices = self._fixed_choices.get(key)
-        if choices is None:
-            choices = [(port, *self._vcs(packet, switch, port)) for port in self.allowed_ports(packet, switch)]
-            if self._may_fix_choices and self._is_fixed(packet, switch):
-                self._fixed_choices[key] = choices
-        return choices
-
-    def _is_fixed(self, packet: Packet, switch: int) -> bool:
-        """Whether the routes allow a packet at most one port at a switch, and few enough choices are known."""
-        pair, target = (switch, packet.target), packet.target
-        if pair not in self._has_one_port:
-            ports = [] if switch == target else port_list(usable_ports(self.routes, packet.route, 0, switch, target))
-            self._has_one_port[pair] = len(ports) <= 1
-        return self._has_one_port[pair] and len(self._fixed_choices) < _MOST_FIXED_CHOICES
-
-    def allowed_ports(self, packet: Packet, switch: int) -> list[int]:
-        """The ports that a packet may take at a switch, ascending; empty at its destination."""
-        r, route, hop = self.routes, packet.route, packet.hop
-        if switch == packet.target and self._rules.at_destination(r, route, hop, switch, packet.target):
-            return []
-        if r.rule == Selection.ADAPTIVE:
-            return port_list(usable_ports(r, route, hop, switch, packet.target))
-        return [
-            self._rules.next_port(
-                r, route, self.seed, switch, packet.target, packet.source, packet.destination, len(self._host_switch),
-                packet.sequence, hop,
-            )
-        ]  # fmt: skip
-
-    def route_word(self, packet: Packet) -> int:
-        """The random word of the decision of a packet at its current switch."""
-        return self._route_word(self.seed, packet.source, packet.sequence, packet.hop)  # type: ignore[no-any-return]
-
-    def detour(self, packet: Packet, switch: int, channel: int) -> int:
-        """The penalty in flits of a channel for a polarized packet; 0 for other routings."""
-        if self.routes.form != RouteForm.POLARIZED:
-            return 0
-        return int(detour(self.routes, packet.origin, packet.target, switch, self._dst[channel], packet.flits))
-
-    def enter(self, packet: Packet, vc: int) -> None:
-        """Record the granted VC of a channel between switches; a packet on the escape VC stays on the escape
-        network.
-        """
-        packet.vc = vc
-        if self.policy == VcPolicy.ESCAPE and vc == ESCAPE_VC:
-            packet.route = int(ON_ESCAPE)
-
-    def _vcs(self, packet: Packet, switch: int, port: int) -> tuple[int, int]:
-        """The first VC that a packet may take at a port, and one past the last."""
-        channel = self._out_start[switch] + port
-        low, high = self.class_vcs(packet.sequence)
-        first, end = self._rules.allowed_vcs(
-            self.routes, packet.route, self.policy, high - low, packet.hop, self._rings, packet.origin,
-            packet.target, channel, switch, port, max(packet.vc - low, -1),
-        )  # fmt: skip
-        return low + first, low + end
 
     def class_vcs(self, sequence: int) -> tuple[int, int]:
         """The first VC of the class of a packet, and one past the last; sequence: of the packet."""
@@ -523,7 +364,7 @@ class Network(Generic[D]):
             return None
         outstanding = Outstanding(*np.zeros((2, self.scenario.topology.channels), np.int64))
         for packet in self._undelivered:
-            for hop, channel in enumerate(self._route_channels(packet, packet.route, packet.origin, 0)):
+            for hop, channel in enumerate(self.routing.route_channels(packet)):
                 outstanding.on_route[channel] += packet.flits
                 outstanding.ungranted[channel] += packet.flits * (hop >= packet.hop)
         return outstanding

@@ -193,21 +193,21 @@ class VctSwitch(Allocator):
 
     def outlets(self, packet: Packet) -> list[tuple[Output, Sequence[VcOrSink]]]:
         """The outputs that a packet may take at this switch, each with the VCs that it may take there."""
-        choices = self.network.choices(packet, self.index)
+        choices = self.network.routing.choices(packet, self.index)
         if not choices:
             return [(self.ejection[packet.destination], _SINK)]
         return [(self.outputs[port], self._vcs(port, first, end)) for port, first, end in choices]
 
     def _vcs(self, port: int, first: int, end: int) -> Sequence[VctInputVC]:
         """The VCs from ``first`` to ``end`` of a port without those that are reserved for other packets."""
-        vcs, reserved = self.outputs[port].vcs, self.network.reserved_vcs
+        vcs, reserved = self.outputs[port].vcs, self.network.routing.reserved_vcs
         if reserved == 0:
             return vcs[first:end]
         return [vcs[vc] for vc in range(first, end) if not is_reserved_for_others(reserved, first, vc)]
 
     def reroute(self, packet: Packet) -> None:
         """Re-route a packet at the start of the tick in which its header is read."""
-        if not packet.dropped and self.network.reroute(packet, self.index, self.clock.now - 1):
+        if not packet.dropped and self.network.routing.reroute(packet, self.index, self.clock.now - 1):
             packet.outlets, vc = self.outlets(packet), packet.receiver
             if vc.queue and vc.queue[0] is packet:  # over a faster output it may be eligible later
                 self.withdraw(vc)
@@ -286,7 +286,7 @@ class VctSwitch(Allocator):
     def _grant(self, vc: VctInputVC, now: int) -> bool:
         """Grant the head packet of an input VC that can be read if possible; return whether it is granted."""
         packet, network = vc.queue[0], self.network
-        vc_score: VcScore = network.vc_score_of(packet) if network.reserved_vcs else _credits
+        vc_score: VcScore = network.vc_score_of(packet) if network.routing.reserved_vcs else _credits
         next_vc: VcOrSink | None
         if len(packet.outlets) == 1:
             output, vcs = packet.outlets[0]
@@ -305,7 +305,7 @@ class VctSwitch(Allocator):
         next_vc.credits -= packet.flits
         vc.leave(now, output.flit_ticks)
         if isinstance(next_vc, VctInputVC):
-            network.enter(packet, next_vc.index % network.times.vcs)
+            network.routing.enter(packet, next_vc.index % network.times.vcs)
             if network.progressive and packet.hop == 0:
                 read = now + output.delay + self.header
                 self.clock.call(read, Phase.DECISIONS, next_vc.switch.reroute, packet)
@@ -340,7 +340,7 @@ class VctSwitch(Allocator):
         if not offers:
             return packet.outlets[0][0], None
         costs = {output: self._cost(output, vc_score(next_vc)) for output, next_vc in offers.items()}
-        least, word = min(costs.values()), self.network.route_word(packet)
+        least, word = min(costs.values()), self.network.routing.route_word(packet)
         outlets: dict[int, tuple[Output, Sequence[VcOrSink]]] = {
             self.outputs.index(o): (o, vcs) for o, vcs in packet.outlets
         }
@@ -360,7 +360,7 @@ class VctSwitch(Allocator):
     def _cost(self, output: Output, score: int) -> int:
         """The cost of an output to a packet, in ticks; score: that of the VC that it would take."""
         used = sum(vc.size - vc.credits for vc in output.vcs) * output.flit_ticks
-        return int(channel_cost(used, self.network.reserved_vcs > 0 and is_reserved(score)))
+        return int(channel_cost(used, self.network.routing.reserved_vcs > 0 and is_reserved(score)))
 
     def _cheapest(self, packet: Packet) -> tuple[Output, Sequence[VcOrSink]]:
         """The output of least cost to a polarized packet (ties are drawn) among those that it may take."""
@@ -369,11 +369,11 @@ class VctSwitch(Allocator):
         def cost(output: Output) -> int:
             assert output.channel is not None  # an ejection channel is the only one that a packet may take
             queued: int = sum(vc.size - vc.credits for vc in output.vcs) * output.flit_ticks
-            return queued + self.network.detour(packet, self.index, output.channel)
+            return queued + self.network.routing.detour(packet, self.index, output.channel)
 
         costs = {self.outputs.index(output): cost(output) for output, _ in outlets}
         tied = port_set(port for port in costs if costs[port] == min(costs.values()))
-        chosen = self.outputs[drawn_tie(tied, self.network.route_word(packet))]
+        chosen = self.outputs[drawn_tie(tied, self.network.routing.route_word(packet))]
         return next(outlet for outlet in outlets if outlet[0] is chosen)
 
 
@@ -428,8 +428,8 @@ class VctNetwork(Network[Vct]):
         super().__init__(scenario, load, seed, log, shuffle)
         topology, times = scenario.topology, scenario.switching
         self.age_key = machine_code(age_key, 0, 0)
-        self.polarized = self.routes.form == RouteForm.POLARIZED
-        self.progressive = self.routes.rule == Selection.PROGRESSIVE
+        self.polarized = self.routing.routes.form == RouteForm.POLARIZED
+        self.progressive = self.routing.routes.rule == Selection.PROGRESSIVE
         self.has_slow_channels = slowest_flit_of_epochs(topology, scenario.timeline) > 1
         self.input_vcs: list[VctInputVC] = []
         self.order = self._order()
@@ -471,7 +471,7 @@ class VctNetwork(Network[Vct]):
 
     def vc_score_of(self, packet: Packet) -> VcScore:
         """Return the function that scores input VCs for a packet; the highest score is preferred."""
-        vcs, reserved = self.times.vcs, self.reserved_vcs
+        vcs, reserved = self.times.vcs, self.routing.reserved_vcs
         return lambda vc: int(vc_score(reserved, vc.index % vcs, vc.credits, packet.flits))
 
     def queue(self, channel: int, now: int) -> int:

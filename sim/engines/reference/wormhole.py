@@ -278,7 +278,7 @@ class WormholeInputVC:
                 net.replies.commit(flit.packet)
             if channel is not None:
                 flit.packet.hop += 1
-                net.enter(flit.packet, outlet.index % net.times.vcs)
+                net.routing.enter(flit.packet, outlet.index % net.times.vcs)
         else:
             net.ledger.carry(channel, 1)
         net.ledger.cross(channel, flit.packet.destination, 1, int(flit.is_head))
@@ -331,7 +331,7 @@ class WormholeSwitch(Allocator):
 
     def outlets(self, packet: Packet) -> list[OutputVC]:
         """The output VCs that a packet may take at this switch."""
-        choices = self.network.choices(packet, self.index)
+        choices = self.network.routing.choices(packet, self.index)
         if not choices:
             first, end = self.network.class_vcs(packet.sequence)
             return self.ejection[packet.destination].vcs[first:end]
@@ -384,7 +384,7 @@ class WormholeSwitch(Allocator):
 
     def _allocate_vcs(self, step: int) -> dict[WormholeInputVC, OutputVC]:
         requesters = [vc for vc in self.input_vcs if vc.requests_vc(step)]
-        if self.network.routes.rule != Selection.ADAPTIVE:
+        if self.network.routing.routes.rule != Selection.ADAPTIVE:
             requests = {vc: [outlet for outlet in vc.outlets if outlet.is_free] for vc in requesters}
             ranked = (lambda vc, _: self._urgency(vc)) if self.network.ranks_requests else None
             allocated = self.vc_allocator.match(requests, ranked)
@@ -406,7 +406,10 @@ class WormholeSwitch(Allocator):
         outlets: the VCs that it may take.
         """
         net = self.network
-        score = {o: int(vc_score(net.reserved_vcs, o.index % net.times.vcs, o.credits, packet.flits)) for o in outlets}
+        score = {
+            o: int(vc_score(net.routing.reserved_vcs, o.index % net.times.vcs, o.credits, packet.flits))
+            for o in outlets
+        }
         allowed = {outlet.channel.index for outlet in outlets}
         offers: dict[int, OutputVC] = {}
         for outlet in outlets:  # in their order, so that of equal VCs of a channel the lowest is taken
@@ -416,10 +419,10 @@ class WormholeSwitch(Allocator):
         if not offers or len(allowed) == 1:
             return next(iter(offers.values()), None)
         cost = {
-            index: int(channel_cost(o.channel.committed, net.reserved_vcs > 0 and is_reserved(score[o])))
+            index: int(channel_cost(o.channel.committed, net.routing.reserved_vcs > 0 and is_reserved(score[o])))
             for index, o in offers.items()
         }
-        least, word = min(cost.values()), net.route_word(packet)
+        least, word = min(cost.values()), net.routing.route_word(packet)
         drawn = int(drawn_channel(port_set(allowed), word))
         length = packet.flits * self.outputs[drawn].flit_ticks
         if drawn in offers and keeps_drawn(cost[drawn], least, length):
@@ -527,7 +530,7 @@ class WormholeNetwork(Network[Wormhole]):
         def comes_free(outlet: OutputVC) -> bool:
             if outlet.holder is not None:
                 return outlet.holder not in blocked
-            return self.routes.rule != Selection.ADAPTIVE or drains(outlet.input_vc)
+            return self.routing.routes.rule != Selection.ADAPTIVE or drains(outlet.input_vc)
 
         def receives(vc: WormholeInputVC) -> bool:
             packet = vc.flits[0].packet
