@@ -29,7 +29,7 @@ from flitlab.sim.config.packaged import packaged_file
 from flitlab.sim.config.plugins import load_plugins, path_of
 from flitlab.sim.config.schema import Config
 from flitlab.sim.config.short_forms import expanded
-from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text
+from flitlab.sim.config.text import ConfigDocument, Node, base_of, load_file, read_text
 from flitlab.sim.config.units import without_units
 
 
@@ -74,7 +74,7 @@ def read(
     for change in sets:
         root = expanded(apply_set(root, change, diagnostics))
     root = without_units(_named(root, name_of(file)), diagnostics)
-    base = Path(file).resolve().parent
+    base = base_of(file)
     root = with_files(root, base, diagnostics)
     early = list(diagnostics.errors)
     document = ConfigDocument(expand_algorithms(root), diagnostics)

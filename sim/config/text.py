@@ -5,7 +5,9 @@ PyYAML itself keeps the last of two equal keys, reads ``no`` as False and ``1e-3
 its nodes are used, with libyaml if PyYAML was built with it (five times faster); scalars are resolved here.
 """
 
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -275,11 +277,23 @@ def _unreadable(where: str | Path, problem: str, value: str = "") -> ConfigError
     return ConfigError([Diagnostic(str(where), "", value, problem)])
 
 
+_piped: dict[str, bytes] = {}
+"""Path of a pipe -> what was read from it: a pipe gives its content once, and commands read a file several times."""
+
+
 def read_text(path: str | Path) -> str:
-    """The text of a file. Raises :class:`~flitlab.sim.config.diagnostics.ConfigError` if it cannot be read."""
+    """The text of a file or a pipe. Raises :class:`~flitlab.sim.config.diagnostics.ConfigError` if it cannot be read,
+    also for a pipe without a writer, which would never end.
+    """
     try:
-        with Path(path).open("rb") as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            os.set_blocking(file.fileno(), True)
             content = file.read(MAX_FILE_BYTES + 1)
+            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+                content = content or _piped.get(str(path), b"")
+                if not content:
+                    raise _unreadable(path, "is a pipe that nothing was written to")
+                _piped[str(path)] = content
         if len(content) > MAX_FILE_BYTES:
             raise _unreadable(path, f"is longer than {MAX_FILE_BYTES:,} bytes")
         return content.decode("utf-8-sig")
@@ -287,6 +301,11 @@ def read_text(path: str | Path) -> str:
         raise _unreadable(path, "is not a text file (UTF-8)") from None
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from None
+
+
+def base_of(path: str | Path) -> Path:
+    """The folder that relative paths in a file start from: its own, of a pipe the current one."""
+    return Path.cwd() if Path(path).is_fifo() else Path(path).resolve().parent
 
 
 def load_text(text: str, file: str, diagnostics: Diagnostics, lines: bool = True, path: KeyPath = ()) -> Node:

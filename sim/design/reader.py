@@ -18,7 +18,7 @@ from flitlab.models.topology.spec import TopologySpec
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
 from flitlab.sim.config.overrides import apply_set
 from flitlab.sim.config.plugins import load_plugins
-from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text, wrap
+from flitlab.sim.config.text import ConfigDocument, Node, base_of, load_file, read_text, wrap
 from flitlab.sim.config.units import without_units
 from flitlab.sim.config.validation import reject_build_error, spec_of, validated
 from flitlab.sim.design.measures import limit_names
@@ -71,7 +71,7 @@ def read_design(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Des
     root = load_file(file, diagnostics)
     for change in sets:
         root = apply_set(root, change, diagnostics)
-    return _request(root, diagnostics, Path(file).resolve().parent, name_of(file), read_text(file))
+    return _request(root, diagnostics, base_of(file), name_of(file), read_text(file))
 
 
 def design_of(values: Keys, base: Path | None = None) -> DesignRequest:

@@ -38,9 +38,10 @@ UNCOMPILED_COMMAND = (sys.executable, "-X", UNCOMPILED, *COMMAND[1:])
 def compiling_kernels(file: str | Path, processes: int | None) -> Iterator[None]:
     """Compile the kernel of a configuration in a process of its own, if these sources have compiled none yet.
 
-    The process ends with the context. processes: ``--jobs``; with 1 nothing is compiled in the background.
+    The process ends with the context. processes: ``--jobs``; with 1 nothing is compiled in the background,
+    nor for a pipe, which only one process can read.
     """
-    if processes == 1 or cores() == 1 or any_compiled():
+    if processes == 1 or cores() == 1 or any_compiled() or Path(file).is_fifo():
         yield
         return
     command, nowhere = [*UNCOMPILED_COMMAND, str(file)], subprocess.DEVNULL

@@ -31,7 +31,7 @@ from flitlab.sim.config.draft import Draft
 from flitlab.sim.config.overrides import apply_set, put
 from flitlab.sim.config.plugins import load_plugins
 from flitlab.sim.config.sections import Name, Section
-from flitlab.sim.config.text import ConfigDocument, Node, load_file, read_text
+from flitlab.sim.config.text import ConfigDocument, Node, base_of, load_file, read_text
 from flitlab.sim.config.units import without_units
 from flitlab.sim.config.validation import validated
 from flitlab.sim.judge.outputs import NATIVE, QUANTITIES, UNITS, OutputError, read_csv_rows
@@ -197,7 +197,7 @@ def read_claim(file: str | Path, sets: tuple[str, ...] | list[str] = (), trust_p
         root = apply_set(root, change, diagnostics)
     root = _plain(root, diagnostics)
     diagnostics.raise_errors()  # do not report consequences of these errors
-    page, base = ConfigDocument(root, diagnostics), Path(file).resolve().parent
+    page, base = ConfigDocument(root, diagnostics), base_of(file)
     config = validated(ClaimConfig, page, page.at())
     load_plugins(page, base, trust_plugins)
     draft = Draft(_configuration(root, page, config), "ceilings", base, diagnostics)

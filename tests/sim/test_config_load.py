@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """YAML reading: types, duplicate keys, lines."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +11,7 @@ from yaml.scanner import Scanner
 
 from flitlab.sim.config import text as yaml_text
 from flitlab.sim.config.diagnostics import ConfigError, Diagnostics
-from flitlab.sim.config.text import load_file, load_text
+from flitlab.sim.config.text import base_of, load_file, load_text
 from tests import ROOT, long_after
 
 
@@ -74,6 +77,20 @@ def test_files_that_cannot_be_read(tmp_path, content, expected):
         load_file(path, Diagnostics())
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_pipe_is_read_as_often_as_its_file(tmp_path, monkeypatch):
+    """Relative paths in it start from the current folder."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="pipe: is a pipe that nothing was written to"):
+        load_file(pipe, Diagnostics())
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # as of a shell, it keeps what is written
+    pipe.write_text("a: 1\n")
+    assert [load_file(pipe, Diagnostics()).plain() for _ in range(2)] == [{"a": 1}] * 2
+    os.close(reader)
+    monkeypatch.chdir(ROOT)
+    assert (base_of(pipe), base_of(tmp_path / "c.yaml")) == (Path.cwd(), tmp_path.resolve())
 
 
 def test_aliases_that_explode_are_refused():
