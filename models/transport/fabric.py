@@ -271,10 +271,11 @@ class SpraySession(TransportSession):
 
     @property
     def idle_entries(self) -> Ints:
-        """Entries of the idle list of each pacer, int64 [hosts]: one per packet that it grants credit for."""
+        """Packets and flows that each pacer grants credit for, int64 [2, hosts]: the space of its idle list."""
         granted = np.array([rules.credit == Credit.RCCC for rules in self.transports])[self.kind]
-        hosts = self.topology.hosts
-        return np.bincount(self.flows.destination, self.flows.packets * granted, hosts).astype(np.int64)
+        to, hosts = self.flows.destination, self.topology.hosts
+        counts = [np.bincount(to, number * granted, hosts) for number in (self.flows.packets, np.ones(len(to)))]
+        return np.array(counts).astype(np.int64)
 
 
 def make_spray_session(

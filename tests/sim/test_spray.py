@@ -9,6 +9,7 @@ import pytest
 from flitlab.models.instance import Instance
 from flitlab.models.registry import SpecError, make
 from flitlab.models.switching.switching_mode import SwitchingContext
+from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
@@ -75,6 +76,17 @@ def test_a_flow_alone_under_credit_pays_the_pacer_one_part_in_a_hundred():
     tau = 0.332
     assert found[0] == pytest.approx(176.1995 + (490 - 14.02272 / tau) * tau / 99 - tau, abs=0.1)
     assert found[0] == pytest.approx(177.368, abs=0.006)
+
+
+@pytest.mark.parametrize("engine", [ReferenceSpray, CompiledSpray])
+def test_every_connection_gets_credit_to_repeat_a_trimmed_packet(engine):
+    """Also where timeouts shorter than the round trip cause more requests than the pacer's idle list has entries."""
+    star = Topology.from_arcs("star", 1, np.zeros((0, 2), int)).with_hosts(5)
+    fabric = Fabric(mtu_bytes=9000, link_us=0, queue_bytes=9000)
+    flows = [(source, 0, 8936, 0) for source in (1, 1, 1, 2, 3, 4)]
+    run = engine(session(flows, {"kind": "rccc", "timeout_us": 1}, fabric, star, {"kind": "minimal"}))
+    run.advance(10**6)
+    assert run.ended()
 
 
 @pytest.mark.parametrize("kind", ["nscc", "rccc", "nscc_rccc", "ndp", "dctcp", "constant"])

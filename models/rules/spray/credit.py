@@ -49,13 +49,15 @@ class Pacers(NamedTuple):
     """The pacers of all hosts. Each has a list of active connections and a list of idle ones, both served round robin.
 
     A connection is active until its pull target is granted. It then gets an entry in the idle list, which is served
-    while no connection is active.
+    while no connection is active. A connection may have several entries; a full list accepts only those of connections
+    that have none.
 
     due: int64 [hosts], tick of the next pull; -1: the pacer is idle. adjust_at: int64 [hosts], tick of the next rate
     adjustment; -1: the first one is not drawn yet. head, tail: int64 [hosts], first and last active flow; head -1:
     none. after: int64 [flows], the next active flow, -1: none. idle: int32, the flows of the idle lists, a circular
-    buffer per host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1]. idle_first, idle_end:
-    int64 [hosts], entries removed from, and added to, each buffer so far. rate: float64 [hosts], fraction of the full
+    buffer per host in idle[idle_start[host]:idle_start[host + 1]]. idle_start: int64 [hosts + 1]. idle_limit: int64
+    [hosts], entries of a full list; its buffer has space for one more of each flow. idle_first, idle_end: int64
+    [hosts], entries removed from, and added to, each buffer so far. rate: float64 [hosts], fraction of the full
     rate. share: float64 [hosts], running share of marked packets. counters: ARRIVALS [hosts].
     """
 
@@ -66,6 +68,7 @@ class Pacers(NamedTuple):
     after: Ints
     idle: Ints32
     idle_start: Ints
+    idle_limit: Ints
     idle_first: Ints
     idle_end: Ints
     rate: Floats
@@ -80,18 +83,19 @@ def make_pacers(hosts: int, flows: int, idle: Ints | None = None) -> Pacers:
     ----------
     hosts: number of hosts.
     flows: number of flows.
-    idle: int64 [hosts], entries of each host's idle list. None: 64 per flow.
+    idle: int64 [2, hosts], entries of each host's full idle list, and the flows that it grants credit to. None: 64 per
+        flow, and all flows.
 
     Returns
     -------
     The pacers.
     """
     none, zero = np.full(hosts, -1, np.int64), np.zeros(hosts, np.int64)
-    space = np.full(hosts, _IDLE_PER_FLOW * flows) if idle is None else idle
-    start = np.append(0, np.cumsum(space))
+    space = np.array([np.full(hosts, _IDLE_PER_FLOW * flows), np.full(hosts, flows)]) if idle is None else idle
+    start = np.append(0, np.cumsum(space.sum(axis=0)))
     return Pacers(
         none, none.copy(), none.copy(), none.copy(), np.full(flows, -1, np.int64), np.zeros(start[-1], np.int32), start,
-        zero, zero.copy(), np.ones(hosts), np.zeros(hosts), np.zeros(hosts, ARRIVALS),
+        space[0].copy(), zero, zero.copy(), np.ones(hosts), np.zeros(hosts), np.zeros(hosts, ARRIVALS),
     )  # fmt: skip
 
 
@@ -207,10 +211,11 @@ def _activate(p: Pacers, host: Int, i: Int) -> None:
 
 
 @kernel
-def _put_idle(p: Pacers, host: Int, i: Int) -> None:
-    """Append flow i to the idle list of a host if there is space."""
+def _put_idle(g: Receivers, p: Pacers, host: Int, i: Int) -> None:
+    """Append flow i to the idle list of a host, unless that is full and has an entry of the flow."""
     start, space = p.idle_start[host], p.idle_start[host + 1] - p.idle_start[host]
-    if p.idle_end[host] - p.idle_first[host] < space:
+    if g.got[i].idle_entries == 0 or p.idle_end[host] - p.idle_first[host] < p.idle_limit[host]:
+        g.got[i].idle_entries += 1
         p.idle[start + p.idle_end[host] % space] = i
         p.idle_end[host] += 1
 
@@ -294,7 +299,7 @@ def _grant(r: Rules, g: Receivers, p: Pacers, host: Int, i: Int) -> int:
         return grant
     got.is_active = 0
     if r.credit == Credit.RCCC:
-        _put_idle(p, host, i)
+        _put_idle(g, p, host, i)
     return grant
 
 
@@ -303,8 +308,9 @@ def _next_idle(r: Rules, g: Receivers, p: Pacers, host: Int) -> int:
     """The first flow of a non-empty idle list. Its entry is removed once this pull gives it the most credit."""
     i = np.int64(p.idle[p.idle_start[host] + p.idle_first[host] % (p.idle_start[host + 1] - p.idle_start[host])])
     p.idle_first[host] += 1
+    g.got[i].idle_entries -= 1
     if (g.got[i].credit_granted + r.pull_quanta - g.got[i].target) * r.quantum < max_credit(r):
-        _put_idle(p, host, i)
+        _put_idle(g, p, host, i)
     return i
 
 

@@ -205,6 +205,7 @@ RECEIVER = np.dtype(
         ("target", np.int64),  # largest pull target, quanta
         ("credit_granted", np.int64),  # quanta granted
         ("is_active", np.int64),  # 1 in the pacer's list of active connections
+        ("idle_entries", np.int64),  # entries in the pacer's idle list
         ("pulls", np.int64),  # pulls sent
         ("trims", np.int64),  # packets that arrived trimmed
         ("marks", np.int64),  # packets that arrived marked, trimmed or not
@@ -212,7 +213,7 @@ RECEIVER = np.dtype(
         ("nacks", np.int64),
         ("word", np.int64),  # its first word in ``have``
         ("packets", np.int64),  # packets of the flow
-        ("unused", np.int64, 7),
+        ("unused", np.int64, 6),
     ]
 )
 """A receiver, three cache lines."""
