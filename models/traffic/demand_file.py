@@ -15,7 +15,7 @@ from flitlab.models.delimited import is_digits, is_number, number_of, rows_of
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.names import Names, plural
-from flitlab.models.traffic.demand_formats import known_entries
+from flitlab.models.traffic.demand_formats import known_entries, resembles_noxim
 
 Layout = Literal["dense", "triples"]
 """Layout of a table of demands: rows of a matrix, or lines ``src,dst,demand``."""
@@ -153,6 +153,10 @@ def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | 
         return "dense"  # the corner of a header row and a header column
     if PAIRS.is_header(rows[0]):
         return "triples"
+    if len(rows[0]) == len(rows) + 1 and resembles_noxim(rows):
+        what = f"a matrix of {len(rows)} x {len(rows)} with a header column or a traffic table of Noxim"
+        problem = f"may be {what}; say layout: dense, or begin a table of Noxim with a line of %"
+        raise SpecError(f"{path}: {len(rows)} lines of {len(rows[0])} fields {problem}", key="path")
     if len(rows[0]) != 3:
         return "dense" if len(rows[0]) > 3 or len(rows[0]) == 2 <= len(rows) else "triples"
     if set(map(len, rows)) != {3}:
@@ -212,7 +216,8 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
     for number, fields in rows:
         if len(fields) != width:
             raise SpecError(f"{path}:{number}: {len(fields)} fields where the first line has {width}", key="path")
-    shape = _shape([fields for _, fields in rows], names) or _Shape(len(rows), width, corner, corner)
+    table = [fields for _, fields in rows]
+    shape = _shape(table, names) or _Shape(len(rows), width, corner, corner)
     body = rows[shape.row :]
     values = np.array([_numbers(f"{path}:{number}", fields[shape.column :]) for number, fields in body], float)
     if not (shape.row and shape.column) and values.shape != (len(values),) * 2:
@@ -222,6 +227,8 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
             problem += (
                 f"; if each line is a matrix of {side} x {side}, as in a series, write one of them as {side} lines"
             )
+        if resembles_noxim(table):
+            problem += "; a traffic table of Noxim begins with a line of %"
         raise SpecError(f"{path}: {problem}", key="path")
     if size is None:
         return sparse.csr_array(_columns_in_row_order(path, rows, values) if shape.row and shape.column else values)

@@ -6,7 +6,7 @@ for messages, source, target, demand) and raise ``SpecError`` with file and line
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import NoReturn
@@ -161,6 +161,16 @@ def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
         yield f"{path}:{number}", words[0], words[1], words[2]
     if more:
         warn(f"{path}: injection rates are read; por, t_on, t_off and t_period of {more} lines are not", "path")
+
+
+def resembles_noxim(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether lines of four to seven fields may be those of a traffic table of Noxim, whose sign is a line of %."""
+    return 4 <= len(rows[0]) <= 7 and all(
+        len(fields) == len(rows[0])
+        and all(map(is_digits, (*fields[:2], *fields[4:])))
+        and all(is_number(rate) and 0 <= number_of(rate) <= 1 for rate in fields[2:4])
+        for fields in rows
+    )
 
 
 _PAIR = re.compile(r"__tuple__:\[(\d+), ?(\d+)\]")

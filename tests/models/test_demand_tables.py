@@ -181,6 +181,8 @@ def test_names_of_hosts_switches_and_racks():
         (",a,b\na,1,-2\nb,3,4\n", "finite and not negative"),
         ("0,1,2\n1,0,2,3\n", "text:2: 1,0,2,3: expected src,dst,demand"),
         ("0,1,2,3\n1,0,2,3\n", "2 lines of 4 fields are no square matrix, nor are they src,dst,demand"),
+        ("0 1 .1 .1 0 9 10\n1 2 .1 .1 0 9 10\n", "src,dst,demand; a traffic table of Noxim begins with a line of %"),
+        ("0 1 .1 .1\n1 2 .1 .1\n2 0 .1 .1\n", "of 3 x 3 with a header column or a traffic table of Noxim; say"),
         ("0,1,2,3,4\n" * 5, "a matrix of 5; there are 4 hosts"),
         ("0,1,2,3\n1,0,2,3\n1,2,0,3\n1,2,3\n", "text:4: 3 fields where the first line has 4"),
         ("src,dst,demand\na,b\n", "text:2: a,b: 2 fields where the header has 3"),

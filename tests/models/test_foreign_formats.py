@@ -815,6 +815,7 @@ def test_graphs_of_nodes_and_links_are_those_of_networkx(tmp_path):
         ('{"name": "n", "alpha": 30, "node_invbws_list": [32.25]}', "costs of TACCL's links without the links"),
         ('{"sccl_type": "algorithm"}', "a schedule of TACCL: simrun schedule"),
         ('{"1-Epoch_Duration": 1, "6-Demand_Met": {}}', "a schedule of TE-CCL: simrun schedule"),
+        ("% src dst pir por\n0 1 0.1 0.1\n", "a traffic table of Noxim: traffic: {kind: matrix"),
         ('{"__tuple__:[0, 1]": 0.5}', "demands of RapidChiplet: traffic: {kind: matrix"),
         (
             '{"__tuple__:[\\"__tuple__:[0, 0]\\", \\"__tuple__:[1, 0]\\"]": 0.5}',

@@ -44,6 +44,10 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "write the links as an edge list for topology: {kind: file, path: FILE}",
     ),
     (
+        re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+(\s+[01]?\.\d+){2}\b"), "a traffic table of Noxim",
+        "traffic: {kind: matrix, path: FILE}",
+    ),
+    (
         re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), "demands of RapidChiplet",
         "traffic: {kind: matrix, path: FILE}",
     ),
