@@ -226,7 +226,7 @@ class Senders(NamedTuple):
     last transmission times 4, plus the number of transmissions, at most 3. in_flight: uint64 [words], packets sent and
     neither acknowledged nor in ``resend_pending``, which holds packets to be retransmitted. penalty: uint8 [flows,
     paths] (BITMAP, MIXED). ring: int64 [flows, CELLS] (REPS). queue: uint16 [flows, a power of two], good entropy
-    values (MIXED, REPS_LIST).
+    values (MIXED, REPS_LIST); a full queue accepts none.
     """
 
     seq: Records
