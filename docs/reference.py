@@ -130,6 +130,8 @@ def components(category: str) -> str:
     parts = [f"# {title}\n\nWritten from the code, as `simrun show {category} <kind>` prints it. {SEE[category]}\n"]
     for kind in kinds(category):
         text = markdown(documentation(category, kind))
+        if category == "column":
+            text = re.sub(r"\]\((?!https?:)", "](../", text)  # links of columns are those of docs/results.md
         known = (
             ""
             if category in ("column", "figure")

@@ -299,6 +299,20 @@ def test_the_site_has_a_table_of_the_columns_of_every_table():
         assert tables["table"](table) in text and all(f"| `{name}` |" in text for name in columns.columns(table))
 
 
+def test_links_of_the_reference_lead_to_pages():
+    """Docstrings and meanings of columns name pages as from their own place; mkdocs reports anchors."""
+    pytest.importorskip("mkdocs")
+    from docs.reference import LISTED, components
+
+    missing = [
+        f"{category}: {link}"
+        for category in LISTED
+        for link in re.findall(r"\]\((?!https?:)([^)#]+)", components(category))
+        if not (DOCS / "reference" / link).is_file() and link.removesuffix(".md") not in LISTED
+    ]
+    assert not missing
+
+
 def test_tables_of_speed_are_what_was_measured():
     """``python docs/performance.py`` writes them; every benchmark has one."""
     page = runpy.run_path(str(DOCS / "performance.py"))
