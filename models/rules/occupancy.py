@@ -7,10 +7,14 @@ def occupancy_bound(
 ) -> int:
     """The most packets ever resident in a hot-potato switch.
 
-    Of more than max(hold, in_header_delay) residents one is eligible, so every free output takes one. In any ``flits``
-    ticks at least as many leave as can arrive, but for the channels' last packets. Packets that hosts started before
-    the switch filled may still arrive. Every event may split the time of a packet, so that a channel brings one more
-    packet than its counterpart takes.
+    An input brings one head in L = ``flits`` ticks, so at most D = d ceil(header / L) residents from the d channels are
+    in their header delay, and at most G = min(K, h ceil(header / L)) from the h hosts, K = ``hold``. Of more than
+    M = max(K, D + G) residents one is thus eligible and, as they exceed K, every free output takes a packet. Let tick t
+    have more than M residents, and s be the last tick before it with at most M. After s no host starts a packet, so
+    hosts bring what was in flight at s: at most F = min(K, h ceil(injection / L)). Channels bring at most
+    d ceil((t - s) / L). Each of the d outputs is free within any L ticks, so it takes at least floor((t - s) / L). The
+    difference is at most d; hence M + d + F. Every event may split the time of a packet, so that a channel brings one
+    more packet than its counterpart takes.
 
     Parameters
     ----------
