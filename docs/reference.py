@@ -23,6 +23,7 @@ os.environ["COLUMNS"] = "100"  # for --help
 from docs.tables import parameter_table, with_columns
 from flitlab.sim.cli.components import LISTED, documentation, kinds, parameters
 from flitlab.sim.cli.parser import commands
+from flitlab.sim.experiment.scoreboard.rows import PAPERS
 
 TITLES = {
     "topology": ("Topologies", "topology: {{kind: {}}}"),
@@ -60,6 +61,9 @@ SEE = {
 
 SENTENCE = 60
 """Letters beyond which the text of a cell counts as a sentence."""
+
+PAPER = rf"\b({'|'.join(PAPERS).upper()})\b"
+"""A paper whose results are reproduced, as sources name it."""
 
 FIGURES = Path(__file__).with_name("figures")
 
@@ -129,9 +133,10 @@ def components(category: str) -> str:
     title, form = TITLES[category]
     parts = [f"# {title}\n\nWritten from the code, as `simrun show {category} <kind>` prints it. {SEE[category]}\n"]
     for kind in kinds(category):
-        text = markdown(documentation(category, kind))
+        text = documentation(category, kind)
         if category == "column":
             text = re.sub(r"\]\((?!https?:)", "](../", text)  # links of columns are those of docs/results.md
+        text = markdown(text)
         known = (
             ""
             if category in ("column", "figure")
@@ -142,10 +147,15 @@ def components(category: str) -> str:
 
 
 def markdown(docstring: str) -> str:
-    """A docstring of this project as Markdown: examples become blocks, lists get room, links stay what they say."""
+    """A docstring of this project as Markdown: examples become blocks, lists get room, links stay what they say, and
+    papers lead to their pages.
+    """
     text = docstring.replace("``", "`")
     parts = text.split("`")
     parts[::2] = [re.sub(r"\*(?! )|(?<=\S)\*|(?<=\S )\*", r"\\*", part) for part in parts[::2]]  # powers and products
+    parts[::2] = [
+        re.sub(PAPER, lambda found: f"[{found[0]}](../reproduction/{found[0].lower()}.md)", part) for part in parts[::2]
+    ]
     text = "`".join(parts)
     text = re.sub(r":\w+:`~?([^`]+)`", lambda found: f"`{found[1].rpartition('.')[2]}`", text)
     text = re.sub(r"([^\n])\n(\* )", r"\1\n\n\2", text)

@@ -209,7 +209,7 @@ class DatagramSpec(SwitchingSpec):
     random_drop: bool = True
     """Drop early at random in nearly full queues; false: drop-tail."""
     feeder_packets: Annotated[int, BeforeValidator(whole), Field(ge=0, le=10**6)] = 0
-    """Capacity of the private queue of each subflow before the network. 0: none."""
+    """Capacity of the private queue, at host rate, of each subflow before the network. 0: none."""
     link_failures: LinkFailuresKeys | None = None
     """Links that fail during the run."""
 
