@@ -230,7 +230,8 @@ def equipment(topology: Topology, radix: int | None = None, split: int = 1) -> B
     Raises
     ------
     FluidError
-        The network has uni-directional channels, or all hosts are at one switch, or has too many hosts for the ports.
+        The network has uni-directional channels, or several subnets, or all hosts are at one switch, or has too many
+        hosts for the ports.
     """
     numbers, capacity = equipment_of(topology, radix, split)
     try:
@@ -250,6 +251,8 @@ def equipment_of(topology: Topology, radix: int | None, split: int) -> tuple[tup
     """
     if topology.directed:
         raise FluidError("bounds networks of bi-directional links, and this one has others")
+    if topology.subnets > 1:
+        raise FluidError("bounds networks that join all hosts, and here no path joins the copies of a host in subnets")
     if np.count_nonzero(topology.host_count) < 2:
         raise FluidError("needs hosts at two switches or more")
     if radix is not None:

@@ -9,7 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from flitlab.fluid.bounds import equipment
+from flitlab.fluid.problem import FluidError
 from flitlab.models.registry import make
+from flitlab.models.subnets import topology_in_subnets
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.equipment import (
     _certified,
@@ -118,3 +120,10 @@ def test_the_row_of_a_network():
     bound = equipment(network)
     assert bound.upper == pytest.approx(0.5916, abs=1e-4)
     assert "32 switches of 16 ports: 1.6902 mean hops" in bound.note
+
+
+def test_subnets_have_none():
+    """Two meshes of 8 switches with 8 hosts each carry more uniform traffic than any network that joins all hosts."""
+    mesh = make("topology", kind="hyperx", dims=[8], hosts_per_switch=8).build()
+    with pytest.raises(FluidError, match="copies of a host in subnets"):
+        equipment(topology_in_subnets(mesh, 2))
