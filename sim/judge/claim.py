@@ -496,4 +496,4 @@ def _mean_assumptions(points: list[ClaimPoint]) -> Iterator[str]:
         percentages = ", ".join(f"{100 * error:g} %" for error in sorted(errors))
         yield f"Throughputs and latencies are means of runs that end, and may be off by {percentages} (error)."
     if any(point.throughput is not None and point.load is None for point in points):
-        yield "Where no load is given, hosts create as much as the busiest host's channel takes, and no more."
+        yield "Where no load is given, hosts create as much as fills the channel of the busiest sender, and no more."

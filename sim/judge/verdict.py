@@ -314,7 +314,7 @@ class _Judge:
         """The proof that less is delivered than claimed: hosts create less, or a cut or prices prove it."""
         assert row.load is not None
         offer, hosts = row.load * self.share, self.instance.topology.hosts
-        offered = "Where the busiest host sends or receives all that its channel takes"
+        offered = "Where the busiest sender fills its channel"
         if point.load is not None:
             offered = f"At a load of {point.load}"
         if row.certificate is not None and row.upper * hosts < offer * self.senders * (1 - ROUNDING):
@@ -370,7 +370,7 @@ class _Judge:
                 self.ceiling = closer
 
     def _most_offered(self) -> float:
-        """The load at which the busiest host fills its channel."""
+        """The load at which the busiest sender fills its channel."""
         return float(self.instance.topology.host_capacity / self.instance.traffic.rate.max())
 
     def _total(self, load: float) -> Ceiling:
