@@ -41,6 +41,7 @@ from flitlab.sim.cli.tables import (
     print_programs,
     print_saturation,
 )
+from flitlab.sim.config.reporting import OutputsConfig
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.cluster import ClusterError, connected
 from flitlab.sim.experiment.early_kernels import compiling_kernels
@@ -167,7 +168,7 @@ def draw(report: Report) -> bool:
         if kinds is None or kinds:
             drawn_now = _draw_or_report(figures.draw, report.folder, kinds, None, outputs.formats, outputs.size)
             files += drawn_now or []
-            if kinds and drawn_now is not None and "figures" in outputs.model_fields_set:
+            if kinds and drawn_now is not None and kinds != OutputsConfig().figures:
                 complain(*(f"figures: {name} is left out: no data for it" for name in figures.left_out(kinds, files)))
         files += (
             _draw_or_report(figures.draw_networks, report.study, report.folder, outputs.figures, outputs.formats) or []

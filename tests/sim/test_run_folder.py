@@ -185,6 +185,12 @@ def test_a_figure_by_name_without_data_is_named(config, capsys):
     assert capsys.readouterr().err == "run: saturation is left out: no data for it\n"
 
 
+def test_default_figures_without_data_are_not_named(config, capsys):
+    assert run(*sets("loads=[0.1]", "outputs={html: false, formats: [svg]}")) == 0
+    assert main(["merge", "run", "--out", "merged"]) == 0  # its resolved configuration lists the default figures
+    assert "left out" not in capsys.readouterr().err
+
+
 def test_the_same_configuration_says_nothing(ran, capsys):
     assert run() == 0
     assert "changed" not in capsys.readouterr().err
