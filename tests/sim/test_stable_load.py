@@ -44,9 +44,7 @@ def test_all_that_is_created_for_a_channel_has_crossed_it_or_has_it_ahead(routin
         coming = enumerate(takewhile(lambda packet: packet[0] < now, drawn.draw_packets(host)))
         for sequence, (_, to, flits) in coming:
             packet = drawn.packet(host, sequence, to, flits)
-            np.add.at(
-                created, list(drawn._route_channels(packet, packet.route, packet.origin, 0)), flits
-            )  # a channel may be on it twice
+            np.add.at(created, list(drawn.routing.route_channels(packet)), flits)  # a channel may be on it twice
     for one in (case, ideal(case)):
         under_way = start("compiled", one, load, 3)
         under_way.advance(now)
