@@ -128,22 +128,30 @@ def blueprint(topology: Topology, racks: Racks, floor: Floor) -> Blueprint:
 def _ports(ends: Ints, topology: Topology, one_way: np.ndarray, of_hosts: int) -> Ints:
     """The ports of all ends, int64 [cables, 2]: numbered by node in the order of the cables.
 
-    A uni-directional cable takes the next output of one node and the next input of the other. of_hosts: number of
-    cables to hosts, the first ones.
+    A bi-directional cable takes the next port of each node; a uni-directional one the first port of the sender whose
+    output is free, and the first of the receiver whose input is. of_hosts: number of cables to hosts, the first ones.
     """
     is_switch = are_switches(topology)
-    outputs, inputs = np.zeros(topology.switches, np.int64), np.zeros(topology.switches, np.int64)
+    count = [0] * topology.switches
+    directed_ports: list[list[int]] = [[] for _ in count]  # ports of uni-directional cables
+    taken = [[0, 0] for _ in count]  # outputs, and inputs, of directed_ports
+
+    def take(node: int, direction: int | None) -> int:
+        if direction is not None:
+            taken[node][direction] += 1
+            if taken[node][direction] <= len(directed_ports[node]):
+                return directed_ports[node][taken[node][direction] - 1]
+            directed_ports[node].append(count[node])
+        count[node] += 1
+        return count[node] - 1
+
     ports = np.zeros_like(ends)
     for k, (a, b) in enumerate(ends.tolist()):
-        ports[k, 0] = outputs[a] if one_way[k] else max(outputs[a], inputs[a])
-        outputs[a] = ports[k, 0] + 1
-        inputs[a] = inputs[a] if one_way[k] else outputs[a]
+        ports[k, 0] = take(a, 0 if one_way[k] else None)
         if k < of_hosts:
             b = int(topology.host_switch[b])
         if k >= of_hosts or not is_switch[b]:
-            ports[k, 1] = inputs[b] if one_way[k] else max(outputs[b], inputs[b])
-            inputs[b] = ports[k, 1] + 1
-            outputs[b] = outputs[b] if one_way[k] else inputs[b]
+            ports[k, 1] = take(b, 1 if one_way[k] else None)
     return ports
 
 

@@ -7,9 +7,11 @@ from collections import Counter
 from math import comb
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from flitlab.models.layout.blueprint import rows
+from flitlab.models.layout.prices import ports
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
@@ -50,6 +52,27 @@ def test_cables_of_cards_are_those_of_hosts():
     assert all(row[2][0] == row[5][0] == "s" for row in written[12:])
     used = Counter((row[2], row[3]) for row in written) + Counter((row[5], row[6]) for row in written[12:])
     assert set(used.values()) == {1}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ports_of_channels_and_links_at_one_switch_are_those_that_have_a_price(seed):
+    """A uni-directional cable out and one in share a port: as many ports as `ports` counts, each with a cable a way."""
+    rng = np.random.default_rng(seed)
+    arcs, reverse = [], []
+    for a, b in (rng.choice(5, 2, replace=False).tolist() for _ in range(12)):
+        is_link = bool(rng.integers(2))
+        reverse += [len(arcs) + 1, len(arcs)] if is_link else [-1]
+        arcs += [(a, b), (b, a)] if is_link else [(a, b)]
+    network = Topology.from_channels("random", 5, arcs, reverse).with_hosts([0, 2, 1, 0, 1])
+    plan = make("metric", kind="cabling").blueprint(network)[1]
+    outputs, inputs = Counter(), Counter()
+    for k, ((a, b), (p, q)) in enumerate(zip(plan.ends.tolist(), plan.ports.tolist(), strict=True)):
+        outputs[a, p] += 1
+        if k >= plan.hosts:
+            inputs[b, q] += 1
+    assert max(outputs.values()) == 1 and max(inputs.values()) == 1
+    for node, count in enumerate(ports(network).tolist()):
+        assert {p for n, p in (*outputs, *inputs) if n == node} == set(range(count))
 
 
 def test_servers_without_hosts_are_named_as_switches():
