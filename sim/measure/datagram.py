@@ -15,7 +15,7 @@ from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.transport.datagram import Counters, DatagramRun, LinkCount, SubflowCount
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.completion import completion
-from flitlab.sim.measure.result import FlowsResult
+from flitlab.sim.measure.result import FlowsResult, stored_use
 from flitlab.sim.measure.throughput_time import edges_until, interval
 from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
 
@@ -127,9 +127,7 @@ def _time_rows(session: Session, samples: dict[int, Sample]) -> list[Row]:
 def _use(session: Session, before: Counters, after: Counters) -> list[float]:
     """Utilisation of the channels between switches in the window, relative to the NIC rate at capacity 1."""
     sent = (after.link - before.link)[: session.topology.channels, LinkCount.BYTES] / session.queues.packet_bytes
-    use = _fractions(session, sent, after.tick - before.tick) * session.topology.host_capacity
-    rounded: list[float] = np.round(use, 4).tolist()
-    return rounded
+    return stored_use(_fractions(session, sent, after.tick - before.tick) * session.topology.host_capacity)
 
 
 def _bytes(session: Session, packets: Ints) -> Ints:

@@ -20,6 +20,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines.base import Execution, Flows
 from flitlab.sim.measure.critical_path import ARRIVING, Segment, critical_path, shares
+from flitlab.sim.measure.result import stored_use
 from flitlab.sim.measure.spans import busy_spans, communicating_spans, union_lengths, union_until
 
 TIMELINE_RANKS, TIMELINE_BINS = 16, 120
@@ -203,8 +204,7 @@ class Executed:
 
     def _mean_use(self, edges: Ints, carried: Floats) -> list[float]:
         part, lengths = self._use(edges, carried), self._lengths(edges)
-        mean: list[float] = np.round((part * lengths[:, None]).sum(axis=0) / max(lengths.sum(), 1), 4).tolist()
-        return mean
+        return stored_use((part * lengths[:, None]).sum(axis=0) / max(lengths.sum(), 1))
 
     def _rank_rows(self) -> list[Row]:
         program, ns = self.program, self.unit_ns

@@ -14,7 +14,7 @@ from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
 from flitlab.sim.measure.classes import class_tables
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.growth import overloaded_channels, source_settling
-from flitlab.sim.measure.result import Result
+from flitlab.sim.measure.result import Result, stored_use
 from flitlab.sim.measure.stall import is_deadlocked
 from flitlab.sim.measure.verdict import is_losing, verdict
 from flitlab.sim.measure.window import Window, latency_half_width
@@ -191,7 +191,7 @@ def details(before: Snapshot, after: Snapshot) -> JsonObject:
         "latency_histogram": latency.tolist(),
         "hops_histogram": _pairs(after.hops - before.hops).tolist(),
         "deflections_histogram": _pairs(after.deflections - before.deflections).tolist(),
-        "channel_use": np.round(flits / (after.tick - before.tick), 4).tolist(),
+        "channel_use": stored_use(flits / (after.tick - before.tick)),
         **channel_columns(after, before),
     }
 

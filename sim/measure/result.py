@@ -4,9 +4,20 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from flitlab.models.arrays import Floats
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.sim.engines.base import Flows
+
+USE_DECIMALS = 8
+"""Decimals of stored utilisations: power follows from them, also that of a few flits in millions of ticks."""
+
+
+def stored_use(use: Floats) -> list[float]:
+    """Return the utilisation of channels as ``detail`` has it, under ``channel_use``. use: float64 [channels]."""
+    rounded: list[float] = np.round(use, USE_DECIMALS).tolist()
+    return rounded
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from flitlab.sim.engines.transport.spray import (
 )
 from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.pauses import LinkNames, Trees, pause_columns, pause_rows, pause_time_rows, pause_trees
-from flitlab.sim.measure.result import FlowsResult
+from flitlab.sim.measure.result import FlowsResult, stored_use
 from flitlab.sim.measure.throughput_time import interval
 from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
 
@@ -98,7 +98,7 @@ def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: 
     if before.cnps is not None and after.cnps is not None:
         row["cnps"] = int((after.cnps - before.cnps).sum())
     use = (after.link - before.link)[: session.topology.channels, LinkCount.BUSY] / ticks * session.topology.capacity
-    detail = {"flows": _flow_rows(session, after, times, trees), "channel_use": np.round(use, 4).tolist()}
+    detail = {"flows": _flow_rows(session, after, times, trees), "channel_use": stored_use(use)}
     if trees is not None and after.pause is not None and samples is not None:
         detail["pauses"] = pause_rows(session, trees, after.pause)
         detail["pauses_time"] = pause_time_rows(session, trees, samples.paused(end))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Power and energy of runs, against sums done by hand and the power of the equipment at full load."""
 
+import csv
 import json
 from types import SimpleNamespace
 from typing import get_args
@@ -171,6 +172,19 @@ def test_power_is_that_of_the_rate_of_links(rate, said, tmp_path, capsys, monkey
         assert row["pj_per_bit"] == pytest.approx(1e3 * row["power_w"] / bits)
         assert row["energy_j"] == pytest.approx(row["power_w"] * row["ticks"] * flit_ns * 1e-9)
         assert said in printed.err and ("no rate of a link" in printed.err) == bool(said)
+
+
+def test_power_of_little_traffic_is_that_of_its_flits(tmp_path, capsys, monkeypatch):
+    """Switches without idle power, a few flits in 70,000 ticks: 37.5 pJ a bit for each that a port sends."""
+    monkeypatch.chdir(tmp_path)
+    quiet = RUN.replace("[0.5]", "[0.0003]").replace("ticks: 400", "ticks: 70000")
+    (tmp_path / "e.yaml").write_text(quiet.replace("nic_watts: 20}", "switch_bit_pj: 37.5}, channels: true"))
+    assert main(["run", "e.yaml", "--json", "--out", "r"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    channels = csv.DictReader((tmp_path / "r" / "channels.csv").open())
+    sent = sum(int(channel["flits"]) for channel in channels if channel["kind"] != "injection")
+    assert row["switches_idle_w"] == pytest.approx(0) and row["power_w"] > row["switches_w"]
+    assert row["switches_w"] == pytest.approx(sent / 70000 * 400 * 37.5e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("mode", ["ideal", "flow"])

@@ -102,7 +102,7 @@ def hops_mean(window: Window) -> float:
 
 @column("packets", "hops_max", "hops", "longest path", lead=True, report="")
 def hops_max(window: Window) -> int:
-    """Most channels between switches that a packet took."""
+    """Most channels between switches that a packet took, in the whole run: warm-up included."""
     return int(window.after.scalars[Scalar.HOPS_MAX])
 
 
@@ -120,13 +120,13 @@ def deflections(window: Window) -> int:
 
 @column("packets", "occupancy_max", "packets", "most packets in a switch", report="")
 def occupancy_max(window: Window) -> int:
-    """Hot-potato: the most packets that a switch held."""
+    """Hot-potato: the most packets that a switch held, warm-up included."""
     return int(window.after.scalars[Scalar.OCCUPANCY_MAX])
 
 
 @column("packets", "input_packets_max", "packets", "most packets of an input", report="")
 def input_packets_max(window: Window) -> int:
-    """Hot-potato, rules `vc` and `frame`: the most packets of one input that its switch held."""
+    """Hot-potato, rules `vc` and `frame`: the most packets of one input that its switch held, warm-up included."""
     return int(window.after.scalars[Scalar.INPUT_PACKETS_MAX])
 
 
