@@ -21,7 +21,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic, TrafficClass
 from flitlab.sim.config.diagnostics import KeyPath, key_path, parse_path, show
-from flitlab.sim.config.draft import BUDGET, Draft
+from flitlab.sim.config.draft import BUDGET, Draft, experiment_run
 from flitlab.sim.config.flows import LONG_LIVED_LOAD, counts_flows, has_long_lived_flows
 from flitlab.sim.config.schema import NEEDS, Config
 from flitlab.sim.config.sections import CERTIFIED, as_component
@@ -146,8 +146,9 @@ def require_keys(draft: Draft) -> None:
 def reject_misplaced_keys(draft: Draft) -> None:
     """Reject keys and switching modes that the experiment does not have."""
     switching_mode = draft.switching_mode
-    if draft.config.outputs.channels and not (draft.runs_program or draft.experiment == "load_sweep"):
-        draft.reject("outputs.channels", f"is not for experiment: {draft.experiment}, which simulates nothing")
+    own = draft.config.experiment  # that of a command may differ
+    if draft.config.outputs.channels and not (draft.runs_program or experiment_run(own) == "load_sweep"):
+        draft.reject("outputs.channels", f"is not for experiment: {own}, which simulates nothing")
     if draft.experiment == "load_sweep" and draft.at("traffic", "kind") == "batch" and not draft.follows_trace:
         if draft.has_value("loads"):
             draft.reject("loads", "is not for traffic.kind: batch, whose hosts send at once; its time is the result")

@@ -174,3 +174,9 @@ def test_channels_are_rejected_where_they_cannot_be_counted(tmp_path, capsys, te
     (tmp_path / "a.yaml").write_text(text + COUNTED)
     assert main(["check", str(tmp_path / "a.yaml")]) == 2
     assert f"outputs.channels = true: {problem}" in capsys.readouterr().err
+
+
+def test_ceilings_of_a_run_that_counts_channels(tmp_path, capsys):
+    (tmp_path / "a.yaml").write_text(RING + "loads: [0.1]\nceilings: [mcf]\n" + COUNTED)
+    assert main(["ceilings", str(tmp_path / "a.yaml")]) == 0
+    assert "mcf" in capsys.readouterr().out
