@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.distances import distances
-from flitlab.models.topology.formats import CannotWriteError, FormatError, format_of, read, write
-from flitlab.models.topology.formats.common import PAIRS
+from flitlab.models.topology.formats import WRITTEN, CannotWriteError, FormatError, format_of, read, write
+from flitlab.models.topology.formats.common import BY_DELAY, PAIRS
 from flitlab.models.topology.formats.edgelist import read_edgelist
 from flitlab.models.topology.formats.graphml import read_graphml, write_graphml
 from flitlab.models.topology.formats.own_json import read_json, write_json
@@ -328,7 +328,7 @@ def test_topobench_gives_back_links_hosts_and_whole_capacities(tmp_path_factory,
     plain = replace(topology, capacity=np.ones(topology.channels))
     assert write(plain, path, "topobench_servers") == []
     assert read(path, "topobench_servers").content_hash == plain.content_hash
-    assert write(plain, path, "topobench") == (["hosts"] if plain.hosts else [])
+    assert write(plain, path, "topobench") == ["hosts"]
     assert read(path, "topobench").content_hash == plain.with_hosts(0).content_hash
 
 
@@ -408,6 +408,20 @@ def test_what_formats_do_not_keep_is_said(tmp_path):
     assert read(tmp_path / "x", "anynet").delay.tolist() == [0, 0, 0, 0]
     mixed = Topology.from_channels("mixed", 2, [(0, 1), (1, 0), (1, 0)], [1, 0, -1])
     assert write(mixed, tmp_path / "x") == [PAIRS]
+
+
+@pytest.mark.parametrize("format", sorted({*WRITTEN} - {"json"}))
+def test_formats_say_that_they_keep_neither_routing_by_delays_nor_subnets(format, tmp_path):
+    by_delay = read(Text("router 0 node 0 router 1 9 router 2\nrouter 1 node 1 router 2\nrouter 2 node 2\n"), "anynet")
+    assert (BY_DELAY in write(by_delay, tmp_path / "x", format)) == (format != "anynet")
+    alike = replace(by_delay, delay=np.zeros_like(by_delay.delay))
+    assert BY_DELAY not in write(alike, tmp_path / "x", format)
+    assert "subnets" in write(replace(alike, subnets=3), tmp_path / "x", format)
+
+
+def test_an_edge_list_does_not_keep_that_there_are_no_hosts(tmp_path):
+    topology = make("topology", kind="mesh", dims=[2]).build()
+    assert "hosts" in write(topology.with_hosts(0), tmp_path / "x.txt")
 
 
 @pytest.mark.parametrize("format", ["anynet", "topobench", "topobench_servers", "topobench_capacities"])

@@ -8,6 +8,7 @@ import numpy as np
 
 from flitlab.models.readable import FilePath, Readable
 from flitlab.models.topology.formats.common import (
+    BY_DELAY,
     HOST_DELAYS,
     PAIRS,
     GraphBuilder,
@@ -44,7 +45,7 @@ def write_anynet(topology: Topology, path: FilePath) -> list[str]:
         lines.append(" ".join(words))
     write_lines(path, lines)
     by_hops = len(written) > 1 and topology.default_weight == HOPS
-    return omitted_features(topology, "hosts", "delays", HOST_DELAYS, PAIRS) + ["routing by hops"] * by_hops
+    return omitted_features(topology, "hosts", "delays", HOST_DELAYS, PAIRS, BY_DELAY) + ["routing by hops"] * by_hops
 
 
 def _with_latency(item: str, delay: int) -> str:

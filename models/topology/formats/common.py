@@ -17,7 +17,7 @@ from flitlab.models.mappings import Notes
 from flitlab.models.readable import FilePath, JsonError, Readable, Text, encoding_of, parse_json
 from flitlab.models.registry import warn
 from flitlab.models.topology.file_delays import LINK_GBPS, OF_HOSTS_NS
-from flitlab.models.topology.graph import NAMES, Topology
+from flitlab.models.topology.graph import DELAY, NAMES, Topology
 from flitlab.models.topology.limits import MAX_SIZE
 
 MAX_BYTES = 10**9
@@ -80,6 +80,9 @@ HOSTS_NS = "delays of hosts in ns"
 _OF_RATE = {"rate_gbps", "delay_ns"}  # columns that formats with units keep as capacities and delays
 """The feature that hosts' channels have delays of their own, in words."""
 
+BY_DELAY = "routing by delays"
+"""The feature that packets are routed by delays by default, in words."""
+
 COLUMNS = "other columns of channels"
 """The feature that a topology has columns, in words."""
 
@@ -87,11 +90,11 @@ COLUMNS = "other columns of channels"
 def omitted_features(topology: Topology, *kept: str) -> list[str]:
     """Return the features of a topology, in words, that a format does not keep.
 
-    hosts: hosts per switch. ejection switches: of hosts that inject elsewhere. host_capacity, capacities, delays,
-    :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
+    hosts: hosts per switch, also where the topology states that there are none. ejection switches: of hosts that
+    inject elsewhere. host_capacity, capacities, delays, :data:`HOST_DELAYS`: where they are not 1, 1, 0 and 0.
     parallel channels: several between the same switches. :data:`PAIRS`: where the list of channels does not imply them.
-    grid, labels (of switches), names of hosts, :data:`LINK_GBPS`, :data:`HOSTS_NS`, other notes, :data:`COLUMNS`: if
-    there are any.
+    :data:`BY_DELAY`: where shortest paths differ from those by hops. grid, subnets, labels (of switches), names of
+    hosts, :data:`LINK_GBPS`, :data:`HOSTS_NS`, other notes, :data:`COLUMNS`: if there are any.
 
     Parameters
     ----------
@@ -100,7 +103,7 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
     """
     ends = topology.src * topology.switches + topology.dst
     features = {
-        "hosts": topology.hosts > 0,
+        "hosts": topology.hosts > 0 or topology.hosts_stated,
         "ejection switches": topology.is_multistage,
         "host_capacity": topology.host_capacity != 1,
         "capacities": bool((topology.capacity != 1).any()),
@@ -109,7 +112,9 @@ def omitted_features(topology: Topology, *kept: str) -> list[str]:
         HOST_DELAYS: topology.host_delay is not None,
         "parallel channels": len(np.unique(ends)) < len(ends),
         PAIRS: bool((topology.reverse >= 0).any()),
+        BY_DELAY: topology.default_weight == DELAY and len(np.unique(topology.delay)) > 1,
         "grid": topology.grid is not None,
+        "subnets": topology.subnets > 1,
         "labels": "labels" in topology.notes,
         "names of hosts": "nodes" in topology.notes,
         LINK_GBPS: LINK_GBPS in topology.notes,

@@ -91,7 +91,7 @@ def write_repetita(topology: Topology, path: FilePath) -> list[str]:
     names = switch_names(topology)
     lines = [f"NODES {topology.switches}", "label x y"]
     labels = [names.label(v) for v in range(topology.switches)]
-    written = ["_".join(label.split()) for label in labels]
+    written = ["_".join(label.split()) or "_" for label in labels]
     lines += [f"{label} 0 0" for label in written]
     lines += ["", f"EDGES {topology.channels}", "label src dest weight bw delay"]
     cost, stated = topology.columns.get("weight", [1.0] * topology.channels), stated_delays(topology)
