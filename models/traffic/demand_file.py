@@ -196,6 +196,8 @@ def _shape(rows: Sequence[list[str]], names: Names) -> _Shape | None:
     shapes = []
     if height == width + 1 and all(map(names.is_name, first)):
         shapes.append(_Shape(width, width, True, False))
+    if height + 1 == width and names.is_name(first[0]):
+        shapes.append(_Shape(height, height, False, True))
     if height > 1 and not is_number(first[0]):
         shapes.append(_Shape(height - 1, width - 1, True, True))
     if height + 1 == width:
@@ -210,8 +212,43 @@ def _is_numeric(rows: Sequence[list[str]], shape: _Shape) -> bool:
     return all(is_number(field) for fields in rows[shape.row :] for field in fields[shape.column :])
 
 
-def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | None) -> sparse.csr_array:
-    """Read a matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
+def table_entries(path: Path) -> Iterator[tuple[str, str, float]]:
+    """Yield (source, target, demand) of a table or a ``.npy`` file, the ends as the table names or else numbers them.
+
+    Repeated pairs of a list are summed; zeros of a matrix are left out.
+
+    Raises
+    ------
+    SpecError: a line is invalid, or the layout is ambiguous.
+    """
+    if path.suffix == ".npy":
+        values = read_dense(path, None)
+        sources = targets = [str(i) for i in range(len(values))]
+    else:
+        names, rows = Names("end", 0), list(open_rows(path))
+        if not rows:
+            raise SpecError("no demand at all", key="path")
+        if _layout(path, rows[:PROBED_LINES], names, None) == "triples":
+            amounts: dict[tuple[str, str], float] = {}
+            for where, (source, target, amount) in read_lines(path, PAIRS, rows):
+                amounts[source, target] = amounts.get((source, target), 0.0) + demand_of(where, amount)
+            yield from ((source, target, amount) for (source, target), amount in amounts.items())
+            return
+        shape, values = _parse_dense(path, rows, names)
+        sources = [fields[0] for _, fields in rows[shape.row :]] if shape.column else list(map(str, range(len(values))))
+        targets = rows[0][1][shape.column :] if shape.row else sources
+        if all(map(is_number, targets)) and not all(map(is_number, sources)):
+            problem = "the first line may be names of columns or demands; give rows and columns the same names"
+            raise SpecError(f"{path}:{rows[0][0]}: {problem}", key="path")
+    for i, j in np.argwhere(values).tolist():
+        yield sources[i], targets[j], float(values[i, j])
+
+
+def _parse_dense(path: Path | Text, rows: list[Row], names: Names) -> tuple[_Shape, Floats]:
+    """Return the shape and the numbers of a matrix, float64 [height, width]; square unless rows and columns have names.
+
+    Raises ``SpecError``.
+    """
     width, corner = len(rows[0][1]), not is_number(rows[0][1][0])
     for number, fields in rows:
         if len(fields) != width:
@@ -230,6 +267,12 @@ def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | No
         if resembles_noxim(table):
             problem += "; a traffic table of Noxim begins with a line of %"
         raise SpecError(f"{path}: {problem}", key="path")
+    return shape, values
+
+
+def _read_dense(path: Path | Text, rows: list[Row], names: Names, size: int | None) -> sparse.csr_array:
+    """Read a matrix from its rows, float64 [size, size]. Raises ``SpecError``."""
+    shape, values = _parse_dense(path, rows, names)
     if size is None:
         return sparse.csr_array(_columns_in_row_order(path, rows, values) if shape.row and shape.column else values)
     if shape.row or shape.column:

@@ -5,13 +5,13 @@ import argparse
 from pathlib import Path
 
 from flitlab.models.application.connections import goal_of
+from flitlab.models.delimited import quoted
 from flitlab.models.files import replace_file
 from flitlab.models.registry import SpecError, recorded_warnings
 from flitlab.models.topology.formats import FORMATS, HEAD, READ, WRITTEN, detected, read, write
 from flitlab.models.topology.formats.common import text_of
 from flitlab.models.topology.formats.misplaced import misplaced
-from flitlab.models.topology.names import Names
-from flitlab.models.traffic.demand_file import demand_of, read_demand
+from flitlab.models.traffic.demand_file import demand_of, table_entries
 from flitlab.models.traffic.demand_formats import holds_only_demands, known_entries
 from flitlab.sim.cli.common import complain, is_input, say
 from flitlab.sim.exit import ExitCode
@@ -91,18 +91,17 @@ def _program(options: argparse.Namespace, out: Path) -> list[str]:
 
 def _demands(options: argparse.Namespace, out: Path) -> list[str]:
     file = options.file
-    entries = known_entries(file)
+    entries = None if file.suffix == ".npy" else known_entries(file)
     if entries is None:
         if not file.is_file():
             raise SpecError(f"{file}: no such file")
-        matrix = read_demand(file, Names("end", 0), None, None).tocoo()
-        columns = (column.tolist() for column in (matrix.row, matrix.col, matrix.data))
-        lines = [f"{u},{v},{amount!r}" for u, v, amount in zip(*columns, strict=True)]
+        rows = [(source, target, repr(amount)) for source, target, amount in table_entries(file)]
     else:
-        lines = []
+        rows = []
         for where, source, target, amount in entries:
             demand_of(where, amount)
-            lines.append(f"{source},{target},{amount}")
+            rows.append((source, target, amount))
+    lines = [f"{quoted(source, '#')},{quoted(target, '#')},{amount}" for source, target, amount in rows]
     replace_file(out, "\n".join(["src,dst,demand", *lines]) + "\n")
     say(f"{file}: {len(lines)} demands")
     return []

@@ -106,6 +106,13 @@ def test_what_pandas_writes_is_read(data):
     assert (demand(ring(n, labels), text) == matrix).all()
 
 
+@pytest.mark.parametrize("first", ["0,1,2,3", "0,1,2,4", "0,1.5,2,3"])
+def test_demands_of_a_named_row_are_no_names_of_columns(first):
+    text = f"a,{first}\nb,1,0,2,3\nc,1,0,0,3\nd,5,6,7,0\n"
+    expected = [[*map(float, first.split(","))], [1, 0, 2, 3], [1, 0, 0, 3], [5, 6, 7, 0]]
+    assert (demand(ring(4, ["a", "b", "c", "d"]), text) == expected).all()
+
+
 @given(st.integers(4, 7), st.data())
 @settings(max_examples=60, deadline=None)
 def test_what_numpy_writes_is_read(n, data):

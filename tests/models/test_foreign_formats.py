@@ -3,6 +3,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -575,12 +576,39 @@ def test_convert_of_demands(tmp_path, capsys):
     assert main(["convert", str(tmp_path / "a.csv"), "--to", "demands"]) == 2  # its own input
 
 
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        (",2,0,1\n2,5,0,1\n0,1,0,7\n1,0,0,1\n", ["2,2,5.0", "2,1,1.0", "0,2,1.0", "0,1,7.0", "1,1,1.0"]),
+        ('of,"B, C",D\nD,1,0\n"B, C",2,3\n', ['D,"B, C",1.0', '"B, C","B, C",2.0', '"B, C",D,3.0']),
+        ("of,A,B,C\nB,1,0,2\n", ["B,A,1.0", "B,C,2.0"]),
+        ("A,B,1\nB,C,2\nA,B,3\n#C,A,4\nC,A,5\n", ["A,B,4.0", "B,C,2.0", "C,A,5.0"]),
+    ],
+)
+def test_converted_demands_have_the_names_of_the_table(table, lines, tmp_path):
+    (tmp_path / "table.txt").write_text(table)
+    assert main(["convert", str(tmp_path / "table.txt"), "--to", "demands"]) == 0
+    assert (tmp_path / "table.csv").read_text().splitlines() == ["src,dst,demand", *lines]
+
+
+def test_a_numpy_array_of_demands_is_converted_and_what_may_be_names_or_demands_is_not(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", [[0, 1], [2, 0.5]])
+    assert main(["convert", str(tmp_path / "a.npy"), "--to", "demands"]) == 0
+    assert (tmp_path / "a.csv").read_text() == "src,dst,demand\n0,1,1.0\n1,0,2.0\n1,1,0.5\n"
+    (tmp_path / "b.txt").write_text("A 0 1\nB 1 0\n")
+    assert main(["convert", str(tmp_path / "b.txt"), "--to", "demands"]) == 2
+    assert "b.txt:1: the first line may be names of columns or demands" in capsys.readouterr().err
+
+
 def test_what_a_written_list_of_edges_changes_is_said(tmp_path):
     topology = Topology.from_links("net", 4, [(0, 1), (1, 3)], notes={"labels": ["Bern", "New York", "Kiel", "Ulm"]})
     assert "switches without channels" in write(topology, tmp_path / "net.txt")
     assert read(tmp_path / "net.txt").switches == 3
     assert "blanks in labels (_ is written)" in write(topology, tmp_path / "net.graph")
     assert read(tmp_path / "net.graph").notes["labels"] == ["Bern", "New_York", "Kiel", "Ulm"]
+    empty = replace(topology, notes={"labels": ["", "New York", "Kiel", "Ulm"]})
+    assert "blanks in labels (_ is written)" in write(empty, tmp_path / "net.graph")
+    assert read(tmp_path / "net.graph").notes["labels"] == ["_", "New_York", "Kiel", "Ulm"]
     plain = Topology.from_links("net", 3, [(0, 1), (1, 2)])
     assert write(plain, tmp_path / "net.txt") == []
 
