@@ -58,10 +58,10 @@ class KShortest(ChannelWeightSpec, SourceRouted):
 
     The path is drawn uniformly at the source: for each packet (``per: packet``) or by a hash of the pair of hosts
     (``flow``). ``weight``: length of channels as for ``minimal``, by default ``hops``. Pairs with fewer than k paths
-    use all they have; the notes count these pairs. ``max_hops`` keeps the paths of at most that many channels; a pair
-    that is farther apart keeps its shortest ones. ``seed`` draws which of equally long paths are among the k, uniformly
-    for each pair; with ``ties: lexicographic`` they are the first by switch numbers, as in programs that list paths in
-    that order. Such paths share their first hops, and the links of low numbers.
+    use all they have; the notes count these pairs. ``max_hops`` keeps, of the k, the paths of at most that many
+    channels; a pair without such paths keeps those of the fewest channels. ``seed`` draws which of equally long paths
+    are among the k, uniformly for each pair; with ``ties: lexicographic`` they are the first by switch numbers, as in
+    programs that list paths in that order. Such paths share their first hops, and the links of low numbers.
 
     Memory: 8 bytes per path and pair, and 1 per hop: 110 MB for the 8 shortest paths of 1,024 switches, which take
     about 20 s to compute.

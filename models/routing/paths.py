@@ -153,17 +153,18 @@ def _chosen(paths: PathSet, pairs: Ints) -> PathSet:
 
 
 def within_hops(paths: PathSet, max_hops: int) -> PathSet:
-    """The paths of at most ``max_hops`` channels, and all as short as the shortest of their pair.
+    """The paths of at most ``max_hops`` channels; of a pair without any, those of the fewest channels.
 
     Parameters
     ----------
     paths: of every pair; may be none.
     max_hops: most channels.
     """
-    lengths = paths.lengths
-    first = paths.pair_start[:-1]
-    shortest = np.repeat(lengths[first[paths.counts > 0]], paths.counts[paths.counts > 0])
-    is_kept = lengths <= np.maximum(shortest, max_hops)
+    lengths, listed = paths.lengths, paths.counts > 0
+    if not listed.any():
+        return paths
+    fewest = np.repeat(np.minimum.reduceat(lengths, paths.pair_start[:-1][listed]), paths.counts[listed])
+    is_kept = lengths <= np.maximum(fewest, max_hops)
     counts = np.diff(starts(is_kept)[paths.pair_start])
     return PathSet(starts(counts), starts(lengths[is_kept]), paths.channel[np.repeat(is_kept, lengths)])
 

@@ -201,6 +201,15 @@ def test_k_shortest_paths_go_by_the_weight_of_a_column():
     assert error.value.key == "ties"
 
 
+def test_max_hops_counts_channels_where_the_lightest_path_has_more():
+    topology = Topology.from_links(
+        "four", 4, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 1)], columns={"cost": [9, 1, 9, 1, 1]}
+    ).with_hosts([1, 1, 0, 0])
+    for k, most in ((1, 3), (2, 1), (3, 1)):  # 0-2-3-1 weighs 3, 0-1 weighs 9, 0-2-1 weighs 10
+        assert make("routing", kind="ksp", k=k, weight="cost", max_hops=1).build(topology).notes["hops_mean"] == most
+    assert make("routing", kind="ksp", k=3, weight="cost", max_hops=2).build(topology).notes["hops_mean"] == 1.5
+
+
 def walk(topology, v, ports):
     path = []
     for port in ports:
