@@ -57,6 +57,18 @@ def test_engines_count_the_same_at_every_tick(mode):
         assert flits[network].tolist() == counted.channel_flits.tolist()
 
 
+def test_a_packet_that_waits_for_a_faster_channel_has_crossed_the_slow_one():
+    """The link takes 4 ticks a flit, hosts' channels 1: a packet waits at the end of the link, where it has counted."""
+    pair = build("hypercube", dim=1, capacity=0.25, host_capacity=1.0)
+    run = start("both", ideal(scenario(pair, source=Source(flits=(16,)))), 0.2, 1, channels=True)
+    counted = run.snapshot().channels
+    for tick in range(1, 300):
+        run.advance(tick)
+        before, counted = counted, run.snapshot().channels
+        assert (counted >= before).all()
+    assert counted[0, ChannelCounter.PACKETS] > 1
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mode", long_after(1, ["ideal", "vct", "wormhole"]))
 def test_flits_of_a_slow_channel_count_once(mode):

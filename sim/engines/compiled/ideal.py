@@ -431,6 +431,17 @@ def _schedule_host(const, state, host, tick):
     schedule(state.host_wheel, host, tick)
 
 
+@inline
+def _has_arrived(output_ticks, state, packet):
+    """Tell whether a packet of a delivery queue is at its switch, and waits until it does not starve its next output.
+
+    output_ticks: ``const.output_ticks``.
+    """
+    if output_ticks is None:
+        return False
+    return np.int64(state.pool.packet[packet].output) != NONE
+
+
 @kernel
 def settle_channels(const, state, tick, channels):
     """Subtract packets that start from ``tick`` on from the counters of their channels, in place.
@@ -456,7 +467,7 @@ def settle_channels(const, state, tick, channels):
             start = np.int64(record.arrives_at) - const.transit_ticks[output]
             if queue >= const.inputs:
                 start -= held_ticks(const.output_ticks, output, np.int64(record.flits))
-            if start >= tick:
+            if start >= tick and not _has_arrived(const.output_ticks, state, packet):
                 channels[row, ChannelCounter.FLITS] -= np.int64(record.flits)
                 channels[row, ChannelCounter.PACKETS] -= 1
             packet = np.int64(record.next)
