@@ -74,7 +74,7 @@ def _topology(options: argparse.Namespace, out: Path) -> list[str]:
     if options.pair_directions:
         topology = topology.pair_directions()
     stated = topology.hosts_stated
-    topology = topology if stated else topology.with_hosts(1)  # as ``kind: file`` reads it
+    topology = topology if stated else topology.with_hosts(1, topology.host_capacity)  # as ``kind: file`` reads it
     counts = f"{topology.switches} switches, {topology.channels} channels, {topology.hosts} hosts"
     say(f"{file}: {source}, {counts}{'' if stated else ' (none are stated: one a switch)'}")
     return [one for one in write(topology, out, options.to) if stated or one != "hosts"]

@@ -804,6 +804,14 @@ def test_a_graph_that_states_no_hosts_is_written_with_those_that_it_is_read_with
     assert make("topology", kind="file", path=str(out), format=kind).build().host_count.tolist() == [1, 1, 1]
 
 
+def test_hosts_that_a_file_does_not_state_keep_their_unlimited_rate_in_conversions(tmp_path, capsys):
+    (tmp_path / "a.graph").write_text(REPETITA)
+    assert main(["convert", str(tmp_path / "a.graph"), "--to", "json"]) == 0
+    assert read(tmp_path / "a.json").host_capacity == np.inf
+    assert main(["convert", str(tmp_path / "a.graph"), "--to", "graphml"]) == 0
+    assert "graphml does not hold host_capacity" in capsys.readouterr().err
+
+
 def test_every_format_is_listed_once():
     assert all(one.read or one.write for one in FORMATS.values())
     assert {"repetita", "sndlib", "ns3", "htsim", "astra_sim", "interconnect"} <= set(FORMATS)
