@@ -161,6 +161,8 @@ def _validate(recorded: Recorded, one_length: bool) -> None:
     """Raise ``SpecError`` for the first row of a trace that cannot be followed."""
     if recorded.in_us:
         raise SpecError("has times in microseconds; the first column must be tick", key="path")
+    if recorded.size_unit == "bytes":
+        raise SpecError("has sizes in bytes; the column must be flits", key="path")
     tick = np.array([min(int(time), LONGEST_RUN) for time in recorded.times], np.int64)[recorded.when]
     rows = np.arange(len(tick))
     errors = [

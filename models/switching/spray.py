@@ -247,6 +247,8 @@ def _trace_flows(recorded: Recorded | None, flows: int, tick: Fraction) -> Flows
         raise SpecError("missing: flows of mode spray end, unless traffic is a trace with bytes", key="sizes")
     if (recorded.after >= 0).any() or recorded.repeat:
         raise SpecError("mode spray follows neither column after nor repeat of a trace", key="traffic")
+    if recorded.size_unit == "flits":
+        raise SpecError("the trace has sizes in flits; the column must be bytes", key="traffic")
     if (recorded.size < 1).any():
         raise SpecError("the trace has a message of 0 bytes", key="traffic")
     unit = tick * 10**6 if recorded.in_us else 1

@@ -87,7 +87,8 @@ class Recorded:
     bytes or flits. after: int64 [messages], the message whose delivery each awaits, or -1. classes: the class of each,
     or empty. repeat: whether the trace begins again after its last tick. path, line: the file, and int64 [messages],
     the line of each, for messages. outstanding: packets of a host that are created and not delivered, at most; a
-    further one waits for the tick after the next delivery. None: any number.
+    further one waits for the tick after the next delivery. None: any number. size_unit: ``flits`` or ``bytes``, where
+    the file names the unit of ``size``.
     """
 
     times: tuple[Fraction, ...]
@@ -102,6 +103,7 @@ class Recorded:
     path: str
     line: Ints
     outstanding: int | None = None
+    size_unit: str = ""
 
     @property
     def content_hash(self) -> str:

@@ -21,9 +21,10 @@ from flitlab.models.traffic.traffic import Traffic, TrafficSpec
 IN_US = "start_us"
 """Name of the first column if times are in microseconds instead of ticks."""
 
-MESSAGES = Columns(
-    {"tick": ("tick", IN_US), **COLUMNS, "flits": ("flits", "bytes"), "class": ("class",), "after": ("after",)}, 3
-)
+SIZES = ("flits", "bytes")
+"""Names of the column with the size of a message: the unit of modes that send packets, and of mode spray."""
+
+MESSAGES = Columns({"tick": ("tick", IN_US), **COLUMNS, "flits": SIZES, "class": ("class",), "after": ("after",)}, 3)
 """Columns of a trace."""
 
 DIGITS = len(str(LARGEST_INTEGER))
@@ -48,7 +49,8 @@ class Trace(TrafficSpec):
     that matrix, too. ``notes`` has the number of messages and of ticks from first to last, and the load at which the
     pattern offers as much as the trace on average.
 
-    Mode spray follows the trace, unless ``sizes`` are set: each line is a flow of ``bytes`` bytes from its tick on.
+    Mode spray follows the trace, unless ``sizes`` are set: each line is a flow of ``bytes`` bytes from its tick on. A
+    header may name the fourth column ``bytes`` then; modes that follow packets reject that, and mode spray ``flits``.
 
     Example: ``traffic: {kind: trace, path: messages.csv}``
     """
@@ -60,7 +62,8 @@ class Trace(TrafficSpec):
 
     def demand(self, topology: Topology) -> Traffic:
         start, source, target, amount, after, classes, lines = [], [], [], [], [], [], []
-        in_us, names = self._in_us(), host_names(topology)
+        header, names = self._header(), host_names(topology)
+        in_us = IN_US in header
         for where, (tick, src, dst, flits, group, follows) in read_lines(self.path, MESSAGES, open_rows(self.path)):
             start.append(self._time(tick, where) if in_us else self._whole(tick, where))
             amount.append(self._whole(flits or "1", where))
@@ -81,14 +84,14 @@ class Trace(TrafficSpec):
         )
         recorded = Recorded(
             times, in_us, when, src_host, dst_host, size, awaited, tuple(classes) if any(classes) else (), self.repeat,
-            str(self.path), line,
+            str(self.path), line, size_unit=next((unit for unit in SIZES if unit in header), ""),
         )  # fmt: skip
         return table_traffic(self.kind, topology, demand, notes=notes, recorded=recorded)
 
-    def _in_us(self) -> bool:
-        """Return whether times are in microseconds."""
+    def _header(self) -> list[str]:
+        """Return the names of the columns, in lower case; of a file without a header, nothing that is one."""
         _, first = next(open_rows(self.path), (0, []))
-        return IN_US in first
+        return [name.lower() for name in first]
 
     def _span(self, ticks: list[Fraction | int], demand: Any) -> Notes:
         span = int(max(ticks) - min(ticks)) + 1

@@ -243,6 +243,9 @@ def test_traces_name_hosts(tmp_path, text):
 
 def test_traces_say_their_unit(tmp_path):
     assert trace(tmp_path, ring(3), "src,dst,start_us,bytes\n0,1,2.5,100\n").in_us
+    capital = trace(tmp_path, ring(3), "Src,Dst,Start_us,Bytes\n0,1,2,100\n")
+    assert capital.in_us and capital.size_unit == "bytes"
+    assert trace(tmp_path, ring(3), "0,0,1,100\n").size_unit == ""
     with pytest.raises(SpecError, match="no column is called tick or start_us"):
         trace(tmp_path, ring(3), "time,src,dst\n1,0,1\n")
     with pytest.raises(SpecError, match=r"t.csv:2: 1,0,d: 'd' is no host"):

@@ -226,6 +226,10 @@ def test_a_trace_is_followed_line_by_line(tmp_path):
     (tmp_path / "flows.csv").write_text("tick,src,dst,bytes\n7,5,11,20000\n")
     again = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
     assert again.content_hash != traffic.content_hash
+    (tmp_path / "flows.csv").write_text("tick,src,dst,flits\n7,5,11,20000\n")
+    with pytest.raises(SpecError, match="has sizes in flits; the column must be bytes"):
+        packets = make("traffic", kind="trace", path=tmp_path / "flows.csv").build(SMALL)
+        switching.build(setting).session(Instance(SMALL, packets, setting.routes), Source(), 1.0, 1)
     with pytest.raises(SpecError, match="flows of mode spray end"):
         plain = Instance(SMALL, make("traffic", kind="shift", by=8).build(SMALL), setting.routes)
         switching.build(setting).session(plain, Source(), 1.0, 1)

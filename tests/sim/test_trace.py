@@ -209,3 +209,9 @@ def test_bad_rows_are_rejected_with_their_line(tmp_path, capsys, lines, problem)
         packets(tmp_path, "vct", lines, code=2)
     assert problem in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_sizes_in_bytes_are_no_flits(tmp_path, capsys):
+    with pytest.raises(FileNotFoundError):
+        packets(tmp_path, "vct", ["0,0,1,20"], head="tick,source,destination,bytes", code=2)
+    assert "has sizes in bytes; the column must be flits" in capsys.readouterr().err
