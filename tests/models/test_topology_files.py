@@ -466,6 +466,15 @@ def test_files_that_do_not_tell_of_hosts_get_one_a_switch(tmp_path):
         assert load(tmp_path / f"x.{suffix}").host_count.tolist() == [1, 1]
 
 
+@pytest.mark.parametrize("capacity", [1, 2.5])
+@pytest.mark.parametrize("labels", [["u", "v", "z"], ["To", "From", "z"]])
+def test_labels_of_a_written_edge_list_are_no_header(labels, capacity, tmp_path):
+    topology = Topology.from_links("net", 3, [(0, 1), (1, 2)], capacity=capacity, notes={"labels": labels})
+    write(topology, tmp_path / "x.txt")
+    assert read(tmp_path / "x.txt").content_hash == topology.content_hash
+    assert read(tmp_path / "x.txt").notes["labels"] == labels
+
+
 def test_a_written_edge_list_says_whether_its_lines_are_links(tmp_path):
     for parameters in ({"kind": "torus", "dims": [5]}, {"kind": "kautz", "degree": 2, "diameter": 2}):
         topology = make("topology", **parameters).build()

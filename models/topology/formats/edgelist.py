@@ -52,6 +52,9 @@ def write_edgelist(topology: Topology, path: FilePath) -> list[str]:
         rows = rows[rows < other]
     plain = (topology.capacity == 1).all() and not topology.delay.any()
     lines = [f"# {topology.kind}, {topology.switches} switches; directed: {str(not both).lower()}; parallel: true"]
+    first = {names.label(end[rows[0]]).lower() for end in (topology.src, topology.dst)}
+    if any(first == {*pair} for pair in ENDS.items()):
+        lines.append("source target" if plain else "source target capacity delay")  # as the first edge would be one
     for c in rows.tolist():
         values = "" if plain else f" {float(topology.capacity[c])!r} {topology.delay[c]}"
         lines.append(f"{ends[topology.src[c]]} {ends[topology.dst[c]]}{values}")
