@@ -140,8 +140,8 @@ def read_demand(path: Path | Text, names: Names, size: int | None, layout: Layou
     return _sum_pairs(read_lines(path, PAIRS, table), names, size)
 
 
-PROBED_LINES = 5
-"""Lines by which the layout is detected: a matrix of three columns has one less, including its header."""
+PROBED_LINES = 7
+"""Lines by which the layout is detected: more than a table of seven columns has with a header column only."""
 
 
 def _layout(path: Path | Text, probed: Sequence[Row], names: Names, size: int | None) -> Layout:
@@ -237,9 +237,12 @@ def table_entries(path: Path) -> Iterator[tuple[str, str, float]]:
         shape, values = _parse_dense(path, rows, names)
         sources = [fields[0] for _, fields in rows[shape.row :]] if shape.column else list(map(str, range(len(values))))
         targets = rows[0][1][shape.column :] if shape.row else sources
-        if all(map(is_number, targets)) and not all(map(is_number, sources)):
-            problem = "the first line may be names of columns or demands; give rows and columns the same names"
+        if all(map(is_number, targets)) != all(map(is_number, sources)):
+            place = "column" if all(map(is_number, sources)) else "line"
+            problem = f"the first {place} may be names or demands; give rows and columns the same names"
             raise SpecError(f"{path}:{rows[0][0]}: {problem}", key="path")
+        if len({*sources}) < len(sources) or len({*targets}) < len(targets):
+            raise SpecError(f"{path}:{rows[0][0]}: rows and columns must have names that occur once", key="path")
     for i, j in np.argwhere(values).tolist():
         yield sources[i], targets[j], float(values[i, j])
 

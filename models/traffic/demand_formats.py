@@ -165,7 +165,9 @@ def _noxim(path: Path | Text, content: str) -> Iterator[Entry]:
 
 def resembles_noxim(rows: Sequence[Sequence[str]]) -> bool:
     """Whether lines of four to seven fields may be those of a traffic table of Noxim, whose sign is a line of %."""
-    return 4 <= len(rows[0]) <= 7 and all(
+    if not 4 <= len(rows[0]) <= 7 or all(is_digits(rate) for fields in rows for rate in fields[2:4]):
+        return False  # whole numbers are rather those of a matrix
+    return all(
         len(fields) == len(rows[0])
         and all(map(is_digits, (*fields[:2], *fields[4:])))
         and all(is_number(rate) and 0 <= number_of(rate) <= 1 for rate in fields[2:4])

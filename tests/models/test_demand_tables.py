@@ -106,6 +106,16 @@ def test_what_pandas_writes_is_read(data):
     assert (demand(ring(n, labels), text) == matrix).all()
 
 
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_matrices_of_few_switches_are_no_traffic_tables(n):
+    """Of zeros and ones with a header column, and of as many lines as fields."""
+    ones = np.roll(np.eye(n, dtype=int), 1, axis=1)
+    numbered = "\n".join(" ".join(map(str, [i, *row])) for i, row in enumerate(ones))
+    assert (demand(ring(n), numbered + "\n") == ones).all()
+    wider = "\n".join(["0 1 .5 .5" + " 0" * (n - 3)] * (n + 1))
+    assert demand(ring(n + 1), wider + "\n")[:, 2].tolist() == [0.5] * (n + 1)
+
+
 @pytest.mark.parametrize("first", ["0,1,2,3", "0,1,2,4", "0,1.5,2,3"])
 def test_demands_of_a_named_row_are_no_names_of_columns(first):
     text = f"a,{first}\nb,1,0,2,3\nc,1,0,0,3\nd,5,6,7,0\n"

@@ -595,9 +595,14 @@ def test_a_numpy_array_of_demands_is_converted_and_what_may_be_names_or_demands_
     np.save(tmp_path / "a.npy", [[0, 1], [2, 0.5]])
     assert main(["convert", str(tmp_path / "a.npy"), "--to", "demands"]) == 0
     assert (tmp_path / "a.csv").read_text() == "src,dst,demand\n0,1,1.0\n1,0,2.0\n1,1,0.5\n"
-    (tmp_path / "b.txt").write_text("A 0 1\nB 1 0\n")
-    assert main(["convert", str(tmp_path / "b.txt"), "--to", "demands"]) == 2
-    assert "b.txt:1: the first line may be names of columns or demands" in capsys.readouterr().err
+    for text, said in (
+        ("A 0 1\nB 1 0\n", "the first line may be names or demands"),
+        ("A B C\n0 1 2\n1 0 2\n1 2 0\n", "the first column may be names or demands"),
+        ("of A B\nA 0 1\nA 1 0\n", "rows and columns must have names that occur once"),
+    ):
+        (tmp_path / "b.txt").write_text(text)
+        assert main(["convert", str(tmp_path / "b.txt"), "--to", "demands"]) == 2
+        assert f"b.txt:1: {said}" in capsys.readouterr().err
 
 
 def test_what_a_written_list_of_edges_changes_is_said(tmp_path):
