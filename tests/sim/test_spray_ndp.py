@@ -13,6 +13,7 @@ from flitlab.models.transport.flows import Flows
 from flitlab.sim.engines.compiled.spray import CompiledSpray
 from flitlab.sim.engines.reference.spray import ReferenceSpray
 from flitlab.sim.engines.transport.spray import FlowCount
+from tests.scenarios import line
 
 MTU, CONTROL, LINK = 4150, 64, 12_500  # bytes, bytes, ticks of 1 us at 100 Gb/s
 
@@ -48,6 +49,17 @@ def test_headers_of_an_incast_leave_data_its_turns(kind):
         assert packets == pytest.approx(time / (MTU + 10 * CONTROL), abs=2)
     else:
         assert packets <= 3
+
+
+@pytest.mark.parametrize("kind", ["constant", "rccc", "nscc", "dctcp", "ndp"])
+def test_flows_without_a_window_that_shrinks_never_pass_a_channel_that_headers_fill(kind):
+    """Eight hosts send over a channel of a tenth of their rate: 8 * 64 / 4150 of it are headers, 0.12."""
+    slow = replace(line(2, hosts=8), capacity=np.full(2, 0.1))
+    transport = {"kind": kind} | ({"oversubscription": 1} if kind == "rccc" else {})
+    pairs, time = [(host, host + 8) for host in range(8)], 4_000_000
+    before, after = run(slow, {"kind": "minimal"}, transport, Fabric(), pairs, [time, 2 * time])
+    share = (after - before).sum() / (0.1 * time)
+    assert share == 0 if kind in ("constant", "rccc") else 0.6 < share < 1
 
 
 @pytest.mark.parametrize("engine", [CompiledSpray, ReferenceSpray])
