@@ -32,7 +32,7 @@ network `fat_tree`, `clos` or `leaf_spine`, Megafly `dragonfly_plus`. `python do
 
 * **links**: bi-directional, two channels each; for uni-directional families, channels.
 * **ASPL**: mean hops over ordered pairs of different switches (multistage: from a switch where hosts inject to one
-  where they eject); in brackets the Moore-type lower bound for the largest degree.
+  where they eject); in brackets the Moore-type lower bound for the largest degree, which multistage networks lack.
 * **bisection**: links (uni-directional families: channels of both directions) between two halves of the switches found
   by METIS: an upper bound on the least.
 
@@ -66,7 +66,8 @@ def row(kind: str) -> str:
     found, _ = measure_all(built(example_of(kind)), [make("metric", kind="bisection")])  # type: ignore[list-item]
     links = found["channels"] if found["directed"] else found["channels"] // 2
     degree = "-".join(str(d) for d in sorted({found["degree_min"], found["degree_max"]}))
-    aspl = f"{found['aspl']:.3f} ({found['moore_aspl']:.3f})"
+    bound = f" ({found['moore_aspl']:.3f})" if found["moore_aspl"] else ""
+    aspl = f"{found['aspl']:.3f}{bound}"
     sizes = [found["switches"], links, found["hosts"], degree, found["diameter"]]
     cells = [f"[{kind}](#{kind})", *sizes, aspl, f"{found['bisection']:g}"]
     return f"| {' | '.join(map(str, cells))} |\n"

@@ -56,7 +56,9 @@ def _columns(topology: Topology) -> Row:
         "degree_max": int(degree.max()),
         "diameter": None,
         "aspl": None,
-        "moore_aspl": moore_aspl(topology.switches, int(degree.max()), topology.directed),
+        "moore_aspl": None
+        if topology.is_multistage  # its distances are between some pairs of switches only
+        else moore_aspl(topology.switches, int(degree.max()), topology.directed),
         "edge_hash": topology.edge_hash,
         "notes": topology.notes,
     }

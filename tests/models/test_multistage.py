@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from flitlab.models.metrics.summary import summary
 from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.certificate import certify
 from flitlab.models.routing.costs import route_costs
@@ -53,6 +54,12 @@ def test_butterfly_has_the_channels_of_booksim2(k, n):
     assert topology.ejection_switch.tolist() == [(n - 1) * row + host // k for host in range(k**n)]
     assert topology.directed == (n > 1)
     assert topology.is_multistage == (n > 1)
+
+
+def test_no_moore_bound_holds_for_distances_between_some_switches_only():
+    """Each of the 2 hops from the first stage to the last; the bound for the mean of all pairs is 2.489."""
+    columns = summary(butterfly(4, 3))
+    assert columns["aspl"] == 2 and columns["moore_aspl"] is None
 
 
 @pytest.mark.parametrize(("k", "n"), SIZES)
