@@ -7,8 +7,7 @@ from pydantic import Field
 from flitlab.models.arrays import Ints
 from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
-from flitlab.models.paths.lengths import k_shortest_lengths
-from flitlab.models.paths.within import all_counts_within, even_load_within
+from flitlab.models.paths.within import all_counts_within, even_load_within, k_shortest_lengths
 from flitlab.models.registry import register
 from flitlab.models.topology.bounds import covering_hops, shortest_paths_length
 from flitlab.models.topology.distances import diameter

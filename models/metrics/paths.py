@@ -9,8 +9,7 @@ from pydantic import Field
 from flitlab.models.mappings import Row
 from flitlab.models.metrics.spec import MetricSpec
 from flitlab.models.paths.ksp import k_shortest_paths
-from flitlab.models.paths.lengths import k_shortest_lengths
-from flitlab.models.paths.within import all_counts_within
+from flitlab.models.paths.within import all_counts_within, k_shortest_lengths
 from flitlab.models.registry import make, register
 from flitlab.models.topology.bounds import paths_within_bound, shortest_paths_length
 from flitlab.models.topology.graph import Topology

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from flitlab.models.arrays import Bools, Floats, Int, Integers, Ints, Ints32
 from flitlab.models.heap import sift_down, sift_up
 from flitlab.models.jit import device_function, njit
-from flitlab.models.paths.dijkstra import UNREACHED, Star, Tree, settle
 from flitlab.models.paths.pathset import PathSet, concatenate, starts
-from flitlab.models.paths.search import search_to
+from flitlab.models.paths.search import UNREACHED, Star, Tree, search_to, settle
 from flitlab.models.rules.draw import Stream, draw
 from flitlab.models.topology.graph import Topology
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
-from flitlab.models.paths.dijkstra import UNREACHED
+from flitlab.models.paths.search import UNREACHED
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.bit_parallel import most_channels
 from flitlab.models.routing.port_table import empty_table

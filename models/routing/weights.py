@@ -10,8 +10,8 @@ from pydantic import Field
 from flitlab.models.arrays import Int, Integers, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.mappings import Notes
-from flitlab.models.paths.dijkstra import UNREACHED, Star, Tree, new_tree, settle
 from flitlab.models.paths.pathset import PathSet, starts
+from flitlab.models.paths.search import UNREACHED, Star, Tree, new_tree, settle
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.bit_parallel import most_channels, serves_hosts, shortest_ports
 from flitlab.models.routing.port_table import empty_table

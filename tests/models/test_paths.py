@@ -11,11 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from flitlab.models.metrics.link_load import even_load_shortest
 from flitlab.models.paths.ksp import all_k_shortest, k_shortest_paths, k_shortest_to
-from flitlab.models.paths.lengths import k_shortest_lengths
 from flitlab.models.paths.pathset import concatenate
-from flitlab.models.paths.shortest import even_load_shortest
-from flitlab.models.paths.within import counts_within, even_load_within, paths_within, paths_within_from
+from flitlab.models.paths.within import (
+    counts_within,
+    even_load_within,
+    k_shortest_lengths,
+    paths_within,
+    paths_within_from,
+)
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 
