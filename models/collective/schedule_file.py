@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flitlab.models.collective.msccl import parse_msccl
 from flitlab.models.collective.schedule import MAX_RANKS, CollectiveName, Schedule, ScheduleError, check
-from flitlab.models.collective.taccl import SIGN, parse_taccl
-from flitlab.models.collective.teccl import FLOWS, parse_teccl
+from flitlab.models.collective.synthesizers import FLOWS, SCCL_TYPE, parse_taccl, parse_teccl
 from flitlab.models.files import replace_file
 from flitlab.models.mappings import JsonObject
 from flitlab.models.readable import JsonError, parse_json
@@ -70,7 +69,7 @@ def read_schedule(path: Path) -> Schedule:
     ScheduleError: it is no schedule, or does not implement its collective.
     """
     text = path.read_bytes()
-    parsers = {b"<": parse_msccl} if text.lstrip().startswith(b"<") else {FLOWS: parse_teccl, SIGN: parse_taccl}
+    parsers = {b"<": parse_msccl} if text.lstrip().startswith(b"<") else {FLOWS: parse_teccl, SCCL_TYPE: parse_taccl}
     for sign, parse in parsers.items():
         if sign in text:
             schedule = parse(text)

@@ -8,7 +8,7 @@ import pytest
 from flitlab.models.collective.msccl import parse_msccl
 from flitlab.models.collective.schedule import ScheduleError, check
 from flitlab.models.collective.schedule_file import read_schedule
-from flitlab.models.collective.teccl import parse_teccl
+from flitlab.models.collective.synthesizers import parse_teccl
 from flitlab.sim.cli import main
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flitlab.models.application.matching import check as check_program
 from flitlab.models.application.order import check_order
 from flitlab.models.application.program import Op
-from flitlab.models.collective.build import (
+from flitlab.models.collective.pipeline import (
     all_gather_streams,
     all_reduce_streams,
     build_schedule,

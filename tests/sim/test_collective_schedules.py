@@ -11,7 +11,7 @@ from flitlab.fluid.collective.collective import Collective
 from flitlab.fluid.collective.latency import Latency
 from flitlab.models.application.messages import Messages
 from flitlab.models.application.workload import Workload
-from flitlab.models.collective.build import build_schedule
+from flitlab.models.collective.pipeline import build_schedule
 from flitlab.models.collective.program import build_program
 from flitlab.models.collective.schedule import check
 from flitlab.models.collective.tree import Tree

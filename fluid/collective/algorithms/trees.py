@@ -16,13 +16,14 @@ from flitlab.fluid.collective.forest import all_gather_trees, broadcast_trees
 from flitlab.fluid.collective.network import CollectiveNetwork
 from flitlab.fluid.collective.rooted import rooted_trees
 from flitlab.fluid.collective.stream_routes import stream_routes
-from flitlab.models.collective.build import (
+from flitlab.models.collective.pipeline import (
+    RankPair,
+    Stream,
     all_gather_streams,
     all_reduce_streams,
     build_schedule,
     reduce_scatter_streams,
 )
-from flitlab.models.collective.pipeline import RankPair, Stream
 from flitlab.models.collective.program import build_program
 from flitlab.models.collective.schedule import Schedule, check
 from flitlab.models.collective.tree import Tree
