@@ -22,11 +22,9 @@ from flitlab.fluid.problem import Problem
 from flitlab.models.application.messages import Messages, total_flits
 from flitlab.models.application.order import Times, busiest, earliest
 from flitlab.models.application.phases import phases
-from flitlab.models.application.program import BLOCK, Op, Program
-from flitlab.models.application.scratch import scratch
-from flitlab.models.application.steps import StepKind, step_kinds
+from flitlab.models.application.program import BLOCK, Op, Program, StepKind, step_kinds
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Floats, Ints
+from flitlab.models.arrays import Floats, Ints, scratch
 from flitlab.models.hashing import content_hash
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.switching_mode import SwitchingMode

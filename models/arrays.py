@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the array types in signatures, and conversions of other values to them.
+"""Names of the array types in signatures, conversions of other values to them, and arrays larger than memory.
 
 A name states the element type, not the shape. The docstring of a function or field states shape, unit and what an index
 means; NumPy's types cannot.
 """
 
 import re
+import tempfile
 from typing import TypeAlias
 
 import numpy as np
@@ -52,6 +53,9 @@ OUT_OF_RANGE = f"must be 0 or have a magnitude from {LEAST:g} to {LARGEST:g}"
 
 LARGEST_INTEGER = 2**63 - 1
 """The largest number of an int64."""
+
+IN_MEMORY = 1 << 26
+"""Bytes up to which an array is in memory; a longer one is in a file, so that the system can page it out."""
 
 
 def is_in_range(text: str) -> bool:
@@ -153,3 +157,25 @@ def sums(index: Integers, amount: Floats, size: int) -> Floats:
     """
     total: np.ndarray = np.bincount(index, amount, size)  # NumPy's stubs say integers, weights or not
     return total
+
+
+def scratch(shape: int | tuple[int, ...], dtype: npt.DTypeLike, fill: int = 0) -> np.ndarray:
+    """An array for data of every operation of a program.
+
+    Above :data:`IN_MEMORY` bytes it is a mapped file in the folder for temporary files (``$TMPDIR``), which disappears
+    with the process. Raises ``OSError`` where that folder is full.
+
+    Parameters
+    ----------
+    shape: of the array.
+    dtype: of its entries.
+    fill: initial value of all entries.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size <= IN_MEMORY:
+        return np.full(shape, fill, dtype)
+    with tempfile.TemporaryFile(prefix="flitlab-") as file:
+        array = np.asarray(np.memmap(file, dtype, "w+", shape=shape))
+    if fill:
+        array[...] = fill
+    return array

@@ -26,8 +26,7 @@ from flitlab.models.application import goal_text as g
 from flitlab.models.application.matching import ProgramError, check_sizes, match
 from flitlab.models.application.order import check_order
 from flitlab.models.application.program import Program, Step
-from flitlab.models.application.scratch import scratch
-from flitlab.models.arrays import Bytes, Int, Integers, Ints, Ints32
+from flitlab.models.arrays import Bytes, Int, Integers, Ints, Ints32, scratch
 from flitlab.models.files import replacing
 from flitlab.models.jit import device_function, inline
 from flitlab.models.registry import SpecError
@@ -250,7 +249,7 @@ def read_goal(path: Path) -> Program:
     """The program of a GOAL file.
 
     Memory holds the labels and dependencies of one rank; the program itself may be larger than memory
-    (:func:`~flitlab.models.application.scratch.scratch`). All operations belong to one step. ``nic`` is read and noted
+    (:func:`~flitlab.models.arrays.scratch`). All operations belong to one step. ``nic`` is read and noted
     but has no effect, as a host has one. Raises ``SpecError``, if possible with the line, for invalid GOAL, unknown or
     duplicate labels, sends and receives without partner or of different sizes, cyclic waits, and wildcards (-1).
     """

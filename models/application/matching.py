@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flitlab.models.application.program import Op, Program
-from flitlab.models.application.scratch import scratch
-from flitlab.models.arrays import Int, Integers, Ints, Ints32
+from flitlab.models.arrays import Int, Integers, Ints, Ints32, scratch
 from flitlab.models.jit import device_function
 from flitlab.models.registry import SpecError
 
@@ -86,7 +85,7 @@ def match(start: Ints, kind: Integers, peer: Ints32, tag: Ints32) -> Ints:
     """The partner of each operation: the receive of a send and the send of a receive, -1 of a calculation.
 
     The k-th send of rank a to rank b with a tag matches the k-th receive of rank b from rank a with that tag. All
-    arrays may be mapped files (:func:`~flitlab.models.application.scratch.scratch`).
+    arrays may be mapped files (:func:`~flitlab.models.arrays.scratch`).
 
     Parameters
     ----------

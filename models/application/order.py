@@ -16,8 +16,7 @@ import numpy as np
 
 from flitlab.models.application.matching import ProgramError, describe
 from flitlab.models.application.program import Op, Program
-from flitlab.models.application.scratch import scratch
-from flitlab.models.arrays import Floats, Integers, Ints, Ints32
+from flitlab.models.arrays import Floats, Integers, Ints, Ints32, scratch
 from flitlab.models.jit import device_function, inline
 
 READY, DONE = 0, 1

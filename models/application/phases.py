@@ -8,8 +8,7 @@ ones, and are awaited by all later ones. Everything before a separator ends befo
 import numpy as np
 
 from flitlab.models.application.program import Op, Program
-from flitlab.models.application.scratch import scratch
-from flitlab.models.arrays import Bools, Integers, Ints32
+from flitlab.models.arrays import Bools, Integers, Ints32, scratch
 from flitlab.models.jit import device_function
 
 

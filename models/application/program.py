@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.application.scratch import scratch
-from flitlab.models.arrays import Ints, Ints32
+from flitlab.models.arrays import Ints, Ints32, scratch
 from flitlab.models.hashing import content_hash
 from flitlab.models.mappings import Notes
 
@@ -136,3 +135,38 @@ class Program:
         )  # fmt: skip
         steps = [asdict(step) for step in self.steps]
         return content_hash(*arrays, steps, self.simulated, self.iterations, *(self.window or ()))
+
+
+class StepKind(NamedTuple):
+    """Steps that differ only in the iteration. size: bytes that a rank contributes."""
+
+    name: str
+    algorithm: str
+    size: int
+    ranks: int
+
+    @property
+    def label(self) -> str:
+        """The kind of step in words: ``allreduce (ring, 8192 B, 64 ranks)``."""
+        candidates = [
+            self.algorithm,
+            f"{self.size} B" if self.size else "",
+            f"{self.ranks} ranks" if self.ranks else "",
+        ]
+        details = ", ".join(filter(None, candidates))
+        return f"{self.name} ({details})" if details else self.name
+
+
+def step_kinds(program: Program) -> tuple[list[StepKind], np.ndarray]:
+    """All kinds in order of appearance, and the kind of each step, int64 [steps].
+
+    Parameters
+    ----------
+    program: the program.
+    """
+    kinds: dict[StepKind, int] = {}
+    kind_of = [
+        kinds.setdefault(StepKind(step.name, step.algorithm, step.size, step.ranks), len(kinds))
+        for step in program.steps
+    ]
+    return list(kinds), np.array(kind_of, np.int64)

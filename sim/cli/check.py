@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from flitlab.models.application.program import Op
-from flitlab.models.application.steps import StepKind, step_kinds
+from flitlab.models.application.program import Op, StepKind, step_kinds
 from flitlab.models.application.workload import Workload
 from flitlab.models.arrays import Ints
 from flitlab.models.mappings import JsonObject, Keys

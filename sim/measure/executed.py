@@ -9,11 +9,9 @@ import numpy as np
 
 from flitlab.models.application.jobs import arrivals
 from flitlab.models.application.messages import total_flits
-from flitlab.models.application.program import Op, Program
-from flitlab.models.application.scratch import scratch
-from flitlab.models.application.steps import step_kinds
+from flitlab.models.application.program import Op, Program, step_kinds
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Floats, Ints
+from flitlab.models.arrays import Floats, Ints, scratch
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.pairs import PairCounts
 from flitlab.models.scenario import Scenario

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flitlab.models.application import matching, scratch
+from flitlab.models import arrays
+from flitlab.models.application import matching
 from flitlab.models.application.matching import DTYPES, ProgramError, check, match
 from flitlab.models.application.order import busiest, check_order, earliest
 from flitlab.models.application.program import Op, Program, Step
@@ -267,9 +268,9 @@ def test_other_processes_open_the_folder_themselves(tmp_path):
 
 
 def test_arrays_that_do_not_fit_lie_in_files(monkeypatch, tmp_path):
-    monkeypatch.setattr(scratch, "IN_MEMORY", 100)
+    monkeypatch.setattr(arrays, "IN_MEMORY", 100)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    array = scratch.scratch((5, 7), np.int64, fill=-1)
+    array = arrays.scratch((5, 7), np.int64, fill=-1)
     mapping = array
     while not isinstance(mapping, np.memmap):
         mapping = mapping.base

@@ -8,8 +8,8 @@ import numpy as np
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.communicator import distances
-from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.application.skeletons.skeleton import is_power_of_two
 from flitlab.models.arrays import Ints
 from flitlab.models.mappings import Notes
 from flitlab.models.registry import register

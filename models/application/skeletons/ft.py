@@ -10,9 +10,8 @@ from pydantic import Field
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import collective
 from flitlab.models.application.program import Program
-from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import Letter, NasBenchmark
-from flitlab.models.application.skeletons.skeleton import everyone
+from flitlab.models.application.skeletons.skeleton import everyone, is_power_of_two
 from flitlab.models.mappings import Notes
 from flitlab.models.registry import SpecError, register
 

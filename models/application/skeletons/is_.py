@@ -8,9 +8,8 @@ from pydantic import Field
 
 from flitlab.models.application.builder import Builder
 from flitlab.models.application.collectives.choose import all_to_all_v, collective
-from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import Letter, NasBenchmark
-from flitlab.models.application.skeletons.skeleton import everyone
+from flitlab.models.application.skeletons.skeleton import everyone, is_power_of_two
 from flitlab.models.registry import register
 
 TESTED = 5

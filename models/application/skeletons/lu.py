@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from flitlab.models.application.builder import Builder
-from flitlab.models.application.ranks import is_power_of_two
 from flitlab.models.application.skeletons.nas import NasBenchmark
+from flitlab.models.application.skeletons.skeleton import is_power_of_two
 from flitlab.models.mappings import Notes
 from flitlab.models.registry import register
 

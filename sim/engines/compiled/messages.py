@@ -11,9 +11,8 @@ import numpy as np
 
 from flitlab.models.application.messages import Messages, flits_of, packets_of
 from flitlab.models.application.program import Op
-from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Ints, scratch
 from flitlab.models.jit import inline, kernel
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Scalar

@@ -11,9 +11,8 @@ import numpy as np
 
 from flitlab.models.application.messages import MessageStage, ticks_of
 from flitlab.models.application.program import Op, SendWindow
-from flitlab.models.application.scratch import scratch
 from flitlab.models.application.workload import Workload
-from flitlab.models.arrays import Bools, Ints, Ints32
+from flitlab.models.arrays import Bools, Ints, Ints32, scratch
 from flitlab.models.jit import inline, kernel
 from flitlab.sim.engines.base import Cause, Execution
 
