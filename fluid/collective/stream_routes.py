@@ -10,8 +10,8 @@ import numpy as np
 from flitlab.models.collective.pipeline import Stream
 from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.routing.paths import longest, path_notes
+from flitlab.models.routing.planned import weighted_path_table
 from flitlab.models.routing.routes import NO_PORTS, Routes
-from flitlab.models.routing.weighted_paths import weighted_path_table
 from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.topology.graph import Topology
 

@@ -12,9 +12,15 @@ from flitlab.models.paths.bounded import all_paths_within
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.routing.form import MOST_DRAWS
 from flitlab.models.routing.paths import farthest, longest, path_notes, require_connected
-from flitlab.models.routing.planned import NextHopWeights, PathPlan, PathWeights, PlannedSpec, Weigh
+from flitlab.models.routing.planned import (
+    NextHopWeights,
+    PathPlan,
+    PathWeights,
+    PlannedSpec,
+    Weigh,
+    weighted_path_table,
+)
 from flitlab.models.routing.routes import NO_PORTS, PER, Routes, Selection
-from flitlab.models.routing.weighted_paths import weighted_path_table
 from flitlab.models.rules.tables import RouteForm
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
