@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maximum concurrent flows, and the fixed split of a routing: the largest feasible multiple of the demand."""
+"""The largest feasible multiple of a demand: of maximum concurrent flows, and of the fixed split of a routing.
+
+Whether a multiple is feasible is often decided long before the largest is known.
+"""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from flitlab.fluid.background import GrowthProblem
 from flitlab.fluid.ceiling import Ceiling, Method, theta_unit
@@ -12,6 +17,14 @@ from flitlab.fluid.mcf.choose import solve
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import growing_split, split_theta
 from flitlab.models.instance import Instance
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
+
+BACKGROUND_NOTE = "the load is that of what grows beside the background"
+"""Note of ceilings of traffic with a background."""
+
+GAPS = (0.1, 0.01)
+"""Gaps that are requested in turn, before the tolerance, while the interval does not decide."""
 
 
 def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
@@ -55,10 +68,6 @@ def concurrent_flow(instance: Instance, kind: str, method: Method, gap: float) -
     note = join_notes(note, solution.note, gap_note(solution.lower, upper, method, gap))
     lower, unit = min(solution.lower, upper), theta_unit(topology)
     return Ceiling(kind, None, lower, upper, unit, solution.method, 0.0, note, certificate, load, solution.flow)
-
-
-BACKGROUND_NOTE = "the load is that of what grows beside the background"
-"""Note of ceilings of traffic with a background."""
 
 
 def _with_background(instance: Instance, kind: str, method: Method, gap: float) -> Ceiling:
@@ -137,3 +146,49 @@ def fixed_split(instance: Instance) -> Ceiling:
     theta = min(network, at_hosts)
     method = "split by weight" if routes.weighed else "equal split"
     return Ceiling("split", None, theta, theta, theta_unit(instance.topology), method, 0.0, note)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Whether theta is at least ``theta`` (1 - tolerance), the certified interval that decides it, and the method."""
+
+    reached: bool
+    lower: float
+    upper: float
+    method: str
+
+
+def reaches(topology: Topology, traffic: Traffic, theta: float, tolerance: float) -> Reach:
+    """Whether ``theta`` times a demand is feasible by any routing, up to a relative tolerance.
+
+    The problem is solved only as closely as necessary: a flow of at least theta (1 - tolerance) decides yes, prices
+    that prove less than theta decide no. If a solver ends before, the answer is no.
+
+    Parameters
+    ----------
+    topology : Topology
+        The network.
+    traffic : Traffic
+        The demand.
+    theta : float
+        Factor of the demand.
+    tolerance : float
+        Relative.
+
+    Raises
+    ------
+    FluidError
+        The demand is zero, or no path joins two switches with demand.
+    """
+    problem = Problem.of(topology, traffic)
+    enough = theta * (1 - tolerance)
+    at_hosts = float(host_bound(topology, traffic))
+    if at_hosts < enough or problem.compact_demand.size == 0:
+        return Reach(at_hosts >= enough, at_hosts, at_hosts, "host channels")
+    lower, upper, method = 0.0, np.inf, ""
+    for gap in (*(gap for gap in GAPS if gap > tolerance), tolerance):
+        solution = solve(problem, gap, enough=enough)
+        lower, upper, method = max(lower, solution.lower), min(upper, solution.upper), solution.method
+        if lower >= enough or upper < theta:
+            break
+    return Reach(lower >= enough, min(lower, at_hosts), min(upper, at_hosts), method)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The maximum concurrent flow, by any routing and over the paths of a routing."""
+"""The maximum concurrent flow, by any routing, over the paths of a routing, and by its fixed split."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from flitlab.fluid.ceiling import PER_FLOW, Ceiling
 from flitlab.fluid.context import Context
-from flitlab.fluid.kinds.spec import Quantities, Solved
+from flitlab.fluid.kinds.spec import CeilingSpec, Quantities, Solved
 from flitlab.fluid.saved import Saved
 from flitlab.models.instance import Instance
 from flitlab.models.registry import register
@@ -91,6 +91,33 @@ class McfPaths(Concurrent):
     @classmethod
     def drawn(cls, session: "Session", traffic: "Traffic") -> dict[str, float]:
         """The largest theta with theta times the demand of every pair over the paths that a run drew."""
-        from flitlab.fluid.sharing.drawn import drawn_theta
+        from flitlab.fluid.sharing.rows import drawn_theta
 
         return {"mcf_paths_drawn": drawn_theta(session, traffic)}
+
+
+@register("ceiling", "split")
+class Split(CeilingSpec):
+    """The largest load that the routing's fixed split of traffic can carry.
+
+    It is a single value of this split, without a certificate.
+    """
+
+    rank = 2
+    usual = True
+    label = "fixed split of the routing"
+    share = "Of the load that the routing's own split over its routes could carry"
+    routes = "needed"
+    beside_background = True
+    quick = True
+    growth = 0.8
+
+    per_flow: bool = False
+    """Also the rates of flows, as in throughput models."""
+
+    def rows(self, instance: Instance, context: Context) -> Iterator[Ceiling]:
+        """The row of theta, of the network or a host channel, then those of the rates of flows with ``per_flow``."""
+        from flitlab.fluid.concurrent import fixed_split
+        from flitlab.fluid.sharing.rows import with_rates
+
+        yield from with_rates(instance, fixed_split(instance), self.per_flow)

@@ -57,7 +57,7 @@ class Mmf(Sharing):
 
         These are the mean per host and the least, both relative to the interface, and Jain's index.
         """
-        from flitlab.fluid.sharing.drawn import drawn_rates
+        from flitlab.fluid.sharing.rows import drawn_rates
 
         return drawn_rates(session)
 

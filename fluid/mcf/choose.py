@@ -12,11 +12,11 @@ from flitlab.fluid.ceiling import Method
 from flitlab.fluid.certificate import orbit_cost
 from flitlab.fluid.delivered import verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.mcf import arcs, columns
+from flitlab.fluid.mcf.columns import solve_orbit, translated_flow
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.shortest import PathSplit, scaled_weights
 from flitlab.fluid.mcf.sparse import effort, multipliers
-from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
 from flitlab.fluid.problem import MAX_DENSE_FLOW, MAX_LISTED_PAIRS, MAX_MEMORY, FluidError, Problem, require_memory
 from flitlab.models.arrays import Floats
 

@@ -21,7 +21,7 @@ from scipy import sparse
 from scipy.linalg import cho_solve
 
 from flitlab.fluid.graph import Graph
-from flitlab.fluid.mcf.paths import Paths, cheapest
+from flitlab.fluid.mcf.paths import Paths, cheapest, extend
 from flitlab.fluid.pricing import PricedPaths, floored, price
 from flitlab.fluid.problem import Problem
 from flitlab.models.arrays import Floats, sums
@@ -32,6 +32,9 @@ FLOOR = 1e-6
 """Least value of capacity * price of a channel at the start, relative to the mean."""
 HALVINGS = 30
 """Limit of the halvings of a dual step."""
+
+ORBIT_PATHS = 4
+"""Initial paths of every commodity of a symmetric problem, at most."""
 
 
 class SharedCapacity(NamedTuple):
@@ -310,3 +313,42 @@ def _factor(matrix: np.ndarray, diagonal: np.ndarray) -> tuple[Floats, bool]:
         except np.linalg.LinAlgError:
             continue
     return np.diag(np.sqrt(whole)), False
+
+
+def solve_orbit(problem: Problem, gap: float) -> tuple[np.ndarray, Paths]:
+    """Prices float64 [channels], and path flows of the commodities of ``problem.orbit``.
+
+    All channels of a class share their capacity, so flows for one destination of each class are enough: see
+    :class:`~flitlab.fluid.problem.Orbit`.
+    """
+    orbit = problem.orbit
+    assert orbit is not None
+    shared, one = SharedCapacity(orbit.row, orbit.capacity), Problem(problem.graph, orbit.demand)
+    prices, paths = generate(one, _orbit_paths(one, shared), 1 / orbit.capacity, gap, shared)
+    return prices[orbit.row], paths
+
+
+def translated_flow(problem: Problem, paths: Paths) -> Floats:
+    """float64 [switches, channels]: the flow toward switch 0, translated to every destination."""
+    assert problem.orbit is not None and problem.orbit.translations is not None
+    group, graph = problem.orbit.translations, problem.graph
+    flow = np.empty((graph.nodes, graph.channels))
+    toward = np.empty((graph.nodes, group.generators))
+    toward[graph.src, group.generator] = paths.load(graph.channels) / graph.nodes
+    for t in range(graph.nodes):
+        flow[t] = toward[group.step(np.full(graph.channels, t), graph.src), group.generator]
+    return flow
+
+
+def _orbit_paths(problem: Problem, shared: SharedCapacity) -> Paths:
+    """Equal shares of every demand on shortest paths that avoid fuller classes, with random ties."""
+    graph, demand = problem.graph, problem.demand
+    rng = np.random.default_rng(1)
+    paths, no_limit = Paths.none(demand.size), np.full(demand.size, np.inf)
+    use = np.ones(len(shared.capacity))
+    for _ in range(ORBIT_PATHS):
+        z = (use / use.mean() / shared.capacity)[shared.row] * rng.uniform(0.99, 1.01, graph.channels)
+        priced = price(graph, demand, problem.dags, z, no_limit)[1]
+        paths = Paths(*extend(paths, priced, False, demand.amount / ORBIT_PATHS))
+        use = shared.load(paths) / shared.capacity + 0.1 * use
+    return paths

@@ -2,8 +2,8 @@
 """Max-min fairness (MMF), weighted by demand: no rate can grow without reducing a smaller one.
 
 Sources: Bertsekas, Gallager, Data Networks, 1992, section 6.5 (one path a flow); Nace, Doan, Klopfenstein, Bashllari,
-Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020 (several), as stated by Faizian et al.,
-"Throughput Models of Interconnection Networks", section II-A.
+Computers & Operations Research 35 (2008), doi:10.1016/j.cor.2006.03.020 (several, or all there are), as stated by
+Faizian et al., "Throughput Models of Interconnection Networks", section II-A.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,16 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from flitlab.fluid.problem import FluidError
+from flitlab.fluid.mcf.paths import Paths
+from flitlab.fluid.mcf.sparse import effort, multipliers
+from flitlab.fluid.pricing import price
+from flitlab.fluid.problem import FluidError, Problem
 from flitlab.fluid.sharing.filling import filled
-from flitlab.fluid.sharing.flows import CompetingFlows, check_spread
+from flitlab.fluid.sharing.flows import CompetingFlows, Rates, check_spread, flows_most, flows_over
 from flitlab.fluid.sharing.levels import BINDING, level_model, max_min_levels
-from flitlab.models.arrays import Floats
+from flitlab.models.arrays import Floats, Ints
+from flitlab.models.topology.graph import Topology
+from flitlab.models.traffic.traffic import Traffic
 
 PATHS_MOST = 60_000
 """Paths, hence columns, up to which the LP of a concurrent flow is tried (about a minute)."""
@@ -29,6 +34,15 @@ SLACK = (1e-8, 1e-8, 1e-7, 1e-6)
 """What fixed rates are reduced by, relatively, so that rounding cannot make the next LP infeasible; more if it does.
 
 The second try is from scratch."""
+
+SIZE_MOST = 2_000_000
+"""Flows times channels up to which the LPs are tried (about a minute)."""
+START_GAP = 0.02
+"""The gap to which the concurrent flow goes whose paths are the first ones."""
+CHEAPER = 1e-9
+"""A path joins if it is cheaper by this; the prices of all flows, times their weights, add up to 1."""
+LEAST = 1e-12
+"""Least price of a channel: paths do not wander over those without one."""
 
 
 def max_min(flows: CompetingFlows) -> Floats:
@@ -138,3 +152,61 @@ def raised(
             lp.fix(flow)
         rising &= ~saturated
     return rate, optimum.path_rate
+
+
+def free_max_min(topology: Topology, traffic: Traffic) -> tuple[CompetingFlows, Rates]:
+    """The flows of a demand, over the first paths only, and their max-min fair rates by any routing.
+
+    The duals of the LPs price new paths: an optimum over some paths is one over all if none is cheaper, under the
+    prices of the links, than the price of its flow. Source: Nace et al., as above.
+
+    Raises :class:`~flitlab.fluid.problem.FluidError` if the LPs would be too large or fail.
+    """
+    count = flows_most(traffic)
+    if count * topology.channels > SIZE_MOST:
+        size = f"{count} flows over {topology.channels} channels"
+        raise FluidError(f"over all paths there are, {size} are too many (their product is at most {SIZE_MOST})")
+    problem = Problem.of(topology, traffic)
+    first = Paths.none(0)
+    if problem.demand.size:
+        first = multipliers(problem, START_GAP, np.inf, effort(problem))[1]
+    flows = flows_over(topology, traffic, problem, first)
+    if len(flows.weight) == 0:
+        return flows, Rates(flows.weight, flows.weight)
+    ends, lp = _host_channels(flows, topology), LevelLp(flows)
+    commodity = _commodities(problem, flows, topology)
+    apart = np.flatnonzero(commodity >= 0)
+
+    def more(optimum: Optimum) -> bool:
+        """Adds a path to every flow for which there is a cheaper one than it has; whether there was any."""
+        worth = optimum.flow_price - ends @ optimum.link_price - CHEAPER
+        limit = np.zeros(problem.demand.size)
+        np.maximum.at(limit, commodity[apart], worth[apart])
+        length = np.maximum(optimum.link_price[: topology.channels], LEAST)
+        distance, new = price(problem.graph, problem.demand, problem.dags, length, limit)
+        gaining = apart[worth[apart] > distance[commodity[apart]]]
+        for flow in gaining.tolist():
+            own = slice(*new.start[commodity[flow] : commodity[flow] + 2])
+            lp.add(flow, np.append(new.channel[own], ends.indices[slice(*ends.indptr[flow : flow + 2])]))
+        return len(gaining) > 0
+
+    # no path leads around the host channels; of other links nothing is certain
+    rate, _ = raised(lp, flows.capacity, ends, more)
+    return flows, Rates(rate, flows.weight)
+
+
+def _host_channels(flows: CompetingFlows, topology: Topology) -> sparse.csr_array:
+    """float64 [flows, links]: 1 for the host channels of every flow, unless they are infinite."""
+    shape = (len(flows.weight), len(flows.capacity))
+    if shape[1] == topology.channels:
+        return sparse.csr_array(shape)
+    links = topology.channels + np.column_stack([flows.source, topology.hosts + flows.target]).ravel()
+    return sparse.csr_array((np.ones(len(links)), links, np.arange(0, len(links) + 1, 2)), shape)
+
+
+def _commodities(problem: Problem, flows: CompetingFlows, topology: Topology) -> Ints:
+    """int64 [flows]: the commodity that each is a part of, -1 within a switch."""
+    s, t = topology.host_switch[flows.source], topology.ejection_switch[flows.target]
+    commodity = np.full(len(s), -1)
+    commodity[s != t] = problem.demand.find(topology.switches, s[s != t], t[s != t])
+    return commodity

@@ -22,7 +22,7 @@ from typing import cast
 
 import numpy as np
 
-from flitlab.fluid.bottlenecks import bottlenecks
+from flitlab.fluid.certificate import bottlenecks
 from flitlab.models.hashing import content_hash
 from flitlab.models.mappings import Row
 from flitlab.models.topology.names import switch_names

@@ -97,7 +97,7 @@ def reaches_theta(network: Network, theta: float, tolerance: float) -> Outcome:
     theta: load.
     tolerance: relative, on theta.
     """
-    from flitlab.fluid.reach import reaches
+    from flitlab.fluid.concurrent import reaches
 
     spent = CpuTime()
     try:

@@ -14,11 +14,10 @@ from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.delivered import verify_flow, verify_orbit, verify_paths
 from flitlab.fluid.graph import Demand, Graph
 from flitlab.fluid.mcf import arcs
-from flitlab.fluid.mcf.columns import generate
+from flitlab.fluid.mcf.columns import generate, solve_orbit, translated_flow
 from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.sparse import effort, multipliers
-from flitlab.fluid.mcf.symmetric import solve_orbit, translated_flow
 from flitlab.fluid.problem import FluidError, Problem, network_cost
 from flitlab.fluid.translations import translations
 from flitlab.models.registry import make

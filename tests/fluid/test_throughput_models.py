@@ -16,12 +16,11 @@ from scipy.optimize import linprog
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.problem import FluidError, Problem
-from flitlab.fluid.sharing import free, levels, maxmin
+from flitlab.fluid.sharing import levels, maxmin
 from flitlab.fluid.sharing.filling import hoefler, jain
 from flitlab.fluid.sharing.flows import CompetingFlows, flows_of, unrolled
-from flitlab.fluid.sharing.free import free_max_min
 from flitlab.fluid.sharing.levels import max_min_levels
-from flitlab.fluid.sharing.maxmin import LevelLp, max_min, raised
+from flitlab.fluid.sharing.maxmin import LevelLp, free_max_min, max_min, raised
 from flitlab.models.registry import make
 from flitlab.models.scenario import Scenario
 from tests.fluid.fluid_cases import INF, all_to_all, cycle, minimal, scenario, small_scenarios, table, torus
@@ -294,7 +293,7 @@ def test_models_say_why_they_are_omitted(monkeypatch):
     assert row.method == "omitted" and "no routing" in row.note
     (row,) = ceilings(routed(case, kind="minimal", select="adaptive"), [ceiling_spec("jm")])
     assert "does not fix the paths" in row.note
-    monkeypatch.setattr(free, "SIZE_MOST", 1000)
+    monkeypatch.setattr(maxmin, "SIZE_MOST", 1000)
     (row,) = ceilings(case, [ceiling_spec("mmf")])
     assert row.method == "omitted" and "too many" in row.note
     monkeypatch.setattr(maxmin, "LEVEL_PATHS_MOST", 100)

@@ -3,8 +3,8 @@
 
 import pytest
 
-from flitlab.fluid.bottlenecks import FULL, bottlenecks
 from flitlab.fluid.ceilings import ceiling_spec, ceilings
+from flitlab.fluid.certificate import FULL, bottlenecks
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main

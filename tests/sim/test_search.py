@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from flitlab.fluid.reach import reaches
+from flitlab.fluid.concurrent import reaches
 from flitlab.models.registry import make
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.experiment import search

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flitlab.fluid.bottlenecks import bottlenecks
-from flitlab.fluid.certificate import Certificate
+from flitlab.fluid.certificate import Certificate, bottlenecks
 from flitlab.models.arrays import Floats
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.topology.formats import FormatError, read

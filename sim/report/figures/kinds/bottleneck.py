@@ -12,7 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from flitlab.fluid.bottlenecks import Bottlenecks, bottlenecks
+from flitlab.fluid.certificate import Bottlenecks, bottlenecks
 from flitlab.fluid.decomposition import link_classes
 from flitlab.models.arrays import Floats
 from flitlab.models.topology.graph import Topology
@@ -48,7 +48,7 @@ NARROWED = 0.88
 def draw_bottleneck(case: Case, optimum: Optimum, path: Path, others: int = 0) -> Path:
     """Draws where a maximum concurrent flow is stuck into a PNG or SVG file; the same bytes every time.
 
-    Above, the network: channels that bind (:func:`~flitlab.fluid.bottlenecks.bottlenecks`) are orange, the wider the
+    Above, the network: channels that bind (:func:`~flitlab.fluid.certificate.bottlenecks`) are orange, the wider the
     higher their price, others grey, the darker the fuller; of a link the direction counts that is the more so. More
     than :data:`~flitlab.sim.report.network.places.MOST_NODES` switches are a matrix of channels. Below, the
     distribution of load / capacity, for each class of links if there are several.
