@@ -3,7 +3,7 @@
 import numpy as np
 
 from flitlab.models.jit import njit
-from flitlab.sim.engines.packets import DELIVERED, DESTINATION, FLITS, NEVER, SENT, SOURCE, PacketRun
+from flitlab.sim.engines.packets import NEVER, Col, PacketRun
 
 
 class CompiledPipe(PacketRun):
@@ -14,11 +14,11 @@ class CompiledPipe(PacketRun):
 
     def move(self, first, until):
         rows = self.rows
-        rows[first:, SENT] = begins(rows[first:, 0], rows[first:, SOURCE], rows[first:, FLITS], self.sends)
-        due = np.flatnonzero((rows[:, DELIVERED] == NEVER) & (rows[:, SENT] + self.delay < until))
-        due = due[np.lexsort((rows[due, SOURCE], rows[due, SENT]))]
-        start = begins(rows[due, SENT] + self.delay, rows[due, DESTINATION], rows[due, FLITS], self.takes)
-        rows[due, DELIVERED] = start + rows[due, FLITS] - 1
+        rows[first:, Col.SENT] = begins(rows[first:, 0], rows[first:, Col.SOURCE], rows[first:, Col.FLITS], self.sends)
+        due = np.flatnonzero((rows[:, Col.DELIVERED] == NEVER) & (rows[:, Col.SENT] + self.delay < until))
+        due = due[np.lexsort((rows[due, Col.SOURCE], rows[due, Col.SENT]))]
+        start = begins(rows[due, Col.SENT] + self.delay, rows[due, Col.DESTINATION], rows[due, Col.FLITS], self.takes)
+        rows[due, Col.DELIVERED] = start + rows[due, Col.FLITS] - 1
 
 
 @njit

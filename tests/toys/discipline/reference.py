@@ -4,7 +4,7 @@ from collections import defaultdict, deque
 
 import numpy as np
 
-from flitlab.sim.engines.packets import CREATED, DELIVERED, DESTINATION, FLITS, SENT, SOURCE, PacketRun
+from flitlab.sim.engines.packets import Col, PacketRun
 
 
 class ReferencePipe(PacketRun):
@@ -18,20 +18,20 @@ class ReferencePipe(PacketRun):
     def move(self, first, until):
         self.created.extend(range(first, len(self.rows)))
         for now in range(self.now, until):
-            while self.created and self.rows[self.created[0], CREATED] == now:
+            while self.created and self.rows[self.created[0], Col.CREATED] == now:
                 packet = self.created.popleft()
-                self.source[self.rows[packet, SOURCE]].append(packet)
+                self.source[self.rows[packet, Col.SOURCE]].append(packet)
             for packet in self.leave(self.source, self.sends, now):
-                self.rows[packet, SENT] = now
+                self.rows[packet, Col.SENT] = now
                 self.pipe[now + self.delay].append(packet)
             for packet in self.pipe.pop(now, ()):
-                self.destination[self.rows[packet, DESTINATION]].append(packet)
+                self.destination[self.rows[packet, Col.DESTINATION]].append(packet)
             for packet in self.leave(self.destination, self.takes, now):
-                self.rows[packet, DELIVERED] = now + self.rows[packet, FLITS] - 1
+                self.rows[packet, Col.DELIVERED] = now + self.rows[packet, Col.FLITS] - 1
 
     def leave(self, queues, free, now):
         """The heads of queues before idle channels, which they keep busy, in the order of the hosts."""
         for host, queue in enumerate(queues):
             if queue and free[host] <= now:
-                free[host] = now + self.rows[queue[0], FLITS]
+                free[host] = now + self.rows[queue[0], Col.FLITS]
                 yield queue.popleft()

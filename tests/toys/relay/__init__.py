@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from flitlab.models.registry import SpecError, register
@@ -21,6 +22,11 @@ class Relay(DynamicTopology):
 
     def zero_load_latency(self, topology, hops, flits):
         return (hops + 2) * (flits + self.link) - 1
+
+    def next_channels(self, topology, routes):
+        """The channel towards a switch t at a switch v, int64 [t, v]; any number where there is none."""
+        first = np.array([[int(port) & -int(port) for port in row] for row in routes.ports])
+        return topology.out_start[:-1] + np.log2(np.maximum(first, 1)).astype(np.int64)
 
 
 @register("switching", "relay")
