@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Allocators, which match the inputs of a switch to the outputs that they request, and rotating priority.
+"""Allocators, which match the inputs of a switch to the outputs that they request, and orders of arbitration.
 
 ``islip`` (McKeown 1999, doi:10.1109/90.769767): every output grants one of the inputs that request it, and every input
 accepts one of its grants, both by rotating priority: the last match comes last. Priorities advance only with accepted
@@ -54,3 +54,30 @@ def first_after(mask: Int, last: Int) -> int:
     """The member of a non-empty 64-bit set that comes first, counting from ``last`` + 1 with wrap-around."""
     later = above(mask, last)
     return lowest(later if later else np.uint64(mask))
+
+
+@kernel
+def age_key(eligible: Int, input_vc: Int) -> int:
+    """Sort key of a waiting head: oldest eligibility first, ties by input port, then VC.
+
+    eligible: tick. input_vc: index of the VC in the numbering of ``flitlab.models.rules.ports``.
+    """
+    return (eligible << 32) | input_vc
+
+
+@kernel
+def outranks(
+    rank: Int, created_at: Int, number: Int, other_rank: Int, other_created_at: Int, other_number: Int
+) -> bool:
+    """Whether a packet goes before another: of the greater rank, then older, then of the lower number.
+
+    Parameters
+    ----------
+    rank, created_at, number: of the packet: its hops in hot-potato switching, its priority in a source queue; tick; id.
+    other_rank, other_created_at, other_number: of the other one.
+    """
+    if rank != other_rank:
+        return rank > other_rank
+    if created_at != other_created_at:
+        return created_at < other_created_at
+    return number < other_number

@@ -10,7 +10,7 @@ from flitlab.models.mappings import JsonObject
 from flitlab.models.registry import SpecError
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
-from flitlab.sim.engines.flow.model import (
+from flitlab.sim.engines.flow import (
     FlowConstants,
     clear_channel_shares,
     compute_channel_shares,

@@ -21,7 +21,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, keys_of, make_tournament
-from flitlab.sim.engines.flow.model import (
+from flitlab.sim.engines.flow import (
     RESOLUTION,
     Flowing,
     clear_channel_shares,

@@ -8,8 +8,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma.layout import Rdma
-from flitlab.models.rules.rdma.pacing import pace
+from flitlab.models.rules.rdma.layout import Rdma, pace
 
 
 @kernel

@@ -9,8 +9,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.rdma.layout import FIELDS, HOPS, Rdma
-from flitlab.models.rules.rdma.pacing import pace
+from flitlab.models.rules.rdma.layout import FIELDS, HOPS, Rdma, pace
 
 
 @kernel

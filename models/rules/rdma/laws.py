@@ -10,8 +10,7 @@ import numpy as np
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.rdma import dcqcn, dcqcn_ns3, hpcc, swift, timely
-from flitlab.models.rules.rdma.layout import Control, Rdma
-from flitlab.models.rules.rdma.pacing import pace
+from flitlab.models.rules.rdma.layout import Control, Rdma, pace
 
 
 @kernel

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameters and the state of RDMA flows, laid out for compiled code.
+"""The parameters and the state of RDMA flows, laid out for compiled code, and the pace of their packets.
 
 Sizes are bytes on the wire, times are ticks, rates are bytes per tick. Fields of a flow that other transports have too
 are those of :class:`~flitlab.models.rules.spray.layout.Senders` and ``Receivers``.
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Ints
+from flitlab.models.arrays import Int, Ints
+from flitlab.models.jit import kernel
 from flitlab.models.rules.spray.layout import NEVER, Records
 
 
@@ -194,3 +195,18 @@ def make_rdma(
         np.zeros((rows if reports else 1, 1 + FIELDS * HOPS), np.int64) for rows in (records, len(packets))
     )
     return Rdma(table, kind.astype(np.int64), flow, telemetry, last)
+
+
+@kernel
+def pace(d: Rdma, i: Int) -> None:
+    """Set the earliest tick of the next packet of sender i from the last one and the rate; at line rate it is past.
+
+    Parameters
+    ----------
+    d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
+    i: the flow.
+    """
+    flow = d.flow[i]
+    flow.next_at = flow.sent_at
+    if flow.rate < d.laws[d.kind[i]].line:
+        flow.next_at += np.int64(np.ceil(float(flow.sent_size) / flow.rate))

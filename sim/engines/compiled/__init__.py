@@ -17,3 +17,11 @@ Data that are used together form a record with named fields, of one cache line w
 so that an index read from one needs no check of its sign; all other numbers are int64. A list of packets is chained
 through their ``next`` field and ends with NONE. Functions without a documented return value return nothing.
 """
+
+from typing import Any, TypeAlias
+
+Constants: TypeAlias = Any
+"""The constants of a run: the named tuple of its switching mode."""
+
+State: TypeAlias = Any
+"""What changes in a run: the named tuple of its switching mode, with the fields that a function reads."""

@@ -26,8 +26,7 @@ from flitlab.sim.engines.base import (
     check_tick_limit,
 )
 from flitlab.sim.engines.classes import class_tables, has_replies
-from flitlab.sim.engines.compiled import invariants, messages, ranks, records, sources
-from flitlab.sim.engines.compiled.arguments import State
+from flitlab.sim.engines.compiled import State, invariants, messages, ranks, records, sources
 from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 from flitlab.sim.engines.compiled.replies import created_replies

@@ -9,8 +9,8 @@ import numpy as np
 
 from flitlab.models.jit import device_function, inline
 from flitlab.models.mappings import Fields
+from flitlab.models.rules.allocate import outranks
 from flitlab.models.rules.arrivals import Arrivals, typical_gap
-from flitlab.models.rules.order import outranks
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.port_sets import pack_ports
 from flitlab.models.rules.ports import Ports

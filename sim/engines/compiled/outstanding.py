@@ -13,7 +13,7 @@ from flitlab.models.rules.packets import destination, length
 from flitlab.models.rules.route import at_destination, choose_route, next_port
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import Outstanding
-from flitlab.sim.engines.compiled.arguments import Constants, State
+from flitlab.sim.engines.compiled import Constants, State
 from flitlab.sim.engines.compiled.records import first_unsent, in_flight_records, processes_of
 
 

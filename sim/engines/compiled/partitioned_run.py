@@ -8,7 +8,7 @@ import numpy as np
 
 from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import Scalar
-from flitlab.sim.engines.compiled.arguments import Constants, State
+from flitlab.sim.engines.compiled import Constants, State
 from flitlab.sim.engines.compiled.barrier import CANCELLED
 
 SUMMED_COUNTERS = "scalars", "histogram", "hops", "deflections", "by_src_host"

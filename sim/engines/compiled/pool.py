@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import inline
-from flitlab.sim.engines.compiled.arguments import State
+from flitlab.sim.engines.compiled import State
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records
 
 # No entity. Records are unsigned, so that indices read from them need no check of sign. An int64, as each Python

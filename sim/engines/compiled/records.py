@@ -22,7 +22,7 @@ from flitlab.models.rules.route import choose_route
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import CLASS_COLUMNS, HOP_BUCKETS, ChannelCounter, ClassCounter, PacketLog, Scalar
-from flitlab.sim.engines.compiled.arguments import Constants, State
+from flitlab.sim.engines.compiled import Constants, State
 from flitlab.sim.engines.compiled.calendar_queue import (
     BLOCK_ENTRIES,
     entry_in,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compiled runs of hosts with transports share: changes of the network, arrays that grow, traces and programs."""
+"""What compiled runs of hosts with transports share: timers, rules of flows, traces, and runs whose arrays grow."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Generic
 import numpy as np
 
 from flitlab.models.arrays import Ints
+from flitlab.models.heap import sift_down, sift_up
 from flitlab.models.jit import inline
 from flitlab.sim.engines.base import Execution
-from flitlab.sim.engines.compiled.arguments import Constants, State
+from flitlab.sim.engines.compiled import Constants, State
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.ranks import execution_of, is_done
 from flitlab.sim.engines.transport.run import S, Trace, check_lossless
@@ -43,6 +44,53 @@ def trace_packet(state, subflow, number, most, now):
         state.growth_needed[Growth.TRACED] += 1
         if state.growth_needed[Growth.TRACED] + most > len(state.trace):
             state.growth_needed[Growth.TRACE] = 1
+
+
+@inline
+def push_timer(heap, key):
+    """Push a key onto the heap of timers, of which the least, the earliest tick, comes first.
+
+    Parameters
+    ----------
+    heap: int64 [keys + 1]; the number of keys is in the last entry.
+    key: int64.
+    """
+    last = heap[len(heap) - 1]
+    heap[len(heap) - 1] += 1
+    heap[last] = key
+    sift_up(heap, last)
+
+
+@inline
+def pop_timer(heap):
+    """Pop the least key off the heap of timers (:func:`push_timer`), which is not empty."""
+    least = heap[0]
+    heap[len(heap) - 1] -= 1
+    size = heap[len(heap) - 1]
+    heap[0] = heap[size]
+    sift_down(heap, size)
+    return least
+
+
+@inline
+def rules_of(const, flow):
+    """Return the rules of a flow's transport.
+
+    Parameters
+    ----------
+    const: has ``rules`` and, with several transports, ``transport_rules`` of each and ``kind``, the transport of each
+        flow; else None.
+    flow: int64.
+    """
+    return _select_rules(const.transport_rules, const.kind, const.rules, flow)
+
+
+@inline
+def _select_rules(others, kind, rules, flow):
+    """Return the rules of a flow; others: those of every transport, None where all flows have ``rules``."""
+    if others is None:  # known at compile time
+        return rules
+    return others[kind[flow]]
 
 
 def _longer_trace(state: State) -> State:

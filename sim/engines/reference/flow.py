@@ -13,7 +13,7 @@ from flitlab.models.arrays import Floats, Int, Ints
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow as FlowSwitching
 from flitlab.sim.engines.base import Execution, ProgramStatus
-from flitlab.sim.engines.flow.model import (
+from flitlab.sim.engines.flow import (
     FAILED_CAPACITY,
     RESOLUTION,
     Flowing,

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from flitlab.models.rules.order import outranks
+from flitlab.models.rules.allocate import outranks
 from flitlab.models.rules.source_queues import make_source_queues
 from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.packet import Packet

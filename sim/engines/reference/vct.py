@@ -19,8 +19,8 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.rules.adaptive import channel_cost, drawn_channel, drawn_tie, keeps_drawn, waits_for_drawn
+from flitlab.models.rules.allocate import age_key
 from flitlab.models.rules.bits import port_set
-from flitlab.models.rules.order import age_key
 from flitlab.models.rules.ports import input_delays, make_ports
 from flitlab.models.rules.stalls import Stall, stall_reasons
 from flitlab.models.rules.tables import RouteForm, Selection

@@ -41,12 +41,17 @@ from flitlab.sim.engines.compiled.datagram.state import (
     larger_windows,
     with_paths,
 )
-from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
 from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.ranks import OUTBOX, has_events, next_event, next_program_tick, process_events
-from flitlab.sim.engines.compiled.timers import pop_timer
-from flitlab.sim.engines.compiled.transport import NEAR_PREFETCH_DISTANCE, PREFETCH_DISTANCE, CompiledTransport, Growth
+from flitlab.sim.engines.compiled.transport import (
+    NEAR_PREFETCH_DISTANCE,
+    PREFETCH_DISTANCE,
+    CompiledTransport,
+    Growth,
+    pop_timer,
+    rules_of,
+)
 from flitlab.sim.engines.transport.datagram import Counters, LinkCount, SubflowCount, program_status
 
 _OF_QUEUED = [LinkCount.SENT, LinkCount.QUEUE_TICKS, LinkCount.BYTES]

@@ -18,11 +18,9 @@ from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.datagram.links import accept, append_packet
 from flitlab.sim.engines.compiled.datagram.messages import record_received, record_sent_packet
 from flitlab.sim.engines.compiled.datagram.state import Kind
-from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.pool import allocate_record, free_record
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits
-from flitlab.sim.engines.compiled.timers import push_timer
-from flitlab.sim.engines.compiled.transport import Growth, trace_packet
+from flitlab.sim.engines.compiled.transport import Growth, push_timer, rules_of, trace_packet
 
 _ONE = np.uint64(1)
 

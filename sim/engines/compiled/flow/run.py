@@ -38,7 +38,7 @@ from flitlab.sim.engines.compiled.ranks import (
     sender,
     size,
 )
-from flitlab.sim.engines.flow.model import (
+from flitlab.sim.engines.flow import (
     FAILED_CAPACITY,
     RESOLUTION,
     Flowing,
@@ -65,7 +65,7 @@ def _start_message(network, path, ranks, host, state, send, now):
     """Start the message of a send.
 
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
-    :mod:`flitlab.sim.engines.flow.model`.
+    :mod:`flitlab.sim.engines.flow`.
     """
     src_host, dst_host, bytes_ = host[sender(ranks, send)], host[receiver(ranks, send)], size(ranks, send)
     stage, packets = np.int64(ranks.stage[send]), packets_of(bytes_, network.packet_bytes)
@@ -103,7 +103,7 @@ def _reroute_message(network, path, ranks, host, state, message, now):
     """Re-route the rest of a message.
 
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
-    :mod:`flitlab.sim.engines.flow.model`.
+    :mod:`flitlab.sim.engines.flow`.
     """
     send = state.message[message].send
     src_host, dst_host = host[sender(ranks, send)], host[receiver(ranks, send)]
@@ -148,7 +148,7 @@ def _reroute_all(network, path, ranks, host, state):
     """Re-route the messages on failed channels; with more capacity it can be called again.
 
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
-    :mod:`flitlab.sim.engines.flow.model`.
+    :mod:`flitlab.sim.engines.flow`.
     """
     for message in range(state.totals[Total.RECORDS]):
         if state.message[message].count > 0 and _uses_failed_channel(state, message):
@@ -228,7 +228,7 @@ def _start_messages(network, path, ranks, host, state):
     """Start the messages of the outbox.
 
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
-    :mod:`flitlab.sim.engines.flow.model`.
+    :mod:`flitlab.sim.engines.flow`.
     """
     while state.totals[Total.PENDING] < ranks.totals[OUTBOX]:
         shortage = _start_message(
@@ -247,7 +247,7 @@ def _advance(network, path, ranks, host, state, until):
     """Process all events before ``until``, or until an array lacks capacity.
 
     Returns SUFFICIENT, or the array that lacks capacity. host: int64 [ranks]. path: workspace of
-    :mod:`flitlab.sim.engines.flow.model`.
+    :mod:`flitlab.sim.engines.flow`.
     """
     while True:
         if state.totals[Total.PENDING] < 0:

@@ -11,7 +11,7 @@ from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.flow.tournament import NO_KEY, enlarged, make_tournament
 from flitlab.sim.engines.compiled.memory import aligned, aligned_records
 from flitlab.sim.engines.compiled.simd import KEYS_PER_VECTOR, RATES_PER_VECTOR
-from flitlab.sim.engines.flow.model import FlowConstants
+from flitlab.sim.engines.flow import FlowConstants
 
 # A message in flight, two cache lines.
 _MESSAGE = np.dtype(

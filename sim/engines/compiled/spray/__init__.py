@@ -16,7 +16,6 @@ from flitlab.models.rules.spray.layout import Credit
 from flitlab.models.rules.spray.ports import chosen_port, flow_key
 from flitlab.models.transport.fabric import FabricChange, SpraySession
 from flitlab.sim.engines.base import ProgramStatus
-from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.link_wheel import has_arrivals, next_arrival_tick, sort_by_precedence, take_due_links
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.ranks import OUTBOX, has_events, next_event, next_program_tick, process_events
@@ -32,8 +31,6 @@ from flitlab.sim.engines.compiled.spray.links import (
     accept,
     break_link,
     change_link,
-    is_response,
-    is_untrimmed,
     settle,
     take_first,
     take_first_in_flight,
@@ -68,9 +65,15 @@ from flitlab.sim.engines.compiled.spray.prefetching import (
 )
 from flitlab.sim.engines.compiled.spray.rdma import cnps_of, with_more_records
 from flitlab.sim.engines.compiled.spray.rdma_hosts import deliver_rdma, expire_rdma
-from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Fifo, Timer, build
-from flitlab.sim.engines.compiled.timers import pop_timer
-from flitlab.sim.engines.compiled.transport import NEAR_PREFETCH_DISTANCE, PREFETCH_DISTANCE, CompiledTransport, Growth
+from flitlab.sim.engines.compiled.spray.state import KIND_BITS, Fifo, Timer, build, is_response, is_untrimmed
+from flitlab.sim.engines.compiled.transport import (
+    NEAR_PREFETCH_DISTANCE,
+    PREFETCH_DISTANCE,
+    CompiledTransport,
+    Growth,
+    pop_timer,
+    rules_of,
+)
 from flitlab.sim.engines.transport.spray import (
     Counters,
     are_finished,

@@ -32,15 +32,8 @@ from flitlab.models.rules.spray.sender import (
     request,
     send,
 )
-from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.pool import NONE, free_record
-from flitlab.sim.engines.compiled.spray.links import (
-    append,
-    end_service,
-    is_response,
-    start_service,
-    take_first,
-)
+from flitlab.sim.engines.compiled.spray.links import append, end_service, start_service, take_first
 from flitlab.sim.engines.compiled.spray.lossless import (
     class_of,
     is_paused,
@@ -48,15 +41,17 @@ from flitlab.sim.engines.compiled.spray.lossless import (
     port_of,
 )
 from flitlab.sim.engines.compiled.spray.messages import record_first_send, record_received
-from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
 from flitlab.sim.engines.compiled.spray.rdma import make_rdma_data, set_sender_timers
 from flitlab.sim.engines.compiled.spray.state import (
     NOT_LISTED,
     Fifo,
     Flag,
     Timer,
+    is_response,
+    make_packet,
+    set_timer,
 )
-from flitlab.sim.engines.compiled.transport import trace_packet
+from flitlab.sim.engines.compiled.transport import rules_of, trace_packet
 
 _LOW, _NO_NUMBER = np.int64(0xFFFFFFFF), np.int64(-1)
 _TIMEOUT, _PROBE = np.uint8(1), np.uint8(2)  # bits of ``state.timers_set``

@@ -9,7 +9,6 @@ import numpy as np
 
 from flitlab.models.jit import inline, njit
 from flitlab.models.rules.datagram import rest_ticks, service_ticks
-from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
 from flitlab.sim.engines.compiled.pool import NONE, free_record
@@ -18,20 +17,9 @@ from flitlab.sim.engines.compiled.spray.state import (
     NO_CAPACITY,
     Fifo,
     Flag,
+    is_untrimmed,
 )
 from flitlab.sim.engines.compiled.ticks import elapsed, low_bits, whole_tick
-
-
-@inline
-def is_untrimmed(kind):
-    """Tell whether a packet of a kind is data that was not trimmed."""
-    return kind & (Flag.KIND_MASK | Flag.TRIMMED) == PacketKind.DATA
-
-
-@inline
-def is_response(kind):
-    """Tell whether a packet of a kind goes from the destination of its flow to the source."""
-    return kind & Flag.KIND_MASK != PacketKind.DATA and kind & Flag.KIND_MASK != PacketKind.REQUEST
 
 
 @inline

@@ -16,7 +16,7 @@ from flitlab.models.rules.priority_classes import Service
 from flitlab.models.rules.watchdog import make_watchdog
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
-from flitlab.sim.engines.compiled.arguments import State
+from flitlab.sim.engines.compiled import State
 from flitlab.sim.engines.compiled.memory import aligned_records
 from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth

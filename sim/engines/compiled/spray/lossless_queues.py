@@ -24,7 +24,7 @@ from flitlab.models.rules.lossless import (
 from flitlab.models.rules.priority_classes import NO_CLASS, count_sent, next_class
 from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.watchdog import Action, obeys, on_timer, timer_tick
-from flitlab.sim.engines.compiled.arguments import State
+from flitlab.sim.engines.compiled import State
 from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
@@ -41,9 +41,8 @@ from flitlab.sim.engines.compiled.spray.lossless import (
     record_pause,
     send_pause,
 )
-from flitlab.sim.engines.compiled.spray.packets import set_timer
 from flitlab.sim.engines.compiled.spray.rdma import stamp_telemetry
-from flitlab.sim.engines.compiled.spray.state import NO_CAPACITY, Fifo, Flag, Timer
+from flitlab.sim.engines.compiled.spray.state import NO_CAPACITY, Fifo, Flag, Timer, set_timer
 from flitlab.sim.engines.transport.spray import NO_QUEUE
 
 _NO_QUEUE = np.int64(NO_QUEUE)

@@ -9,15 +9,15 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.spray.ports import AtSwitch, flow_key, spray_port, spray_route
-from flitlab.sim.engines.compiled.flow_rules import rules_of
 from flitlab.sim.engines.compiled.link_wheel import next_arrival_tick
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
-from flitlab.sim.engines.compiled.spray.links import is_response
 from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, PAUSE, event_of
 from flitlab.sim.engines.compiled.spray.state import (
     Fifo,
+    is_response,
 )
+from flitlab.sim.engines.compiled.transport import rules_of
 
 _LOW = np.int64(0xFFFFFFFF)
 

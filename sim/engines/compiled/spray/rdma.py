@@ -13,11 +13,10 @@ from flitlab.models.rules.rdma.layout import Rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick
 from flitlab.models.rules.rdma.sender import law_tick, pacing_tick, send_next
 from flitlab.models.rules.spray.layout import PacketKind
-from flitlab.sim.engines.compiled.arguments import State
+from flitlab.sim.engines.compiled import State
 from flitlab.sim.engines.compiled.pool import doubled
 from flitlab.sim.engines.compiled.spray.messages import record_first_send
-from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
-from flitlab.sim.engines.compiled.spray.state import Flag, Timer
+from flitlab.sim.engines.compiled.spray.state import Flag, Timer, make_packet, set_timer
 
 TIMEOUT, LAW, CNP = np.uint8(1), np.uint8(2), np.uint8(4)
 """Bits of ``state.timers_set``."""

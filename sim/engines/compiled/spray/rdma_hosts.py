@@ -12,11 +12,9 @@ from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.sender import begin_sending
 from flitlab.sim.engines.compiled.pool import free_record
 from flitlab.sim.engines.compiled.spray.hosts import request_turn, send_control, settle_nic
-from flitlab.sim.engines.compiled.spray.links import is_response
 from flitlab.sim.engines.compiled.spray.messages import record_received
-from flitlab.sim.engines.compiled.spray.packets import make_packet, set_timer
 from flitlab.sim.engines.compiled.spray.rdma import CNP, LAW, TIMEOUT, set_cnp_timer, telemetry_row
-from flitlab.sim.engines.compiled.spray.state import Flag, Timer
+from flitlab.sim.engines.compiled.spray.state import Flag, Timer, is_response, make_packet, set_timer
 from flitlab.sim.engines.compiled.transport import trace_packet
 
 

@@ -11,18 +11,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flitlab.models.arrays import Bytes, Ints, Masks, Words
+from flitlab.models.jit import inline
 from flitlab.models.rules.datagram import RATIO_BITS
 from flitlab.models.rules.rdma.layout import Rdma, make_rdma
 from flitlab.models.rules.spray.credit import Pacers, make_pacers
-from flitlab.models.rules.spray.layout import Credit, Receivers, Rules, Senders, make_receivers, make_senders
+from flitlab.models.rules.spray.layout import (
+    Credit,
+    PacketKind,
+    Receivers,
+    Rules,
+    Senders,
+    make_receivers,
+    make_senders,
+)
 from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
 from flitlab.models.rules.tables import Tables
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.memory import aligned_records, copy_aligned
-from flitlab.sim.engines.compiled.pool import NONE, full_stack
+from flitlab.sim.engines.compiled.pool import NONE, allocate_record, full_stack
 from flitlab.sim.engines.compiled.spray.lossless import make_classes, make_lossless
-from flitlab.sim.engines.compiled.transport import make_trace
+from flitlab.sim.engines.compiled.transport import make_trace, push_timer
 
 # A packet, one cache line. It is in one list of one link.
 PACKET = np.dtype(
@@ -344,3 +353,39 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     if session.program is None:
         timers[:flows], timers[-1] = np.sort(keys | np.arange(flows)), flows  # sorted is a heap
     return timers
+
+
+@inline
+def is_untrimmed(kind):
+    """Tell whether a packet of a kind is data that was not trimmed."""
+    return kind & (Flag.KIND_MASK | Flag.TRIMMED) == PacketKind.DATA
+
+
+@inline
+def is_response(kind):
+    """Tell whether a packet of a kind goes from the destination of its flow to the source."""
+    return kind & Flag.KIND_MASK != PacketKind.DATA and kind & Flag.KIND_MASK != PacketKind.REQUEST
+
+
+@inline
+def set_timer(const, state, tick, kind, index):
+    """Set a timer of a flow or a host; timers of a tick expire by kind and then index.
+
+    Parameters
+    ----------
+    tick: int64; at most ``const.latest`` is set.
+    kind: Timer.
+    index: int64, flow or host.
+    """
+    push_timer(state.timers, (min(tick, const.latest) << KIND_BITS | kind) << const.index_bits | index)
+
+
+@inline
+def make_packet(const, state, flow, kind, size, entropy, number):
+    """Create a packet of a flow."""
+    packet = allocate_record(state)
+    record = state.packet[packet]
+    record.kind, record.flow, record.size, record.entropy = kind, flow, size, entropy
+    record.host = const.hosts_of_flow[flow, 0 if is_response(kind) else 1]
+    record.hop, record.number = 0, number
+    return packet

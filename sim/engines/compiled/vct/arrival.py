@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrivals at switches, and injection by hosts."""
+"""Arrivals at switches, and injection by hosts, which may choose routes by congestion.
+
+``const.congestion_aware`` is None where routes do not depend on congestion: for a None argument Numba compiles only
+that branch.
+"""
 
 import numpy as np
 
@@ -27,23 +31,26 @@ from flitlab.sim.engines.compiled.records import (
     NONE,
     TICK_LIMIT,
     ZERO,
+    draw_packet_route,
     first_creation,
     inject_packet,
 )
 from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
-from flitlab.sim.engines.compiled.ugal import reroute, uses_congestion
+from flitlab.sim.engines.compiled.ugal import choose_route, reroute, uses_congestion
 from flitlab.sim.engines.compiled.vct.credits import (
     consume_credits_of_downstream_vc,
+    downstream_credits_in_use,
     flag_credits_awaited_by_upstream,
     select_downstream_vc,
 )
 from flitlab.sim.engines.compiled.vct.requests import (
     allowed_ports_of_adaptive_packet,
+    downstream_input_of_output,
     insert_requests_of_head_packet,
     keep_tail_arrival,
+    read_age_key_of_request,
 )
-from flitlab.sim.engines.compiled.vct.ugal import choose_route_at_injection, queue_estimate
 
 
 @inline
@@ -304,3 +311,43 @@ def _prefetch_injection_state_of_hosts(net, vc_bits, records, free, outputs, hos
         prefetch(records, host)
         prefetch(net.arrivals.keep, host)
         prefetch(free, (outputs + np.int64(host)) << vc_bits)
+
+
+@inline
+def queue_estimate(const, state, switch, port, tick):
+    """Return the queue estimate of a channel, in flits, and the switch at its end.
+
+    The estimate is the flits in input buffers whose head packet requests the channel, plus the downstream credits in
+    use; in ticks of the channel where channels differ in speed.
+
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
+    """
+    output, flits = const.net.ports.out_base[switch] + port, np.int64(0)
+    for i in range(np.int64(state.output[output].requests_waiting)):
+        flits += np.int64(state.vc[read_age_key_of_request(const, state, output, i) & 0xFFFFFFFF].queued_flits)
+    flits += downstream_credits_in_use(const, state, output)
+    flits = held_ticks(const.output_ticks, output, flits)
+    return flits, np.int64(const.net.ports.in_switch[downstream_input_of_output(state, output)])
+
+
+@inline
+def choose_route_at_injection(congestion_aware, const, state, packet, tick):
+    """Choose the route of a packet at injection.
+
+    Parameters
+    ----------
+    congestion_aware: ``const.congestion_aware``.
+    packet: int64.
+    tick: int64.
+    """
+    if congestion_aware is None:
+        draw_packet_route(const, state, packet)
+    else:
+        choose_route(const, state, packet, queue_estimate, tick)

@@ -3,16 +3,17 @@
 
 A request is two int64s: an age key, and the packed VC range and length of the packet. The first INLINE_REQUESTS lie in
 the output's cache line, the others in ``VctState.requests`` behind all outputs. The age key is
-:func:`~flitlab.models.rules.order.age_key` of the tick from which on the packet may be granted and its input VC; with
-``by_rank``, of its rank and its input VC: the rank is the tick of its creation, or follows from its class of traffic.
+:func:`~flitlab.models.rules.allocate.age_key` of the tick from which on the packet may be granted and its input VC;
+with ``by_rank``, of its rank and its input VC: the rank is the tick of its creation, or follows from its class of
+traffic.
 """
 
 import numpy as np
 
 from flitlab.models.jit import inline
+from flitlab.models.rules.allocate import age_key
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.classes import vcs_of
-from flitlab.models.rules.order import age_key
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs

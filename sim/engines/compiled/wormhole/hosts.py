@@ -6,17 +6,17 @@ import numpy as np
 from flitlab.models.jit import inline
 from flitlab.models.rules.classes import goes_before
 from flitlab.sim.engines.base import Scalar
+from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT, inject_packet
 from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.flits import free_credits
+from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.shared_queues import may_start, occupy, release
-from flitlab.sim.engines.compiled.wormhole.ugal import queue_estimate
 
 
 @inline
@@ -224,3 +224,33 @@ def inject_flits(const, state, tick):
     for i in range(count):
         _inject_flit(const.net.classes, const, state, U(state.active_hosts[i]), tick)
     state.counters.scalars[Scalar.EVENTS] += count
+
+
+@inline
+def queue_estimate(const, state, switch, port, tick):
+    """Return the queue estimate of a channel, in flits, and the switch at its end.
+
+    The estimate is the flits in input buffers whose packet at the front requests the channel, plus the downstream
+    credits in use; in ticks of the channel where channels differ in speed.
+
+    Parameters
+    ----------
+    switch, port: int64, the switch that the channel leaves, and the port there.
+    tick: int64.
+
+    Returns
+    -------
+    (flits, switch), int64.
+    """
+    switch_index, vcs, flits = U(switch), U(const.vcs), np.int64(0)
+    output = U(const.net.ports.out_base[switch_index]) + U(port)
+    for vc in range(
+        U(const.net.ports.in_base[switch_index]) * vcs, U(const.net.ports.in_base[switch_index + ONE]) * vcs
+    ):
+        vc_record = state.vc[vc]
+        if U(vc_record.output) == output:
+            flits += np.int64(vc_record.write_index) - np.int64(vc_record.read_index)
+    first = U(state.vc_set[output].first)
+    for vc in range(first, first + vcs):
+        flits += buffer_of(const.vc_buffers, const, vc) - free_credits(state, vc)
+    return held_ticks(const.output_ticks, output, flits), np.int64(const.switch[first])

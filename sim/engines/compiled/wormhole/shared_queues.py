@@ -11,7 +11,7 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
-from flitlab.models.rules.order import outranks
+from flitlab.models.rules.allocate import outranks
 from flitlab.models.rules.source_queues import make_source_queues
 from flitlab.models.traffic.demand import Traffic
 from flitlab.sim.engines.compiled.timing_wheel import schedule

@@ -12,10 +12,9 @@ from flitlab.models.jit import inline
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.bids import add_request, crossbar_input_of, time_of
 from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit, tick_of_step
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit, waits_for_reply
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, U, add_request, crossbar_input_of, time_of
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.urgency import (
     accepts_for_vc,

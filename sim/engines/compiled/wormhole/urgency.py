@@ -14,8 +14,7 @@ from flitlab.models.rules.ports import Ports
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.compiled.records import NEVER, TICK_LIMIT
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.bids import TIME_SHIFT, crossbar_input_of
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, TIME_SHIFT, U, crossbar_input_of
 
 
 class Urgency(NamedTuple):

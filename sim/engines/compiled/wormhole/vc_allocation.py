@@ -17,9 +17,8 @@ from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NEVER, NONE
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.bids import TIME_SHIFT, add_request, time_of
 from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import ONE, TIME_SHIFT, U, add_request, time_of
 from flitlab.sim.engines.compiled.wormhole.queues import drain_bitmap, push, set_bit
 from flitlab.sim.engines.compiled.wormhole.routing import (
     allowed_outputs,
