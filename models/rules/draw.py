@@ -37,6 +37,15 @@ class _Stream(NamedTuple):
     DEFLECT: np.int64 = np.int64(11)
     BURST: np.int64 = np.int64(12)
     SUBNET: np.int64 = np.int64(13)
+    # Sprayed packets. After each: the entity; what the counter counts.
+    TRIM: np.int64 = np.int64(48)  # link; how often it was full before
+    ECN: np.int64 = np.int64(49)  # link; how often that was drawn before
+    ROUND_MASK: np.int64 = np.int64(50)  # flow; rounds
+    ENTROPY: np.int64 = np.int64(51)  # flow; how many were drawn before
+    SALT: np.int64 = np.int64(52)  # switch
+    SWITCH: np.int64 = np.int64(53)  # switch; how much it has drawn before
+    CREDIT_RATE: np.int64 = np.int64(54)  # host; earlier adjustments of its rate
+    TRANSPORT: np.int64 = np.int64(55)  # flow
 
 
 Stream = _Stream()

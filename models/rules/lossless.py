@@ -15,8 +15,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int, Ints
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import below_wide, draw
-from flitlab.models.rules.spray.streams import ECN
+from flitlab.models.rules.draw import Stream, below_wide, draw
 
 PORT = np.dtype(
     [
@@ -260,4 +259,4 @@ def is_marked(seed: Int, link: Int, times: Int, queued: Int, low: Int, high: Int
     high: bytes above which all packets are marked.
     span: bytes beyond ``low`` over which the probability would rise to 1.
     """
-    return bool(queued > high or below_wide(draw(seed, ECN, link, times), span) < queued - low)
+    return bool(queued > high or below_wide(draw(seed, Stream.ECN, link, times), span) < queued - low)

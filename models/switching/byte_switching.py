@@ -15,8 +15,7 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.instance import Instance
 from flitlab.models.mappings import Fields
 from flitlab.models.registry import SpecError, warn
-from flitlab.models.rules.draw import below, draw
-from flitlab.models.rules.spray.streams import TRANSPORT
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.switching.hash_form import common_form
 from flitlab.models.switching.switching_mode import Counted, SwitchingMode
 from flitlab.models.timeline.epochs import Timeline
@@ -47,7 +46,7 @@ def transport_of_flows(flows_of_each: list[int], flows: int, seed: int | None) -
     each = np.repeat(np.arange(len(flows_of_each)), flows_of_each)
     if seed is None or len(flows_of_each) == 1:
         return each[np.arange(flows) % len(each)]
-    return each[[below(draw(seed, TRANSPORT, flow, 0), len(each)) for flow in range(flows)]]
+    return each[[below(draw(seed, Stream.TRANSPORT, flow, 0), len(each)) for flow in range(flows)]]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flitlab.models.registry import SpecError, make
+from flitlab.models.rules.draw import Stream
 from flitlab.models.rules.draw import draw as random_bits
 from flitlab.models.rules.spray.credit import (
     claim,
@@ -26,7 +27,6 @@ from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
 from flitlab.models.rules.spray.spread import choose_entropy, learn
-from flitlab.models.rules.spray.streams import CREDIT_RATE
 from flitlab.models.rules.spray.window import window_on_ack, window_on_trim
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.fabric import Fabric, make_spray_session
@@ -539,7 +539,7 @@ def test_receivers_adjust_their_rate_by_a_timer_that_runs_from_the_beginning():
     pacers, draw = make_pacers(128, 1), Random(5)
 
     def period(number):
-        part = random_bits(rules.seed, CREDIT_RATE, 127, number) / 2**63
+        part = random_bits(rules.seed, Stream.CREDIT_RATE, 127, number) / 2**63
         return int(1.5 * rules.rtt0 * (0.75 + 0.5 * part)) + 1
 
     rate, share, rises, timer, adjustments = 1.0, 0.0, 0, period(0), 0

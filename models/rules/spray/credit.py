@@ -10,7 +10,7 @@ import numpy as np
 
 from flitlab.models.arrays import Floats, Int, Ints, Ints32
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.draw import draw
+from flitlab.models.rules.draw import Stream, draw
 from flitlab.models.rules.spray.layout import (
     Credit,
     Feedback,
@@ -21,7 +21,6 @@ from flitlab.models.rules.spray.layout import (
     has,
     size_of,
 )
-from flitlab.models.rules.spray.streams import CREDIT_RATE
 
 PULL_ENTROPIES = 128
 """Entropy values that the pulls of a connection use in turn."""
@@ -350,7 +349,7 @@ def count_arrival(r: Rules, p: Pacers, host: Int, what: Int, now: Int) -> None:
 @kernel
 def _period(r: Rules, p: Pacers, host: Int) -> int:
     """Ticks between two rate adjustments of a host: 1.5 round trips, varied by up to a quarter."""
-    drawn = float(draw(r.seed, CREDIT_RATE, host, p.counters[host].adjustments)) / 2.0**63
+    drawn = float(draw(r.seed, Stream.CREDIT_RATE, host, p.counters[host].adjustments)) / 2.0**63
     return np.int64(1.5 * float(r.rtt0) * (0.75 + 0.5 * drawn)) + 1
 
 

@@ -23,9 +23,8 @@ from flitlab.models.rules.bits import (
     with_port,
     without_lowest,
 )  # fmt: skip
-from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.rules.route import next_hops
-from flitlab.models.rules.spray.streams import SALT, SWITCH
 from flitlab.models.rules.tables import RouteForm, Tables
 
 
@@ -78,7 +77,7 @@ def make_salts(seed: Int, salts: Ints) -> None:
     salts: int64 [switches + 1], filled.
     """
     for switch in range(len(salts)):
-        salts[switch] = draw(seed, SALT, switch, 0)
+        salts[switch] = draw(seed, Stream.SALT, switch, 0)
 
 
 @kernel
@@ -367,7 +366,7 @@ def chosen_port(
 def _word(w: Switches, switch: Int) -> int:
     """The next draw of a switch."""
     w.draws[switch] += 1
-    return draw(w.seed, SWITCH, switch, w.draws[switch] - 1)
+    return draw(w.seed, Stream.SWITCH, switch, w.draws[switch] - 1)
 
 
 @device_function

@@ -3,8 +3,7 @@
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import below_wide, draw
-from flitlab.models.rules.spray.streams import ECN, TRIM
+from flitlab.models.rules.draw import Stream, below_wide, draw
 
 CONTROL_TURNS = 10
 """Control packets that a weighted round-robin server sends per data packet, while both wait.
@@ -24,7 +23,7 @@ def evicts(seed: Int, link: Int, times: Int) -> bool:
     link: the link of the queue.
     times: how often the queue was full before.
     """
-    return draw(seed, TRIM, link, times) & 1 == 1
+    return draw(seed, Stream.TRIM, link, times) & 1 == 1
 
 
 @kernel
@@ -42,7 +41,7 @@ def is_marked(seed: Int, link: Int, times: Int, behind: Int, low: Int, high: Int
     """
     if behind > high:
         return True
-    return behind > low and below_wide(draw(seed, ECN, link, times), high - low) < behind - low
+    return behind > low and below_wide(draw(seed, Stream.ECN, link, times), high - low) < behind - low
 
 
 @kernel

@@ -5,7 +5,7 @@ import numpy as np
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
-from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.rules.spray.layout import (
     CELLS,
     Feedback,
@@ -13,7 +13,6 @@ from flitlab.models.rules.spray.layout import (
     Senders,
     Spread,
 )
-from flitlab.models.rules.spray.streams import ENTROPY, ROUND_MASK
 
 _WORST = 15
 """The largest penalty of an entropy value."""
@@ -52,8 +51,8 @@ def first_entropy(r: Rules, i: Int, number: Int) -> int:
     if r.spread == Spread.REPS_LIST and number < r.paths:
         return (number + 1) % r.paths
     if r.spread == Spread.REPS or r.spread == Spread.REPS_LIST:
-        return below(draw(r.seed, ENTROPY, i, number if r.spread == Spread.REPS else number - r.paths), r.paths)
-    return number % r.paths ^ below(draw(r.seed, ROUND_MASK, i, number // r.paths), r.paths)
+        return below(draw(r.seed, Stream.ENTROPY, i, number if r.spread == Spread.REPS else number - r.paths), r.paths)
+    return number % r.paths ^ below(draw(r.seed, Stream.ROUND_MASK, i, number // r.paths), r.paths)
 
 
 @device_function
@@ -79,7 +78,7 @@ def _here(r: Rules, s: Senders, i: Int) -> int:
     seq = s.seq[i]
     if seq.walk >= r.paths:
         seq.walk = 0
-        seq.mask = below(draw(r.seed, ROUND_MASK, i, seq.rounds), r.paths)
+        seq.mask = below(draw(r.seed, Stream.ROUND_MASK, i, seq.rounds), r.paths)
         seq.rounds += 1
     return seq.walk ^ seq.mask
 
@@ -107,7 +106,7 @@ def _unpenalised(r: Rules, s: Senders, i: Int) -> int:
 @kernel
 def _random(r: Rules, s: Senders, i: Int) -> int:
     s.seq[i].drawn += 1
-    return below(draw(r.seed, ENTROPY, i, s.seq[i].drawn - 1), r.paths)
+    return below(draw(r.seed, Stream.ENTROPY, i, s.seq[i].drawn - 1), r.paths)
 
 
 @kernel
