@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output that a packet takes under the rules ``vc`` and ``frame`` of hot-potato switching."""
+"""Hot-potato switching: the output of a packet under the rules ``vc`` and ``frame``, and how full a switch gets."""
 
 import numpy as np
 
@@ -46,3 +46,62 @@ def least_bound_port(
     if popcount(ties) == 1:
         return lowest(ties)
     return pick(ties, draw(seed, Stream.DEFLECT, packet_id, hops))
+
+
+def occupancy_bound(
+    hold: int, channels: int, hosts: int, flits: int, header: int, injection: int, events: int = 0
+) -> int:
+    """The most packets ever resident in a hot-potato switch.
+
+    An input brings one head in L = ``flits`` ticks, so at most D = d ceil(header / L) residents from the d channels are
+    in their header delay, and at most G = min(K, h ceil(header / L)) from the h hosts, K = ``hold``. Of more than
+    M = max(K, D + G) residents one is thus eligible and, as they exceed K, every free output takes a packet. Let tick t
+    have more than M residents, and s be the last tick before it with at most M. After s no host starts a packet, so
+    hosts bring what was in flight at s: at most F = min(K, h ceil(injection / L)). Channels bring at most
+    d ceil((t - s) / L). Each of the d outputs is free within any L ticks, so it takes at least floor((t - s) / L). The
+    difference is at most d; hence M + d + F. Every event may split the time of a packet, so that a channel brings one
+    more packet than its counterpart takes.
+
+    Parameters
+    ----------
+    hold: packets from which on hosts wait.
+    channels: network inputs, and outputs, of the switch.
+    hosts: its hosts.
+    flits: length of packets.
+    header, injection: delays, ticks.
+    events: times at which channels fail or return, both directions alike.
+
+    Returns
+    -------
+    Number of packets.
+    """
+    header_packets = -(-header // flits)
+    in_header_delay = channels * header_packets + min(hold, hosts * header_packets)
+    arriving = min(hold, hosts * -(-injection // flits))
+    return max(hold, in_header_delay) + channels * (1 + events) + arriving
+
+
+def vc_occupancy_bound(limit: int, channels: int, hosts: int, vcs: int, flits: int, header: int, injection: int) -> int:
+    """The most packets ever at a switch under rule ``vc`` that shares channels packet by packet.
+
+    With more than M packets, at most D + G are in their header delay and h V are bound to hosts, so all network outputs
+    send. Since M was last exceeded no host has started a packet; hosts add at most F, and the d inputs bring at most d
+    packets more than the d outputs send.
+
+    Parameters
+    ----------
+    limit: packets at the switch and in flight from its hosts from which on these wait, K.
+    channels: network inputs, and outputs, of the switch, d.
+    hosts: its hosts, h.
+    vcs: packets that may be bound to an output, V.
+    flits: length of packets.
+    header, injection: delays, ticks.
+
+    Returns
+    -------
+    Number of packets.
+    """
+    header_packets = -(-header // flits)
+    in_header_delay = channels * header_packets + min(limit, hosts * header_packets)
+    busy = max(limit, (channels - 1) * vcs + hosts * vcs + in_header_delay)
+    return busy + channels + min(limit, hosts * -(-injection // flits))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flitlab.models.application.program import Op
 from flitlab.models.rules.allocate import outranks
-from flitlab.models.rules.occupancy import vc_occupancy_bound
+from flitlab.models.rules.deflect import vc_occupancy_bound
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology

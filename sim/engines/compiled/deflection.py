@@ -14,7 +14,7 @@ from flitlab.models.arrays import Ints, Words
 from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest, popcount
-from flitlab.models.rules.occupancy import occupancy_bound
+from flitlab.models.rules.deflect import occupancy_bound
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.port_sets import PortSets, ports_towards, set_offset
 from flitlab.models.rules.ports import make_ports

@@ -17,8 +17,7 @@ from flitlab.models.arrays import Ints, Masks, Words
 from flitlab.models.jit import device_function, inline, kernel
 from flitlab.models.rules.arrivals import Arrivals
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.deflect import least_bound_port
-from flitlab.models.rules.occupancy import vc_occupancy_bound
+from flitlab.models.rules.deflect import least_bound_port, vc_occupancy_bound
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.port_sets import PortSets, ports_towards
 from flitlab.models.rules.ports import make_ports

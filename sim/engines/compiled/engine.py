@@ -27,7 +27,6 @@ from flitlab.sim.engines.base import (
 )
 from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.compiled import State, invariants, messages, ranks, records, sources
-from flitlab.sim.engines.compiled.outstanding import outstanding_traffic
 from flitlab.sim.engines.compiled.partitioned_run import PartitionedRun
 from flitlab.sim.engines.compiled.replies import created_replies
 from flitlab.sim.engines.compiled.stalls import make_stall_counters
@@ -208,7 +207,9 @@ class CompiledRun:
 
     def _outstanding(self, state: State) -> Outstanding | None:
         """Outstanding traffic of each channel; None where routes are not fixed at creation."""
-        return outstanding_traffic(self._constants, state, self._topology, self._tick) if self._routes_fixed else None
+        if not self._routes_fixed:
+            return None
+        return sources.outstanding_traffic(self._constants, state, self._topology, self._tick)
 
     def log(self) -> PacketLog:
         used = self._merged_state().counters.log[: self._state.counters.scalars[Scalar.DELIVERED_PACKETS]]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.sim.engines.compiled.records import PACKET
+from flitlab.sim.engines.compiled.records import renamed_fields
 
 
 class _Violation(NamedTuple):
@@ -38,8 +38,6 @@ MESSAGES = {
 }
 """Violation -> what it is."""
 
-_NAMES = {"input_vc": "entry", "route": "detour", "arrives_at": "distance"}
-
 # A packet under the rules ``vc`` and ``frame``: entry, the input of a switch by which it came (channel, or channels +
 # host); detour, channels taken that its distance fell short by; distance, channels from its switch to its destination.
-DEFLECTED_PACKET = np.dtype([(_NAMES.get(name, name), PACKET[name]) for name in PACKET.names or ()])
+DEFLECTED_PACKET = renamed_fields({"input_vc": "entry", "route": "detour", "arrives_at": "distance"})

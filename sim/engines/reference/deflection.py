@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from flitlab.models.arrays import Masks
-from flitlab.models.rules.occupancy import occupancy_bound
+from flitlab.models.rules.deflect import occupancy_bound
 from flitlab.models.rules.route import pick
 from flitlab.models.rules.tables import Tables
 from flitlab.models.scenario import Scenario

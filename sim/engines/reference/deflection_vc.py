@@ -16,7 +16,7 @@ from collections import deque
 from functools import cached_property
 from heapq import heappop, heappush
 
-from flitlab.models.rules.occupancy import vc_occupancy_bound
+from flitlab.models.rules.deflect import vc_occupancy_bound
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.deflection import Deflection
 from flitlab.sim.engines.base import Scalar

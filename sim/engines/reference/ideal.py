@@ -26,11 +26,11 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
 from flitlab.sim.engines.faults import NO_LOCATION
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.faults import NEVER_FREE, ReferenceFaults
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.source_queues import ClassQueues
 
 
 class IdealInput:

@@ -31,13 +31,13 @@ from flitlab.sim.engines.base import (
 )
 from flitlab.sim.engines.classes import class_tables, has_replies
 from flitlab.sim.engines.faults import NO_LOCATION
-from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import LATEST, Clock, Phase, Process
 from flitlab.sim.engines.reference.ledger import Ledger
 from flitlab.sim.engines.reference.packet import Packet
 from flitlab.sim.engines.reference.ranks import Message, Ranks
 from flitlab.sim.engines.reference.replies import Replies
 from flitlab.sim.engines.reference.routing import PacketRouting
+from flitlab.sim.engines.reference.source_queues import ClassQueues
 
 D = TypeVar("D", bound=Timed)
 

@@ -29,12 +29,12 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.vct import Vct
 from flitlab.models.timeline.flit_ticks import slowest_flit_of_epochs
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.faults import ReferenceFaults
 from flitlab.sim.engines.reference.machine_code import machine_code
 from flitlab.sim.engines.reference.network import Network, Output
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.source_queues import ClassQueues
 
 _credits = attrgetter("credits")
 

@@ -42,7 +42,7 @@ from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.matching import Matcher, RoundRobin, most_urgent
 from flitlab.sim.engines.reference.network import Network
 from flitlab.sim.engines.reference.packet import Packet
-from flitlab.sim.engines.reference.shared_queues import SharedQueues
+from flitlab.sim.engines.reference.source_queues import SharedQueues
 from flitlab.sim.engines.reference.wormhole_faults import WormholeFaults
 from flitlab.sim.engines.reference.wormhole_hosts import Flit, WormholeHost
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from flitlab.sim.engines.reference import network
-from flitlab.sim.engines.reference.class_queues import ClassQueues
 from flitlab.sim.engines.reference.clock import Allocator, Phase
 from flitlab.sim.engines.reference.matching import RoundRobin
 from flitlab.sim.engines.reference.packet import Packet
+from flitlab.sim.engines.reference.source_queues import ClassQueues
 
 
 class Flit(NamedTuple):
