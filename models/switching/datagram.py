@@ -139,11 +139,16 @@ class Datagram(ByteSwitching):
             program = connections(work, topology.hosts)
             flows = program.flows
             transports = {name: replace(transport, start_ms=0.0) for name, transport in transports.items()}
+        start_ms = default_start_ms((self.seconds / 2, self.seconds)) if self.long_lived else 0.0
+        transports = {
+            name: transport if transport.start_ms is not None else replace(transport, start_ms=start_ms)
+            for name, transport in transports.items()
+        }
         arrive = not self.long_lived and self.poisson
+        kind = transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None)
         session = make_session(
-            topology, instance.routes, transports, self.queues, flows, path_draw=self.path_draw, seed=seed,
-            start_ms=default_start_ms((self.seconds / 2, self.seconds)) if self.long_lived else 0.0,
-            kind=transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None), program=program,
+            topology, instance.routes, transports, self.queues, flows._replace(kind=kind), path_draw=self.path_draw,
+            seed=seed, program=program,
         )  # fmt: skip
         if self.failures is not None:
             return with_failures(session, self.failures, self.routing)

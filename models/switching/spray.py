@@ -183,7 +183,7 @@ class Spray(ByteSwitching):
         arrive = self.sizes is not None and self.poisson
         kind = transport_of_flows(flows_of_each, len(flows.source), seed if arrive else None)
         return make_spray_session(
-            topology, instance.routes, transports, self.fabric, flows, seed, kind=kind, names=tuple(sprayings)
+            topology, instance.routes, transports, self.fabric, flows._replace(kind=kind), seed, names=tuple(sprayings)
         )
 
     def check_timeline(self, timeline: Timeline, routes: Routes) -> None:

@@ -15,7 +15,7 @@ from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
 from flitlab.models.rules.rdma.layout import Law
 from flitlab.models.rules.spray.layout import Credit, Rules, Spread, WindowControl
-from flitlab.models.rules.spray.ports import AtSwitch
+from flitlab.models.rules.spray.ports import AtSwitch, PortChoice
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
@@ -103,7 +103,7 @@ class SprayedFlows:
     """Finite flows in order of their start.
 
     source, destination: hosts; bytes: payload; packets; last_size: bytes on the wire of the last packet; start: ticks
-    (not used for a program's messages); int64 [flows] each.
+    (not used for a program's messages); kinds: the transport of each; int64 [flows] each.
     """
 
     source: Ints
@@ -112,6 +112,7 @@ class SprayedFlows:
     packets: Ints
     last_size: Ints
     start: Ints
+    kinds: Ints
 
 
 class LinkSettings(NamedTuple):
@@ -163,27 +164,22 @@ class SpraySession(TransportSession):
     queue_bytes: int64 [links], data capacity of each queue; twice as much for control. low, high: int64 [links], bytes
     of data up to which no packet is marked, and above which all are. routes: for
     :mod:`flitlab.models.rules.spray.ports`. rules: of the transport with receiver credit, else of the first.
-    transports: the rules of each transport, and names, theirs; kind: int64 [flows], the transport of each flow.
-    at_switch: AtSwitch; fresh, flowlet_gap: ticks, of sampled levels and of flowlets. program: whose messages the
-    flows are. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops` for the network as built. ports: of
-    lossless queues, else None. laws: of each transport if all are RDMA transports, else (). marks: of lossless queues
-    unless ``fabric.ecn`` is set, else None.
+    transports: the rules of each transport, and names, theirs. port_choice: how switches choose ports. program: whose
+    messages the flows are. hops: from :func:`~flitlab.models.transport.zero_load.equal_hops` for the network as built.
+    ports: of lossless queues, else None. laws: of each transport if all are RDMA transports, else (). marks: of
+    lossless queues unless ``fabric.ecn`` is set, else None.
     """
 
     fabric: Fabric
     routes: Tables
     rules: Rules
     flows: SprayedFlows
-    tick_s: Fraction
     queue_bytes: Ints
     low: Ints
     high: Ints
-    at_switch: int
-    fresh: int
-    flowlet_gap: int
+    port_choice: PortChoice
     transports: tuple[Rules, ...]
     names: tuple[str, ...]
-    kind: Ints
     program: MessageFlows | None = None
     changes: tuple[FabricChange, ...] = ()
     hops: np.ndarray | None = None
@@ -267,12 +263,12 @@ class SpraySession(TransportSession):
     @property
     def acknowledges(self) -> np.ndarray:
         """Whether the receiver of each flow acknowledges, bool [flows]."""
-        return np.array([rules.acknowledges != 0 for rules in self.transports])[self.kind]
+        return np.array([rules.acknowledges != 0 for rules in self.transports])[self.flows.kinds]
 
     @property
     def idle_entries(self) -> Ints:
         """Packets and flows that each pacer grants credit for, int64 [2, hosts]: the space of its idle list."""
-        granted = np.array([rules.credit == Credit.RCCC for rules in self.transports])[self.kind]
+        granted = np.array([rules.credit == Credit.RCCC for rules in self.transports])[self.flows.kinds]
         to, hosts = self.flows.destination, self.topology.hosts
         counts = [np.bincount(to, number * granted, hosts) for number in (self.flows.packets, np.ones(len(to)))]
         return np.array(counts).astype(np.int64)
@@ -280,7 +276,7 @@ class SpraySession(TransportSession):
 
 def make_spray_session(
     topology: Topology, routes: Routes, spraying: Spraying | Sequence[Spraying], fabric: Fabric, flows: Flows,
-    seed: int, *, kind: Ints | None = None, names: tuple[str, ...] = ("",), program: MessageFlows | None = None,
+    seed: int, *, names: tuple[str, ...] = ("",), program: MessageFlows | None = None,
 ) -> SpraySession:  # fmt: skip
     """Lay out a run of sprayed packets.
 
@@ -292,7 +288,6 @@ def make_spray_session(
     fabric: links, switches and packets.
     flows: in order of their start, with bytes of payload in the place of packets.
     seed: of all draws.
-    kind: int64 [flows], the transport of each; None: the first.
     names: of the transports.
     program: whose messages the flows are.
 
@@ -319,8 +314,9 @@ def make_spray_session(
     transports, queue_bytes = tuple(rules for rules, _ in rules_and_queues), rules_and_queues[0][1]
     rules = next((one for one in transports if one.credit in (Credit.NDP, Credit.RCCC)), transports[0])
     settings = _link_settings(topology, fabric, rules, queue_bytes, capacity)
-    kind = np.zeros(len(flows.source), np.int64) if kind is None else kind
-    lossless, laws, of_flow = fabric.lossless, _laws(sprayings, fabric, rules, tick), _classes(sprayings, fabric)[kind]
+    sprayed = _in_packets(flows, fabric)
+    lossless, laws = fabric.lossless, _laws(sprayings, fabric, rules, tick)
+    of_flow = _classes(sprayings, fabric)[sprayed.kinds]
     marks = None
     if lossless is not None and fabric.ecn is None:
         marks = _default_marks(sprayings)
@@ -331,10 +327,11 @@ def make_spray_session(
         settings.low[to_hosts], settings.high[to_hosts] = NEVER_MARKS, NEVER_MARKS + 1
     return SpraySession(
         topology=topology, fabric=fabric, routes=routes.tables(topology), rules=rules,
-        flows=_in_packets(flows, fabric), tick_s=tick, delay=delay, **settings._asdict(),
-        at_switch=int(AtSwitch[fabric.at_switch.upper()]), fresh=ceil(_LEVEL_AGE_S / tick),
-        flowlet_gap=ceil(_FLOWLET_GAP_S / tick),
-        transports=transports, names=names, kind=kind, program=program, hops=hops, laws=laws, marks=marks,
+        flows=sprayed, tick_s=tick, delay=delay, **settings._asdict(),
+        port_choice=PortChoice(
+            int(AtSwitch[fabric.at_switch.upper()]), ceil(_LEVEL_AGE_S / tick), ceil(_FLOWLET_GAP_S / tick)
+        ),
+        transports=transports, names=names, program=program, hops=hops, laws=laws, marks=marks,
         changes=() if lossless is None else _storm(lossless, topology, delay, tick),
         ports=None if lossless is None else _port_settings(lossless, topology, fabric, delay, settings, of_flow),
     )  # fmt: skip
@@ -507,7 +504,7 @@ def _in_packets(flows: Flows, fabric: Fabric) -> SprayedFlows:
     size = flows.packets
     packets = np.maximum(1, -(-size // fabric.payload))
     last = np.maximum(1, size - (packets - 1) * fabric.payload + fabric.header_bytes)
-    return SprayedFlows(flows.source, flows.destination, size, packets, last, flows.start)
+    return SprayedFlows(flows.source, flows.destination, size, packets, last, flows.start, flows.kinds)
 
 
 def _rules(

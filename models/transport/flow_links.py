@@ -28,7 +28,7 @@ def links_of_flows(session: SpraySession) -> Ints | None:
     topology, flows = session.topology, session.flows
     entropies = max(rules.paths for rules in session.transports)
     longest = topology.switches if session.hops is None else int(session.hops.max(initial=0))
-    if session.at_switch != AtSwitch.ECMP or len(flows.source) * entropies * longest > _MOST:
+    if session.port_choice.policy != AtSwitch.ECMP or len(flows.source) * entropies * longest > _MOST:
         return None
     channels, _ = channels_of(topology, session.delay, session.ratio)
     salts = np.zeros(topology.switches + 1, np.int64)
@@ -36,7 +36,7 @@ def links_of_flows(session: SpraySession) -> Ints | None:
     links = np.full((len(flows.source), entropies * longest + 2), _NONE, np.int64)
     links[:, -2] = topology.channels + flows.source
     links[:, -1] = topology.channels + topology.hosts + flows.destination
-    paths = np.array([rules.paths for rules in session.transports], np.int64)[session.kind]
+    paths = np.array([rules.paths for rules in session.transports], np.int64)[session.flows.kinds]
     src_switch, dst_switch = (
         topology.host_switch[hosts].astype(np.int64) for hosts in (flows.source, flows.destination)
     )

@@ -24,13 +24,19 @@ class Flows(NamedTuple):
     """Flows in order of their start.
 
     source, destination: hosts, int64 [flows]. packets: int64 [flows], 0 for a long-lived flow. start: int64 [flows],
-    ticks.
+    ticks. kind: int64 [flows], the transport of each; None: the first of all.
     """
 
     source: np.ndarray
     destination: np.ndarray
     packets: np.ndarray
     start: np.ndarray
+    kind: np.ndarray | None = None
+
+    @property
+    def kinds(self) -> Ints:
+        """The transport of each flow: int64 [flows]."""
+        return np.zeros(len(self.source), np.int64) if self.kind is None else self.kind
 
 
 def long_lived(traffic: Traffic, flows: int) -> Flows:

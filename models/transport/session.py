@@ -72,7 +72,7 @@ class TransportSession:
     """
 
     topology: Topology
-    tick_s: float | Fraction
+    tick_s: Fraction
     delay: Ints
     ratio: Ints
     changes: tuple[Any, ...] = ()
@@ -96,14 +96,14 @@ class TransportSession:
 
     def ticks(self, seconds: float | Fraction) -> int:
         """Ticks in ``seconds``, rounded up."""
-        return ceil(exact(seconds) / Fraction(self.tick_s))
+        return ceil(exact(seconds) / self.tick_s)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Session(TransportSession):
     """All inputs of a run of mode datagram.
 
-    transports, names: of the flows; kind: int64 [flows], the transport of each. first: int64 [flows + 1], the subflows
+    transports, names: of the flows. first: int64 [flows + 1], the subflows
     of each flow. start: int64 [subflows], ticks. back: paths of acknowledgements (REVERSE_PATH). ack_delay: int64
     [subflows], ticks of an acknowledgement without queues. gap: int64 [subflows], ticks between packets at a constant
     rate. rules: of each transport; () without congestion control. program: of the hosts; flows are then its
@@ -113,10 +113,8 @@ class Session(TransportSession):
     routes: Routes
     transports: tuple[Transport, ...]
     names: tuple[str, ...]
-    kind: Ints
     queues: Queues
     seed: int
-    tick_s: float
     flows: Flows
     first: Ints
     start: Ints
@@ -127,10 +125,6 @@ class Session(TransportSession):
     rules: tuple[Rules, ...]
     changes: tuple[Change, ...] = ()
     program: Connections | None = None
-
-    def ticks(self, seconds: float | Fraction) -> int:
-        """Ticks in ``seconds``, rounded up."""
-        return ceil(exact(seconds) / tick_of(self.topology, self.queues))
 
     @property
     def subflows(self) -> int:
@@ -150,7 +144,7 @@ class Session(TransportSession):
     @property
     def subflow_kind(self) -> Ints:
         """The transport of each subflow: int64 [subflows]."""
-        return np.repeat(self.kind, np.diff(self.first))
+        return np.repeat(self.flows.kinds, np.diff(self.first))
 
     @property
     def retransmits(self) -> bool:
@@ -303,8 +297,6 @@ def make_session(
     *,
     path_draw: int = DISTINCT,
     seed: int = 1,
-    start_ms: float = LONGEST["start_ms"],
-    kind: Ints | None = None,
     program: Connections | None = None,
 ) -> Session:
     """Draw paths and starts, and check that everything fits together.
@@ -319,8 +311,6 @@ def make_session(
     flows: in order of their start.
     path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
     seed: of all draws.
-    start_ms: time within which subflows start, unless the transport sets it.
-    kind: int64 [flows], the transport of each; None: the first.
     program: connections of a program; None for plain flows.
 
     Returns
@@ -335,8 +325,8 @@ def make_session(
     queues.check()
     tick = tick_of(topology, queues)
     named = {"": transport} if isinstance(transport, Transport) else transport
-    transports = tuple(with_times(one, topology, routes, queues, start_ms) for one in named.values())
-    kind = np.zeros(len(flows.source), np.int64) if kind is None else kind
+    transports = tuple(with_times(one, topology, routes, queues, LONGEST["start_ms"]) for one in named.values())
+    kind = flows.kinds
     check_flows(topology, flows, program is not None)
     _check_together(transports)
     per_flow = np.array([one.subflows for one in transports])[kind]
@@ -362,8 +352,8 @@ def make_session(
     nic = int(np.ceil(queues.packet_bytes * fastest_capacity(topology) / topology.host_capacity))
     gap = np.maximum(np.rint(np.minimum(nic * per_flow / transports[0].rate, LATEST)).astype(np.int64), 1)
     return Session(
-        topology=topology, routes=routes, transports=transports, names=tuple(named), kind=kind, queues=queues,
-        seed=seed, tick_s=float(tick),
+        topology=topology, routes=routes, transports=transports, names=tuple(named), queues=queues,
+        seed=seed, tick_s=tick,
         delay=delay, ratio=ratio, flows=flows, first=first, start=start, paths=paths, back=back,
         ack_delay=path_delays(paths, delay), gap=np.repeat(gap, per_flow), rules=rules,
         program=program,

@@ -34,7 +34,7 @@ def uncontended_ticks(session: Session) -> Floats:
     service = services(session, session.queues.packet_bytes)
     ticks = _unhindered(session, service)
     for number, rules in enumerate(session.rules):
-        flows = np.flatnonzero(session.kind == number)
+        flows = np.flatnonzero(session.flows.kinds == number)
         if (np.diff(session.first)[flows] == 1).all():
             _follow_flows(session, rules, flows, service, ticks)
     return ticks

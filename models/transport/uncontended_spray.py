@@ -58,14 +58,14 @@ def uncontended_ticks(session: SpraySession) -> Floats:
     topology, flows, rules = session.topology, session.flows, session.rules
     channels, host = channels_of(topology, session.delay, session.ratio)
     src_switch, dst_switch = topology.host_switch[flows.source], topology.host_switch[flows.destination]
-    one = np.array([each.paths == 1 for each in session.transports])[session.kind]
+    one = np.array([each.paths == 1 for each in session.transports])[session.flows.kinds]
     path_times = PathTimes(
-        one & (session.at_switch == AtSwitch.ECMP),
-        one & (session.at_switch in (AtSwitch.ECMP, AtSwitch.ROUND_ROBIN, AtSwitch.ADAPTIVE)),
+        one & (session.port_choice.policy == AtSwitch.ECMP),
+        one & (session.port_choice.policy in (AtSwitch.ECMP, AtSwitch.ROUND_ROBIN, AtSwitch.ADAPTIVE)),
         topology.access_delay[flows.source] + topology.access_delay[flows.destination],
         *_times(session, channels, src_switch, dst_switch),
     )
-    gap = np.array([each.gap if each.credit == Credit.PACED else 0 for each in session.transports])[session.kind]
+    gap = np.array([each.gap if each.credit == Credit.PACED else 0 for each in session.transports])[session.flows.kinds]
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
     ticks, may_take_longer = np.zeros(len(src_switch), np.int64), np.zeros(len(src_switch), bool)
@@ -73,9 +73,9 @@ def uncontended_ticks(session: SpraySession) -> Floats:
         session.routes, salts, channels, host, path_times, src_switch, dst_switch, flows.packets, flows.last_size, gap,
         session.acknowledges, rules.mtu, rules.control, ticks, may_take_longer,
     )  # fmt: skip
-    if session.at_switch == AtSwitch.ECMP:
+    if session.port_choice.policy == AtSwitch.ECMP:
         for kind, each in enumerate(session.transports):
-            if len(selected := np.flatnonzero(may_take_longer & (session.kind == kind))):
+            if len(selected := np.flatnonzero(may_take_longer & (session.flows.kinds == kind))):
                 _follow(
                     each,
                     session.routes,

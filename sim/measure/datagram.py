@@ -66,12 +66,12 @@ def measure_flows(run: DatagramRun, scenario: Scenario | None, load: float, how:
     if times is not None:
         done, slowdown = times
         size = session.flows.packets * session.queues.packet_bytes
-        row |= completion(size, done * session.tick_s * 1e3, slowdown)
+        row |= completion(size, done * float(session.tick_s) * 1e3, slowdown)
     row |= measured("flows", Counted(session, before, after, throughput))
     flows = _flow_rows(session, moved, throughput, last - first, states, times)
     detail = {"flows": flows, "channel_use": _use(session, before, after)}
     if len(session.transports) > 1:
-        unknown = np.full(len(session.kind), np.nan)
+        unknown = np.full(len(session.flows.kinds), np.nan)
         counted = {name: _per_flow(session, moved[:, column]) for name, column in _LOSSES.items()}
         received = _bytes(session, moved[:, SubflowCount.RECEIVED])
         detail["transports"] = transport_rows(session, received, throughput, times or (unknown, unknown), counted)
@@ -120,7 +120,7 @@ def _time_rows(session: Session, samples: dict[int, Sample]) -> list[Row]:
         per_host = float(_fractions(session, moved[SubflowCount.RECEIVED], end - start) / session.topology.hosts)
         drops = int((after.link - before.link)[:, LinkCount.DROPS].sum())
         counted = {"drops": drops, "retransmissions": int(moved[SubflowCount.RESENT])}
-        rows.append(interval(start, end, session.tick_s * 1e9, per_host, **counted))
+        rows.append(interval(start, end, float(session.tick_s) * 1e9, per_host, **counted))
     return rows
 
 
@@ -142,13 +142,13 @@ def _per_flow(session: Session, amount: Ints) -> Ints:
 
 def _fractions(session: Session, packets: Ints | Floats, ticks: int) -> Floats:
     """Packets in ``ticks`` ticks as a fraction of the NIC rate; the same shape."""
-    rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * session.tick_s  # bytes a tick
+    rate = session.queues.nic_mbps * session.topology.host_capacity * 1e6 / 8 * float(session.tick_s)  # bytes a tick
     return packets * session.queues.packet_bytes / (rate * ticks)
 
 
 def _summary(session: Session, before: Counters, after: Counters, throughput: Floats) -> Row:
     moved, links = after.subflow - before.subflow, after.link - before.link
-    ticks = after.tick - before.tick
+    ticks, tick_s = after.tick - before.tick, float(session.tick_s)
     total, samples = moved.sum(axis=0), moved[:, SubflowCount.SAMPLES].sum()
     network = len(session.delay)  # feeders come after its links
     stay = links[:network, LinkCount.QUEUE_TICKS] / ticks
@@ -159,14 +159,14 @@ def _summary(session: Session, before: Counters, after: Counters, throughput: Fl
         "retransmissions": int(total[SubflowCount.RESENT]),
         "timeouts": int(total[SubflowCount.TIMEOUTS]),
         "marks": int(links[:, LinkCount.MARKS].sum()),
-        "rtt_ms_mean": float(total[SubflowCount.RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
+        "rtt_ms_mean": float(total[SubflowCount.RTT] / samples * tick_s * 1e3) if samples else float("nan"),
         "queue_mean": float(stay.mean()),
         "queue_mean_max": float(stay.max()),
         "queue_max": float(after.link[:network, LinkCount.MAX_QUEUE_BYTES].max() / session.queues.packet_bytes),
         "packets": int(total[SubflowCount.RECEIVED]),
         "packet_hops": int(links[:network, LinkCount.SENT].sum()),
         "ticks": ticks,
-        "seconds": ticks * session.tick_s,
+        "seconds": ticks * tick_s,
     }
 
 
@@ -213,7 +213,7 @@ def _flow_rows(
     first, rows = session.first.tolist(), []
     for f in range(len(source)):
         mine = slice(first[f], first[f + 1])
-        transport = {} if len(session.names) == 1 else {"transport": session.names[session.kind[f]]}
+        transport = {} if len(session.names) == 1 else {"transport": session.names[session.flows.kinds[f]]}
         row = {"flow": f, "subflow": "", **transport, "source": source[f], "target": target[f]}
         row |= _counts(session, moved[mine].sum(axis=0), float(throughput[f]), session.start[mine].min())
         row["state"] = _state_of(states[mine])
@@ -221,7 +221,7 @@ def _flow_rows(
             done, slowdown = times
             row |= {
                 "size_bytes": packets[f] * session.queues.packet_bytes,
-                "fct_ms": float(done[f] * session.tick_s * 1e3), "slowdown": float(slowdown[f]),
+                "fct_ms": float(done[f] * float(session.tick_s) * 1e3), "slowdown": float(slowdown[f]),
             }  # fmt: skip
         single = mine.stop - mine.start == 1
         rows.append({**row, "path": path_of(session, mine.start) if single else ""})
@@ -239,8 +239,8 @@ def _counts(session: Session, moved: Ints, throughput: float, start: int) -> Row
         "received_bytes": int(moved[SubflowCount.RECEIVED]) * session.queues.packet_bytes,
         "retransmissions": int(moved[SubflowCount.RESENT]),
         "timeouts": int(moved[SubflowCount.TIMEOUTS]),
-        "rtt_ms": float(moved[SubflowCount.RTT] / samples * session.tick_s * 1e3) if samples else float("nan"),
-        "start_ms": float(start * session.tick_s * 1e3),
+        "rtt_ms": float(moved[SubflowCount.RTT] / samples * float(session.tick_s) * 1e3) if samples else float("nan"),
+        "start_ms": float(start * float(session.tick_s) * 1e3),
     }
 
 

@@ -192,7 +192,7 @@ def _flow_rows(session: SpraySession, after: Counters, times: Times, trees: Tree
     if classes is not None:
         columns = {"class": np.array(classes.names)[classes.of_flow], **columns}
     if len(session.transports) > 1:
-        columns = {"transport": np.array(session.names)[session.kind], **columns}
+        columns = {"transport": np.array(session.names)[session.flows.kinds], **columns}
     if trees is not None and trees.victims is not None:
         names, victims = LinkNames(session), trees.victims
         columns["victim_of"] = np.array([

@@ -76,7 +76,7 @@ def transport_rows(
     """
     rows, milliseconds = [], float(session.tick_s) * 1e3
     for number, name in enumerate(session.names):
-        mine = session.kind == number
+        mine = session.flows.kinds == number
         took, slowdown = (values[mine] for values in times)
         complete = ~np.isnan(took)
         rows.append({

@@ -22,7 +22,7 @@ from flitlab.models.rules.spray.credit import (
     pull_target,
 )
 from flitlab.models.rules.spray.layout import Feedback, Rules, make_receivers, make_senders
-from flitlab.models.rules.spray.ports import AtSwitch, chosen_port, make_salts, make_switches, spray_route
+from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, chosen_port, make_salts, make_switches, spray_route
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
@@ -49,7 +49,7 @@ def session(transport=None, fabric=None, routing=None, sizes=(2_000_000,), seed=
 
 def parties(of):
     """Rules, senders and receivers of a session."""
-    senders = make_senders(of.transports, of.kind, of.flows.packets, of.flows.last_size)
+    senders = make_senders(of.transports, of.flows.kinds, of.flows.packets, of.flows.last_size)
     return of.rules, senders, make_receivers(senders)
 
 
@@ -147,7 +147,7 @@ def test_reps_freezes_at_a_timeout_where_switches_trim(trim):
 def test_switches_that_choose_leave_little_data_to_the_hash(policy, least):
     of = session()
     degrees = np.diff(of.topology.out_start)
-    switches = make_switches(policy, 1, of.queue_bytes, degrees, 2, 10, 10)
+    switches = make_switches(PortChoice(int(policy), 10, 10), 1, of.queue_bytes, degrees, 2)
     tables, salts, leaf = of.routes, np.zeros(of.topology.switches + 1, np.int64), 0
     make_salts(1, salts)
     target = int(of.topology.host_switch[127])

@@ -18,7 +18,7 @@ from flitlab.models.routing.weights import weighted_ports
 from flitlab.models.rules.bits import port_list
 from flitlab.models.rules.port_sets import allow, allows
 from flitlab.models.rules.route import is_stranded, next_port, usable_ports
-from flitlab.models.rules.spray.ports import AtSwitch, chosen_port, make_salts, make_switches, spray_port
+from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, chosen_port, make_salts, make_switches, spray_port
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.zero_load import channels_of, fastest, slowest
 
@@ -200,7 +200,7 @@ def test_rules_of_a_wide_network_are_those_of_a_narrow_one():
                 ]
                 for policy in AtSwitch:
                     queues = np.full(topology.channels, 64_000, np.int64)
-                    w = make_switches(policy, 3, queues, topology.out_degree, 12, 10, 5)
+                    w = make_switches(PortChoice(int(policy), 10, 5), 3, queues, topology.out_degree, 12)
                     w.low[:] = fill
                     port = chosen_port(
                         r, r, False, salts, w, topology.out_start, switch, target, 0, key, entropy, 5000, 100

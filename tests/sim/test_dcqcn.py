@@ -244,11 +244,11 @@ def test_engines_agree_on_two_rdma_transports_and_on_dropping_queues(number):
 def _of_several(case, routes, transport, queues):
     """The session of a case with flows of two transports in turn."""
     sprayings = make("transport", **transport).sprayings()
-    flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start)
-    kind = np.arange(len(flows.source)) % 2
+    kind = np.arange(len(case.flows.source)) % 2
+    flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start, kind)
     fabric_of_case = replace(queues, mtu_bytes=case.fabric.mtu_bytes, link_us=case.fabric.link_us)
     return make_spray_session(
-        case.topology, routes, tuple(sprayings.values()), fabric_of_case, flows, 3, kind=kind, names=tuple(sprayings)
+        case.topology, routes, tuple(sprayings.values()), fabric_of_case, flows, 3, names=tuple(sprayings)
     )
 
 

@@ -59,8 +59,8 @@ def of_classes(topology, flows, classes, size=2_000_000, transport=None, routes=
     sizes = np.broadcast_to(np.array(size, np.int64), len(flows))
     return make_spray_session(
         topology, routes, sprayings, fabric(classes=tuple(classes), **keys),
-        Flows(source, destination, sizes, np.zeros(len(flows), np.int64)), seed,
-        kind=np.searchsorted(used, kind), names=tuple(classes[number].name for number in used),
+        Flows(source, destination, sizes, np.zeros(len(flows), np.int64), np.searchsorted(used, kind)), seed,
+        names=tuple(classes[number].name for number in used),
     )  # fmt: skip
 
 
@@ -299,9 +299,10 @@ def drawn(number: int, kinds: list[dict], shared: bool = False) -> SpraySession:
     queues = replace(
         case.fabric, trim=False, ecn=(1.0, 4.0) if number % 2 else None, lossless=lossless, queue_bytes=None
     )  # fmt: skip
+    flows = flows._replace(kind=np.array([rng.randrange(3) for _ in flows.source]))
     return make_spray_session(
         case.topology, routes, [make("transport", **one).classified() for one in keys], queues, flows, number,
-        kind=np.array([rng.randrange(3) for _ in flows.source]), names=("a", "b", "c"),
+        names=("a", "b", "c"),
     )  # fmt: skip
 
 

@@ -103,8 +103,8 @@ def bottleneck(seed: int, **keys):
     source, nothing = np.repeat(np.arange(3), len(transports)), np.zeros(3 * len(transports), np.int64)
     return make_session(
         topology, make("routing", kind="ecmp").build(topology), transports, Queues(queue_bytes=50_000),
-        Flows(source, source + 3, nothing, nothing), path_draw=WITH_REPLACEMENT, seed=seed, start_ms=50.0,
-        kind=np.arange(len(source)) % len(transports),
+        Flows(source, source + 3, nothing, nothing, np.arange(len(source)) % len(transports)),
+        path_draw=WITH_REPLACEMENT, seed=seed,
     )  # fmt: skip
 
 
@@ -161,15 +161,15 @@ def test_flows_that_arrive_have_each_transport_in_proportion(tmp_path):
         measure="{seconds: 0.001}",
     )  # fmt: skip
     session = session_of(arriving.cases[0])
-    assert len(session.kind) > 1000 and np.mean(session.kind == 0) == pytest.approx(0.75, abs=0.03)
+    assert len(session.flows.kinds) > 1000 and np.mean(session.flows.kinds == 0) == pytest.approx(0.75, abs=0.03)
     again = session_of(arriving.cases[0])
-    np.testing.assert_array_equal(session.kind, again.kind)
+    np.testing.assert_array_equal(session.flows.kinds, again.flows.kinds)
 
 
 def test_two_of_a_kind_have_numbers(tmp_path):
     session = session_of(study(tmp_path, transport__of="[{kind: nscc, paths: 1}, {kind: nscc, flows: 2}]").cases[0])
     assert session.names == ("nscc 1", "nscc 2")
-    assert session.kind.tolist() == [0, 1, 1] * 8
+    assert session.flows.kinds.tolist() == [0, 1, 1] * 8
     assert [rules.paths for rules in session.transports] == [1, 64]
 
 
@@ -204,7 +204,7 @@ def test_receivers_act_by_the_rules_of_the_transport_with_credit():
     def session(*kinds: str):
         several = [make("transport", kind=kind).spraying() for kind in kinds]
         return make_spray_session(
-            line(1, hosts=3), routes, several, Fabric(), flows, 1, kind=np.arange(2) % len(kinds), names=kinds
+            line(1, hosts=3), routes, several, Fabric(), flows._replace(kind=np.arange(2) % len(kinds)), 1, names=kinds
         )
 
     assert session("nscc", "rccc").rules.credit == session("rccc", "nscc").rules.credit == Credit.RCCC
@@ -235,11 +235,11 @@ def mixed_session(number: int):
     several = [(*others, credit), (credit, others[3], others[0])][number % 2]
     ksp = case.topology.kind in ("rrg", "torus") and number % 3
     routes = make("routing", **({"kind": "ksp", "k": 3} if ksp else {"kind": "ecmp"})).build(case.topology)
-    flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start)
-    kind = np.arange(len(flows.source)) % len(several)
+    kind = np.arange(len(case.flows.source)) % len(several)
+    flows = Flows(case.flows.source, case.flows.destination, case.flows.bytes, case.flows.start, kind)
     return make_spray_session(
         case.topology, routes, [spec.spraying() for spec in several], replace(case.fabric, at_switch="ecmp"), flows,
-        number, kind=kind, names=tuple(spec.kind for spec in several),
+        number, names=tuple(spec.kind for spec in several),
     )  # fmt: skip
 
 
@@ -266,7 +266,7 @@ def test_several_that_are_the_same_are_as_one(kind):
     spraying = make("transport", kind=kind).spraying()
     one = make_spray_session(tree, routes, spraying, Fabric(), flows, 5)
     several = make_spray_session(
-        tree, routes, [spraying] * 3, Fabric(), flows, 5, kind=order % 3, names=("a", "b", "c")
+        tree, routes, [spraying] * 3, Fabric(), flows._replace(kind=order % 3), 5, names=("a", "b", "c")
     )
     runs = [CompiledSpray(session, trace=True) for session in (one, several)]
     for run_ in runs:

@@ -50,7 +50,7 @@ def begun(packets=200, **keys):
     """Rules and senders of a flow that has sent all that its window lets it."""
     of = over_slow_links(packets, room=50, **keys)
     rules = of.rules._replace(first_window=60.0 * MTU)
-    senders = make_senders((rules,), of.kind, of.flows.packets, of.flows.last_size)
+    senders = make_senders((rules,), of.flows.kinds, of.flows.packets, of.flows.last_size)
     while may_send(rules, senders, 0):
         send(rules, senders, 0, 0, 0)
     return rules, senders

@@ -177,7 +177,7 @@ def test_first_entropies_are_those_that_a_sender_chooses_before_it_hears_anythin
     topology = build("fat_tree", hosts=2, k=4)
     for paths in (2, 8, 64):
         of = session(topology, [(0, 15, 10**6, 0)] * 3, {"kind": "nscc", "paths": paths, "spread": spread}, seed=paths)
-        senders = make_senders(of.transports, of.kind, of.flows.packets, of.flows.last_size)
+        senders = make_senders(of.transports, of.flows.kinds, of.flows.packets, of.flows.last_size)
         for flow in range(3):
             chosen = [choose_entropy(of.rules, senders, flow) for _ in range(12)]
             assert chosen == [first_entropy(of.rules, flow, number) for number in range(12)]

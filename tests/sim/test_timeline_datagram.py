@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks that change while datagrams are under way: both engines alike, closed forms, and what is refused."""
 
-from fractions import Fraction
 from random import Random
 
 import numpy as np
@@ -27,7 +26,7 @@ def happening(case: Session, events: list[dict], routing: dict | None = None) ->
     """A session in which these events happen, on its own network."""
     spec = make("routing", **(routing or ECMP))
     parsed = [Event.model_validate(event) for event in events]
-    tick = Fraction(case.tick_s) * 10**9
+    tick = case.tick_s * 10**9
     return with_timeline(case, make_timeline(case.topology, parsed, spec, case.routes, tick))
 
 

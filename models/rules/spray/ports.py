@@ -237,26 +237,34 @@ def spray_port(
     return hashed_port(r, salts, next_hops(r, route, hop, switch, dst_switch), switch, dst_switch, key, entropy)
 
 
-class Switches(NamedTuple):
-    """The state of switches that choose ports themselves.
+class PortChoice(NamedTuple):
+    """How switches choose ports: AtSwitch. fresh: ticks for which a sampled fill level is valid.
 
-    policy: AtSwitch; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue, updated by
-    the engine; queue_bytes: int64 [links], capacity for data. level, level_at: int64 [links], last sampled fill level
-    of each queue, and its tick. fresh: ticks for which a sample is valid. flowlet_gap: ticks after which a flow may
-    move (AtSwitch.FLOWLET). order: int64 [switches, ports], a permutation of the ports; place: int64 [switches], index
-    of the next one; draws: int64 [switches], draws so far. kept, kept_at: int64 [switches, flow keys], the port of a
-    flow and the tick of its last packet (AtSwitch.FLOWLET).
+    flowlet_gap: ticks after which a flow may move (AtSwitch.FLOWLET).
     """
 
     policy: int
+    fresh: int
+    flowlet_gap: int
+
+
+class Switches(NamedTuple):
+    """The state of switches that choose ports themselves.
+
+    choice: how; seed: of draws. low, high: int64 [links], bytes of data and of control in each queue, updated by
+    the engine; queue_bytes: int64 [links], capacity for data. level, level_at: int64 [links], last sampled fill level
+    of each queue, and its tick. order: int64 [switches, ports], a permutation of the ports; place: int64 [switches],
+    index of the next one; draws: int64 [switches], draws so far. kept, kept_at: int64 [switches, flow keys], the port
+    of a flow and the tick of its last packet (AtSwitch.FLOWLET).
+    """
+
+    choice: PortChoice
     seed: int
     low: Ints
     high: Ints
     queue_bytes: Ints
     level: Ints
     level_at: Ints
-    fresh: int
-    flowlet_gap: int
     order: Ints
     place: Ints
     draws: Ints
@@ -264,20 +272,16 @@ class Switches(NamedTuple):
     kept_at: Ints
 
 
-def make_switches(
-    policy: int, seed: int, queue_bytes: Ints, degrees: Ints, keys: int, fresh: int, flowlet_gap: int
-) -> Switches:  # fmt: skip
+def make_switches(choice: PortChoice, seed: int, queue_bytes: Ints, degrees: Ints, keys: int) -> Switches:
     """The state of switches with empty queues.
 
     Parameters
     ----------
-    policy: AtSwitch.
+    choice: how they choose ports.
     seed: of draws.
     queue_bytes: int64 [links], capacity of each queue.
     degrees: int64 [switches], ports of each switch.
     keys: flow keys of all flows, both directions.
-    fresh: ticks for which a sampled level is valid.
-    flowlet_gap: ticks after which a flow may move.
 
     Returns
     -------
@@ -286,17 +290,15 @@ def make_switches(
     links, count = len(queue_bytes), len(degrees)
     most = int(degrees.max(initial=1))
     order = np.tile(np.arange(most), (count, 1))
-    none = np.full((count, keys), -1, np.int64) if policy == AtSwitch.FLOWLET else np.zeros((1, 1), np.int64)
+    none = np.full((count, keys), -1, np.int64) if choice.policy == AtSwitch.FLOWLET else np.zeros((1, 1), np.int64)
     return Switches(
-        int(policy),
+        choice,
         seed,
         np.zeros(links, np.int64),
         np.zeros(links, np.int64),
         queue_bytes.astype(np.int64),
         np.zeros(links, np.int64),
-        np.full(links, -fresh - 1, np.int64),
-        fresh,
-        flowlet_gap,
+        np.full(links, -choice.fresh - 1, np.int64),
         order,
         np.full(count, most),
         np.zeros(count, np.int64),
@@ -347,17 +349,17 @@ def chosen_port(
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
-    if w.policy == AtSwitch.FLOWLET:
+    if w.choice.policy == AtSwitch.FLOWLET:
         return _flowlet(w, out_start, ports, count, switch, key, now)
     if moved:
         hashed = np.int64(rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy))
     else:
         hashed = np.int64(hashed_port(r, salts, ports, switch, dst_switch, key, entropy))
-    if w.policy == AtSwitch.ECMP_ADAPTIVE:
+    if w.choice.policy == AtSwitch.ECMP_ADAPTIVE:
         return _unless_worst(w, out_start, ports, hashed, switch, now)
-    if data < (_LEAST_IN_TURN if w.policy == AtSwitch.ROUND_ROBIN else _LEAST_BY_LEVEL):
+    if data < (_LEAST_IN_TURN if w.choice.policy == AtSwitch.ROUND_ROBIN else _LEAST_BY_LEVEL):
         return hashed
-    if w.policy == AtSwitch.ROUND_ROBIN:
+    if w.choice.policy == AtSwitch.ROUND_ROBIN:
         return _in_turn(w, ports, switch)
     return _least(w, out_start, ports, switch, now)
 
@@ -388,7 +390,7 @@ def _in_turn(w: Switches, ports: PortSet, switch: Int) -> int:
 @kernel
 def _level(w: Switches, link: Int, now: Int) -> int:
     """The sampled fill level of a queue: 0 below 5 % of its capacity, 1 below 10 %, 2 below 20 %, else 3."""
-    if now - w.level_at[link] > w.fresh:
+    if now - w.level_at[link] > w.choice.fresh:
         queued, capacity = w.low[link] + w.high[link], w.queue_bytes[link]
         w.level[link] = (
             np.int64(20 * queued >= capacity) + np.int64(10 * queued >= capacity) + np.int64(5 * queued >= capacity)
@@ -417,7 +419,7 @@ def _least(w: Switches, out_start: Ints, ports: PortSet, switch: Int, now: Int) 
 @device_function
 def _flowlet(w: Switches, out_start: Ints, ports: PortSet, count: Int, switch: Int, key: Int, now: Int) -> int:
     """The flow's port. It changes if it is no longer allowed, or after a gap if another port is strictly better."""
-    port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.flowlet_gap
+    port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.choice.flowlet_gap
     if port < 0 or not contains(ports, port):
         port = _least(w, out_start, ports, switch, now)
     elif idle and _word(w, switch) & 1:

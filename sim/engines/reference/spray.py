@@ -67,7 +67,7 @@ class ReferenceSpray(ReferenceTransport[SpraySession]):
         self.flows = [
             SprayFlow(session.transports[kind], self.hosts[source], self.hosts[destination])
             for kind, source, destination in zip(
-                session.kind.tolist(), flows.source.tolist(), flows.destination.tolist(), strict=True
+                session.flows.kinds.tolist(), flows.source.tolist(), flows.destination.tolist(), strict=True
             )
         ]
         self.senders = SpraySenders(self)

@@ -53,7 +53,7 @@ class RdmaFlows:
         self.network, self.clock = network, network.clock
         self.senders, self.receivers = senders, receivers
         session, flows = network.session, network.session.flows
-        self.state = make_rdma(session.laws, session.kind, flows.packets, flows.last_size, session.rules.mtu)
+        self.state = make_rdma(session.laws, session.flows.kinds, flows.packets, flows.last_size, session.rules.mtu)
         self.collects = any(law.telemetry for law in session.laws)
         self.no_telemetry = np.zeros(self.state.last.shape[1], np.int64)
         self.timers: set[tuple[int, int]] = set()

@@ -47,7 +47,7 @@ class SpraySenders:
     def __init__(self, network: FlowNetwork):
         session, flows = network.session, network.session.flows
         self.network, self.clock = network, network.clock
-        self.table = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
+        self.table = make_senders(session.transports, session.flows.kinds, flows.packets, flows.last_size)
         self._rules = _SenderRules(session.rules, self.table)
 
     def start(self, flow: int) -> None:

@@ -23,9 +23,8 @@ class SpraySwitches:
         self.salts = np.zeros(topology.switches + 1, np.int64)
         make_salts(session.seed, self.salts)
         self.state = make_switches(
-            session.at_switch, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source),
-            session.fresh, session.flowlet_gap,
-        )  # fmt: skip
+            session.port_choice, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source)
+        )
         self.routes, self.routes_changed = session.routes, False
         self._route = machine_code(spray_route, t, self.salts, 0, 0, 0, 0, 0)
         self._spray_port = machine_code(spray_port, t, t, False, self.salts, 0, 0, 0, 0, 0, 0)
@@ -42,7 +41,7 @@ class SpraySwitches:
     def output(self, packet: SprayPacket, switch: int) -> int:
         """The channel that a packet takes at a switch that is not its last."""
         session, out_start, target = self.session, self.session.topology.out_start, packet.target.switch
-        if session.at_switch == AtSwitch.ECMP:
+        if session.port_choice.policy == AtSwitch.ECMP:
             port = self._spray_port(
                 self.routes, session.routes, self.routes_changed, self.salts, packet.route, packet.hop, switch,
                 target, packet.key, packet.entropy,
@@ -63,5 +62,5 @@ class SpraySwitches:
 
     def update_queue(self, number: int, low: int, high: int) -> None:
         """Update the bytes of data and of control packets in a queue that adaptive switches read."""
-        if self.session.at_switch != AtSwitch.ECMP:
+        if self.session.port_choice.policy != AtSwitch.ECMP:
             self.state.low[number], self.state.high[number] = low, high

@@ -97,7 +97,7 @@ def _choose_link(const, routing, state, switch, packet, now):
         routing.out_start[switch + 1],
     )
     for link in range(first, end):
-        if now - switches.level_at[link] > switches.fresh:
+        if now - switches.level_at[link] > switches.choice.fresh:
             settle(const, state, link, now)
     kind, hop, entropy = record.kind, np.int64(record.hop), np.int64(record.entropy)
     key, dst_switch = flow_key(np.int64(record.flow), is_response(kind)), routing.host_switch[np.int64(record.host)]

@@ -224,7 +224,7 @@ def build(
     link = aligned_records(links, LINK)
     link["first"] = NONE
     link["serving"] = NONE
-    senders = make_senders(session.transports, session.kind, flows.packets, flows.last_size)
+    senders = make_senders(session.transports, session.flows.kinds, flows.packets, flows.last_size)
     receivers = make_receivers(senders)
     state = SprayState(
         packet=aligned_records(pool, PACKET),
@@ -260,7 +260,7 @@ def _rdma(session: SpraySession, packets: int) -> Rdma | None:
     if not session.laws:
         return None
     flows, mtu = session.flows, session.rules.mtu
-    return make_rdma(session.laws, session.kind, flows.packets, flows.last_size, mtu, packets)
+    return make_rdma(session.laws, session.flows.kinds, flows.packets, flows.last_size, mtu, packets)
 
 
 def records(rules: Sequence[Rules]) -> np.ndarray:
@@ -274,11 +274,10 @@ def _switch_routing(session: SpraySession, link: np.ndarray) -> SwitchRouting:
     salts = np.zeros(topology.switches + 1, np.int64)
     make_salts(session.seed, salts)
     switches = make_switches(
-        session.at_switch, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source),
-        session.fresh, session.flowlet_gap,
-    )  # fmt: skip
+        session.port_choice, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source)
+    )
     return SwitchRouting(
-        at_switch=session.at_switch,
+        at_switch=session.port_choice.policy,
         routes=session.routes,
         built=session.routes,
         moved=False,
@@ -325,7 +324,7 @@ def _constants(session: SpraySession) -> SprayConstants:
         and (session.program is not None or bool(session.laws) or bool(shortest <= session.delay[inject:eject].max())),
         rules=rules if others is None else records([rules])[0],
         transport_rules=others,
-        kind=None if others is None else session.kind,
+        kind=None if others is None else session.flows.kinds,
         fixed=fixed,
         hosts_of_flow=np.stack([flows.source, flows.destination], axis=1).astype(np.int64),
     )
@@ -343,7 +342,7 @@ def _first_timers(session: SpraySession, constants: SprayConstants) -> Ints:
     Flows of a program start when it posts them.
     """
     flows = len(session.flows.start)
-    paced = np.array([each.credit == Credit.PACED for each in session.transports])[session.kind]
+    paced = np.array([each.credit == Credit.PACED for each in session.transports])[session.flows.kinds]
     kind = np.where(paced, Timer.PACE, Timer.START)
     keys = (np.minimum(session.flows.start, constants.latest) << KIND_BITS | kind) << constants.index_bits
     capacity = (4 if session.laws else 2) * (flows + session.topology.hosts)
