@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from flitlab.models.delimited import is_digits, number_of
-from flitlab.models.htsim_connections import ADDON, ConnectionLine, connection_line
-from flitlab.models.ns3_flows import SIGN, ns3_flows
+from flitlab.models.flow_files import ADDON, NS3_SIGN, ConnectionLine, connection_line, ns3_flows
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 
@@ -58,9 +57,9 @@ def goal_of(path: Path | Text, content: str) -> list[str]:
     ------
     SpecError: with file and line; also for triggers of several signals that are no barriers.
 
-    Sources: sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim; :mod:`flitlab.models.ns3_flows`.
+    Sources: sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim; :mod:`flitlab.models.flow_files`.
     """
-    return (_Flows if SIGN.search(content) else _Matrix)(path, content).goal()
+    return (_Flows if NS3_SIGN.search(content) else _Matrix)(path, content).goal()
 
 
 class _Connections:

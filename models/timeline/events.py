@@ -25,7 +25,7 @@ def _delay(value: object) -> object:
 class Parts(BaseModel):
     """What an event affects: ``{links: [[0, 8], [1, 9]], switches: [16]}``.
 
-    links: as in :class:`~flitlab.models.topology.rates.CapacityOf`, always both directions; a share or a number is
+    links: as in :class:`~flitlab.models.topology.links.CapacityOf`, always both directions; a share or a number is
     drawn from ``seed`` among the links to which the event can happen. switches: their numbers or labels, each with all
     its links.
     """

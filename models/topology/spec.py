@@ -16,8 +16,8 @@ from flitlab.models.topology.failures import Failures
 from flitlab.models.topology.file_delays import OF_HOSTS_NS
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.limits import limit_size
+from flitlab.models.topology.links import CapacityOf
 from flitlab.models.topology.names import OF_HOSTS, switch_names
-from flitlab.models.topology.rates import CapacityOf
 from flitlab.models.topology.validation import connection_errors, validate_topology
 from flitlab.models.validation import raise_errors
 

@@ -11,9 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import NoReturn
 
-from flitlab.models import ns3_flows
 from flitlab.models.delimited import is_digits, is_number, number_of
-from flitlab.models.htsim_connections import connection_line
+from flitlab.models.flow_files import NS3_SIGN, connection_line, ns3_flows
 from flitlab.models.readable import JsonError, Text, head_of, parse_json
 from flitlab.models.registry import SpecError, warn
 from flitlab.models.topology.formats import FormatError, sndlib, topology_sign
@@ -130,7 +129,7 @@ def _htsim(path: Path | Text, content: str) -> Iterator[Entry]:
 def _ns3(path: Path | Text, content: str) -> Iterator[Entry]:
     """Flows: the demand of a flow is its size."""
     timed = False
-    for line, source, target, size, start in ns3_flows.ns3_flows(path, content):
+    for line, source, target, size, start in ns3_flows(path, content):
         timed |= start > 0
         yield f"{path}:{line}", str(source), str(target), str(size)
     if timed:
@@ -195,7 +194,7 @@ FORMATS: tuple[tuple[re.Pattern[str], Callable[[Path | Text, str], Iterator[Entr
     (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), _repetita),
     (sndlib.SIGN, _sndlib),
     (re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE), _htsim),
-    (ns3_flows.SIGN, _ns3),
+    (NS3_SIGN, _ns3),
     (re.compile(r'\A\s*\{\s*"__tuple__:\[\d+, ?\d+\]"\s*:\s*[\d.]'), _rapidchiplet),
     (re.compile(r"\A(\s*%[^\n]*\n)+\s*\d+\s+\d+\s+[-\d.]"), _noxim),
 )

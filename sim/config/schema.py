@@ -16,7 +16,7 @@ from flitlab.fluid.kinds.spec import kinds as ceiling_kinds
 from flitlab.models.mappings import Keys
 from flitlab.models.registry import UnknownKindError, names, spec_class, whole
 from flitlab.models.timeline.events import Event
-from flitlab.models.topology.rates import CapacityOf
+from flitlab.models.topology.links import CapacityOf
 from flitlab.models.traffic.classes import Share
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.diagnostics import KeyPath

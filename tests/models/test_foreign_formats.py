@@ -15,7 +15,7 @@ from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, SpecWarning, make
 from flitlab.models.topology.file_delays import stated_delays
 from flitlab.models.topology.formats import FORMATS, FormatError, detected, read, sndlib, write
-from flitlab.models.topology.formats.quantities import gbps, nanoseconds
+from flitlab.models.topology.formats.ns3 import gbps, nanoseconds
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
-from flitlab.models.topology.rates import CapacityOf
+from flitlab.models.topology.links import CapacityOf
 
 BASES = [
     {"kind": "torus", "dims": [4, 5]},

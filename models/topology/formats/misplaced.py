@@ -6,7 +6,7 @@ Signs are looked for where a file has the sign of no format of its place.
 
 import re
 
-from flitlab.models.ns3_flows import SIGN
+from flitlab.models.flow_files import NS3_SIGN
 
 PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"\A\s*DEMANDS\s+\d{1,12}\s*\n"), "demands of REPETITA", "traffic: {kind: matrix, path: FILE}"),
@@ -14,7 +14,7 @@ PLACES: tuple[tuple[re.Pattern[str], str, str], ...] = (
         re.compile(r"^[ \t]*Connections[ \t]+\d+", re.MULTILINE | re.IGNORECASE),
         "connections of htsim", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal",
     ),
-    (SIGN, "flows of ns-3", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal"),
+    (NS3_SIGN, "flows of ns-3", "traffic: {kind: matrix, path: FILE}, or simrun convert FILE --to goal"),
     (
         re.compile(r"^[ \t]*(TOPOLOGY_FILE|FLOW_FILE)[ \t]+\S", re.MULTILINE), "a configuration of ns-3 (HPCC)",
         "its TOPOLOGY_FILE as topology: {kind: file, path: FILE}, its FLOW_FILE as traffic: {kind: matrix, path: FILE}",

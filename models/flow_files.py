@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of flows of the ns-3 programs that follow HPCC."""
+"""Files of flows of other simulators: of ns-3 programs that follow HPCC, and htsim's connections (``.cm``)."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +12,19 @@ from flitlab.models.delimited import is_digits, number_of
 from flitlab.models.readable import Text
 from flitlab.models.registry import SpecError, warn
 
-SIGN = re.compile(
+NS3_SIGN = re.compile(
     r"\A\s*\d{1,9}[ \t]*\r?\n\s*\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+[ \t]+\d+(\.\d*)?(e[+-]?\d+)?[ \t]*\r?(\n|\Z)",
     re.ASCII,
 )
-"""The beginning of such a file: the number of flows, and a first flow."""
+"""The beginning of a file of flows of ns-3: the number of flows, and a first flow."""
+
+OPTIONS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
+"""Options of a connection with a value."""
+
+ADDON = "addon"
+"""The option without a value: a trigger adds bytes to the connection."""
+
+_CONNECTION = re.compile(r"([0-9]{1,18})->([0-9]{1,18})(?:\s+(.*))?")
 
 
 class Ns3Flow(NamedTuple):
@@ -36,7 +45,7 @@ def ns3_flows(path: Path | Text, content: str) -> Iterator[Ns3Flow]:
     Parameters
     ----------
     path: for messages.
-    content: of a file with this :data:`SIGN`.
+    content: of a file with this :data:`NS3_SIGN`.
 
     Raises
     ------
@@ -74,3 +83,38 @@ def ns3_flows(path: Path | Text, content: str) -> Iterator[Ns3Flow]:
         warn(f"{path}: the priorities of flows, {', '.join(sorted(priorities))}, are not read", "path")
     for (number, words), start_ps in zip(lines, starts, strict=False):
         yield Ns3Flow(number, int(words[0]), int(words[1]), int(words[4]), start_ps - first)
+
+
+@dataclass(frozen=True)
+class ConnectionLine:
+    """A line ``source->target option value ...``. options: values by name; ``addon`` has none, ''."""
+
+    source: str
+    target: str
+    options: dict[str, str]
+
+
+def connection_line(line: str) -> ConnectionLine | None:
+    """Read the line of a connection; None for lines of other kinds.
+
+    Raises
+    ------
+    ValueError: an option is unknown, is there twice, or has no value.
+
+    Source: sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim.
+    """
+    match = _CONNECTION.fullmatch(line)
+    if match is None:
+        return None
+    options: dict[str, str] = {}
+    words = iter((match[3] or "").split())
+    for name in words:
+        if name not in (*OPTIONS, ADDON):
+            raise ValueError(f"unknown {name!r}; choices: {', '.join(OPTIONS)}, {ADDON}")
+        if name in options:
+            raise ValueError(f"{name} is there twice")
+        value = "" if name == ADDON else next(words, None)
+        if value is None:
+            raise ValueError(f"{name} has no value")
+        options[name] = value
+    return ConnectionLine(match[1], match[2], options)
