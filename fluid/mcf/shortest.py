@@ -175,7 +175,7 @@ def _sum(loads: Iterable[Floats], channels: int) -> Floats:
     return total
 
 
-def scaled_weights(split: PathSplit, gap: float, enough: float, rounds: int = 100) -> np.ndarray | None:
+def scaled_weights(split: PathSplit, gap: float, enough: float) -> np.ndarray | None:
     """Channel weights whose flow comes within ``gap`` of the bound by lengths 1 / capacity; None if not found.
 
     Parameters
@@ -186,15 +186,13 @@ def scaled_weights(split: PathSplit, gap: float, enough: float, rounds: int = 10
         Relative gap.
     enough : float
         Theta that suffices, whatever the gap.
-    rounds : int
-        Limit of the iterations.
 
     Returns
     -------
     float64 [channels] or None
         None usually means that there are no such weights.
     """
-    scaled = nearest_weights(split, gap, enough, rounds)
+    scaled = nearest_weights(split, gap, enough)
     return scaled.weight if scaled.excess <= gap or scaled.theta >= enough else None
 
 

@@ -60,7 +60,7 @@ class Cg(NasBenchmark):
         size = 8 * order // cols
         builder.begin("matrix_product", "recursive_doubling", size, cols)
         builder.calculate(self.time(2 * order * nonzer * (nonzer + 1) / builder.ranks))
-        _within_rows(builder, cols, size, reversed(_halves(cols)))
+        _within_rows(builder, size, reversed(_halves(cols)))
         builder.begin("transpose", size=size)
         builder.exchange(np.arange(builder.ranks), transposed(rows, cols), size)
 
@@ -69,7 +69,7 @@ class Cg(NasBenchmark):
         cols = grid(builder.ranks)[1]
         builder.begin("scalar_product", "recursive_doubling", size, cols)
         builder.calculate(self.time(2 * operations * self.order[self.class_] / builder.ranks))
-        _within_rows(builder, cols, size, _halves(cols))
+        _within_rows(builder, size, _halves(cols))
 
 
 def grid(ranks: int) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def _halves(cols: int) -> list[int]:
     return distances(cols)[::-1]
 
 
-def _within_rows(builder: Builder, cols: int, size: int, order: Iterable[int]) -> None:
+def _within_rows(builder: Builder, size: int, order: Iterable[int]) -> None:
     """Exchanges with ranks of the same row, at distances in an order."""
     rank = np.arange(builder.ranks)
     for distance in order:

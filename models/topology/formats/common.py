@@ -72,13 +72,13 @@ def write_lines(path: FilePath, lines: list[str]) -> None:
 PAIRS = "which channels form a bi-directional link"
 """The feature that channels form bi-directional links, in words."""
 
-
 HOST_DELAYS = "delays of hosts' channels"
+"""The feature that hosts' channels have delays of their own, in words."""
 
 HOSTS_NS = "delays of hosts in ns"
+"""The feature that the file states these in a unit of time, in words."""
 
 _OF_RATE = {"rate_gbps", "delay_ns"}  # columns that formats with units keep as capacities and delays
-"""The feature that hosts' channels have delays of their own, in words."""
 
 BY_DELAY = "routing by delays"
 """The feature that packets are routed by delays by default, in words."""
