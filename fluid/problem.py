@@ -10,8 +10,7 @@ import scipy
 from flitlab.fluid.graph import UNRESTRICTED, Dags, Demand, Graph, Product, blocks
 from flitlab.fluid.mcf.paths import Paths, cheapest, paths_of
 from flitlab.fluid.pricing import price
-from flitlab.fluid.symmetries import Symmetries, symmetries
-from flitlab.fluid.translations import Translations, translations
+from flitlab.fluid.symmetries import Symmetries, Translations, symmetries, translations
 from flitlab.fluid.trees import dag_order
 from flitlab.models.arrays import Floats, Ints, sums
 from flitlab.models.routing.minimal import minimal_ports

@@ -15,7 +15,7 @@ import numpy as np
 from flitlab.fluid.graph import Dags, Demand, Graph
 from flitlab.fluid.mcf.paths import paths_of
 from flitlab.fluid.problem import TooLargeError, check_capacities, dags_of
-from flitlab.fluid.translations import Translations, translations
+from flitlab.fluid.symmetries import Translations, translations
 from flitlab.fluid.transport import max_value_shipment
 from flitlab.models.arrays import Floats, Int, Ints, sums
 from flitlab.models.jit import kernel, njit

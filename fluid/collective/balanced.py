@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from flitlab.fluid.collective.network import integer_capacities
-from flitlab.fluid.translations import Translations, translations
+from flitlab.fluid.symmetries import Translations, translations
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.collective.tree import Tree
 from flitlab.models.topology.graph import Topology

@@ -12,7 +12,7 @@ import numpy as np
 
 from flitlab.fluid.collective.collective import Ranks
 from flitlab.fluid.problem import FluidError, check_capacities
-from flitlab.fluid.translations import translations
+from flitlab.fluid.symmetries import translations
 from flitlab.models.arrays import Bools, Ints
 from flitlab.models.topology.graph import Topology
 

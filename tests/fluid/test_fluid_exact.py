@@ -19,7 +19,7 @@ from flitlab.fluid.mcf.dense import garg_koenemann
 from flitlab.fluid.mcf.paths import Paths
 from flitlab.fluid.mcf.sparse import effort, multipliers
 from flitlab.fluid.problem import FluidError, Problem, network_cost
-from flitlab.fluid.translations import translations
+from flitlab.fluid.symmetries import translations
 from flitlab.models.registry import make
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic

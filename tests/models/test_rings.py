@@ -11,9 +11,8 @@ import pytest
 
 from flitlab.models.application.placement import PlacementSpec
 from flitlab.models.collective.cycle import count_joined, cycle_cover, cycles_of, hamiltonian_cycle, join_cycles
-from flitlab.models.collective.local_search import least_loaded_order
 from flitlab.models.collective.minimal_path_load import MinimalPathLoad
-from flitlab.models.collective.ring import find_ring, ring_of, ring_segment
+from flitlab.models.collective.ring import find_ring, least_loaded_order, ring_of, ring_segment
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack
 
 from flitlab.fluid.collective.algorithms.spec import AlgorithmSpec, Once, Plan, Question, in_order, result_or_raise
-from flitlab.fluid.translations import translations
+from flitlab.fluid.symmetries import translations
 from flitlab.models.application.builder import Builder
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.registry import SpecError, register
