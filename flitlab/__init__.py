@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flitlab.models.gc_disabled import gc_disabled
-    from flitlab.sim.threads import one_thread
+    from flitlab.models.threads import one_thread
 
     one_thread()
     with gc_disabled():

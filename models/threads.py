@@ -76,3 +76,12 @@ def map_row_blocks(call: Callable[[int, int], T], rows: int) -> list[T]:
 def cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_thread() -> None:
+    """Set numerical libraries to one thread, unless the user has set a number. Call before importing numpy.
+
+    Processes use the processors, and sums over several threads are not reproducible.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")

@@ -317,8 +317,7 @@ class Experiment:
         ValueError
             There is no such figure, or nothing to show in it.
         """
-        from flitlab.sim.report.figures.draw import draw_on
-        from flitlab.sim.report.folder.plugins import load_figure_plugins
+        from flitlab.sim.report.figures.draw import draw_on, load_figure_plugins
         from flitlab.sim.report.folder.run import Run
 
         single = ax is None

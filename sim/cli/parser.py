@@ -21,8 +21,8 @@ import flitlab
 from flitlab.models.closest_match import closest_match
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.mappings import Fields
+from flitlab.models.threads import one_thread
 from flitlab.sim.exit import ExitCode
-from flitlab.sim.threads import one_thread
 
 EPILOG = """\
 `simrun FILE` is `simrun run FILE`. Exit codes: 0 done, 1 some points failed, 2 bad configuration or usage,

@@ -36,9 +36,8 @@ def run(options: argparse.Namespace) -> int:
     if problem := run_folder_problem(folder):
         complain(problem)
         return ExitCode.BAD
-    from flitlab.sim.report.figures.draw import draw, draw_networks, left_out
+    from flitlab.sim.report.figures.draw import draw, draw_networks, left_out, load_figure_plugins
     from flitlab.sim.report.figures.registry import figures
-    from flitlab.sim.report.folder.plugins import load_figure_plugins
 
     try:
         load(options.plugin)

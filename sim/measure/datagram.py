@@ -14,10 +14,16 @@ from flitlab.models.transport.session import Session, longest_round_trips
 from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.transport.datagram import Counters, DatagramRun, LinkCount, SubflowCount
 from flitlab.sim.measure.columns.registry import measured
-from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.result import FlowsResult, stored_use
 from flitlab.sim.measure.throughput_time import edges_until, interval
-from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
+from flitlab.sim.measure.transport import (
+    Window,
+    completion,
+    epoch_traffic,
+    throughput_columns,
+    traffic_of,
+    transport_rows,
+)
 
 BEGUN, NOT_BEGUN, NOT_OPENED = "begun", "not begun", "not opened"
 """``state`` of flows.csv: of a flow or subflow at the end of the run."""

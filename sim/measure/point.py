@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from flitlab.models.arrays import Floats, Ints
-from flitlab.models.histogram import edges
+from flitlab.models.histogram import edges, percentile
 from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.rules.stalls import Stall
 from flitlab.models.scenario import Scenario
-from flitlab.sim.engines.base import ChannelCounter, Run, Scalar, Snapshot
-from flitlab.sim.measure.classes import class_tables
+from flitlab.sim.engines.base import ChannelCounter, ClassCounter, Run, Scalar, Snapshot
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.growth import overloaded_channels, source_settling
 from flitlab.sim.measure.result import Result, stored_use
@@ -218,6 +217,40 @@ def _pairs(counts: Ints) -> Ints:
     """The non-zero counts, as rows (index, count), int64 [entries, 2]."""
     used = np.flatnonzero(counts)
     return np.column_stack([used, counts[used]])
+
+
+def class_tables(scenario: Scenario, before: Snapshot, after: Snapshot) -> JsonObject:
+    """Return the rows of classes.csv as ``classes``; {} where all packets are of one class.
+
+    Parameters
+    ----------
+    scenario: of the run.
+    before, after: the bounds of the window.
+    """
+    if before.classes is None or after.classes is None:
+        return {}
+    rows, host_ticks = [], (after.tick - before.tick) * scenario.topology.physical_hosts
+    for one, counted in zip(scenario.traffic.classes, after.classes - before.classes, strict=True):
+        packets, histogram = int(counted[ClassCounter.DELIVERED_PACKETS]), counted[len(ClassCounter) :]
+        latency, network = (
+            float(counted[column] / packets) if packets else None
+            for column in (ClassCounter.LATENCY, ClassCounter.NETWORK_LATENCY)
+        )
+        rows.append({
+            "class": one.name, "priority": one.priority,
+            "offered": float(counted[ClassCounter.CREATED_FLITS] / host_ticks),
+            "accepted": float(counted[ClassCounter.DELIVERED_FLITS] / host_ticks),
+            "latency_mean": latency, "latency_p99": percentile(histogram, 0.99) if packets else None,
+            "network_latency_mean": network, "packets": packets,
+            **({} if scenario.timeline is None else _lost(counted)),
+        })  # fmt: skip
+    return {"classes": rows}
+
+
+def _lost(counted: Ints) -> dict[str, int]:
+    """Return the columns of dropped packets; counted: int64 [counters], of a class."""
+    dropped = counted[ClassCounter.DROPPED_PACKETS], counted[ClassCounter.DROPPED_FLITS]
+    return dict(zip(("lost_packets", "lost_flits"), map(int, dropped), strict=True))
 
 
 def mser5(series: Ints | Floats) -> int:

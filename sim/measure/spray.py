@@ -22,11 +22,17 @@ from flitlab.sim.engines.transport.spray import (
     SprayRun,
     finished_at,
 )
-from flitlab.sim.measure.completion import completion
 from flitlab.sim.measure.pauses import LinkNames, Trees, pause_columns, pause_rows, pause_time_rows, pause_trees
 from flitlab.sim.measure.result import FlowsResult, stored_use
 from flitlab.sim.measure.throughput_time import interval
-from flitlab.sim.measure.transport import Window, epoch_traffic, throughput_columns, traffic_of, transport_rows
+from flitlab.sim.measure.transport import (
+    Window,
+    completion,
+    epoch_traffic,
+    throughput_columns,
+    traffic_of,
+    transport_rows,
+)
 
 _FIRST_STEP, _GROWTH = 16, 1.5
 """Round trips before the first check whether all flows have ended, and the growth of the next steps."""

@@ -10,9 +10,8 @@ from flitlab.models.mappings import Row
 from flitlab.models.scenario import Scenario
 from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import Run, Scalar, Snapshot
-from flitlab.sim.measure.classes import class_tables
 from flitlab.sim.measure.columns.registry import measured
-from flitlab.sim.measure.point import FIRST_BATCHES, Measure, details
+from flitlab.sim.measure.point import FIRST_BATCHES, Measure, class_tables, details
 from flitlab.sim.measure.result import EpochTraffic, Result
 from flitlab.sim.measure.throughput_time import edges_until, interval
 from flitlab.sim.measure.window import Window

@@ -9,7 +9,7 @@ import pytest
 
 from flitlab import Experiment
 from flitlab.sim.experiment.prices import sprayed_hops
-from flitlab.sim.measure.completion import completion as columns_of
+from flitlab.sim.measure.transport import completion as columns_of
 from flitlab.sim.report.figures.draw import draw
 from flitlab.sim.report.figures.flows import messages_of
 from flitlab.sim.report.figures.kinds.busbw_size import busbw_size

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``draw(folder)``: the figures of a run folder, as PNG, SVG and PDF, the same bytes every time."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from flitlab.models.files import read_file
 from flitlab.sim.config.case import Study
+from flitlab.sim.config.diagnostics import Diagnostics
+from flitlab.sim.config.plugins import load_plugins
+from flitlab.sim.config.text import ConfigDocument, wrap
+from flitlab.sim.config.values import read_resolved
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.marks import Look
 from flitlab.sim.report.figures.metrics import figure as of_metrics
 from flitlab.sim.report.figures.metrics.specification import plots_of
 from flitlab.sim.report.figures.panels import MOST_CURVES, Layout, layout
-from flitlab.sim.report.figures.registry import Kind, figures
+from flitlab.sim.report.figures.registry import Kind, figures, names
 from flitlab.sim.report.figures.style import SIZES, in_style, new_figure, save
 from flitlab.sim.report.folder.names import Longest, Names
 from flitlab.sim.report.folder.run import Run
@@ -277,3 +282,18 @@ def _column(ax: Axes) -> int:
 def _row(ax: Axes) -> int:
     place = ax.get_subplotspec()
     return 0 if place is None else int(place.rowspan.start)
+
+
+def load_figure_plugins(folder: Path, kinds: Iterable[str], trust_plugins: bool) -> None:
+    """Load the plugins of a run if one of ``kinds``, names of figures, is not registered.
+
+    trust_plugins: whether they may be imported. Raises :class:`~flitlab.sim.config.diagnostics.ConfigError` if they
+    are not trusted, or one cannot be loaded.
+    """
+    resolved = folder / "config.resolved.yaml"
+    if set(kinds) <= set(names()) or not resolved.exists():
+        return
+    diagnostics = Diagnostics()
+    named = {"plugins": read_resolved(read_file(resolved)).get("plugins")}
+    load_plugins(ConfigDocument(wrap(named, str(resolved)), diagnostics), folder.resolve(), trust_plugins)
+    diagnostics.raise_errors()
