@@ -18,8 +18,7 @@ from flitlab.models.mappings import Fields, JsonObject
 from flitlab.models.registry import SpecError
 from flitlab.models.signals import interruptible
 from flitlab.models.validation import is_whole
-from flitlab.sim.api.arrays import dataset_of
-from flitlab.sim.api.frames import columns_of, facts_of, frame_of
+from flitlab.sim.api.frames import columns_of, dataset_of, facts_of, frame_of
 from flitlab.sim.api.inputs import component, configuration, plain
 from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.draft import PROGRAMS

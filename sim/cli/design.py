@@ -12,9 +12,17 @@ from flitlab.sim.cli.common import complain, duration, error_text, number, print
 from flitlab.sim.cli.components import load
 from flitlab.sim.cli.options import add_json, add_plugin, positive
 from flitlab.sim.config.diagnostics import ConfigError
-from flitlab.sim.design.files import MARK, candidate_rows, front_rows, write_improved, write_point, write_tables
+from flitlab.sim.design.files import (
+    MARK,
+    SOLVED,
+    SolvedFolder,
+    candidate_rows,
+    front_rows,
+    write_improved,
+    write_point,
+    write_tables,
+)
 from flitlab.sim.design.measures import PARTS
-from flitlab.sim.design.memory import NAME, SolvedFolder
 from flitlab.sim.design.outcome import Design, FrontPoint, design, search_of
 from flitlab.sim.design.reader import least_of_all, read_design
 from flitlab.sim.design.request import DesignRequest
@@ -49,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         reject_unrelated_folder(folder, MARK)
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder / MARK, request.text)
-        answer = design(request, complain, SolvedFolder(folder / NAME))
+        answer = design(request, complain, SolvedFolder(folder / SOLVED))
     except ConfigError as error:
         complain(*map(str, error.errors))
         return ExitCode.BAD

@@ -1,27 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer to a design: the front, what is proven of all other networks, and what each candidate came to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from flitlab.fluid.design.demands import Memo
-from flitlab.fluid.design.options import Option, options, priced
+from flitlab.fluid.design.bounds import Network
+from flitlab.fluid.design.demands import Flow, Memo
+from flitlab.fluid.design.improve import improve_by_prices
+from flitlab.fluid.design.options import Option, built, options, priced
 from flitlab.fluid.design.search import STAGES, Result, Search
 from flitlab.fluid.problem import Problem
 from flitlab.fluid.split import split_theta
+from flitlab.models.arrays import Floats
 from flitlab.models.cputime import CpuTime
 from flitlab.models.mappings import Row
 from flitlab.models.registry import SpecError, make, recorded_warnings
 from flitlab.models.topology.equipment import equipment_bound, least_switches
+from flitlab.models.topology.graph import Topology
 from flitlab.sim.config.diagnostics import ConfigError
-from flitlab.sim.design.improvement import Improvement, improvement
 from flitlab.sim.design.measures import Measures
 from flitlab.sim.design.request import DesignRequest
 
 FULL = 0.99
 """Certified throughput from which a point carries a demand at full rate."""
+
+RANDOM = "rrg"
+"""The family of random graphs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +46,29 @@ class FrontPoint:
     least: int | None
     ecmp: float | None
     values: Row = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A network of one plane that was improved. point: the number of that which it began with. demand: its name.
+
+    before, lower, upper: certified throughput of the point, and the interval of the improved network.
+    """
+
+    point: int
+    demand: str
+    topology: Topology
+    before: float
+    lower: float
+    upper: float
+
+    @property
+    def sentence(self) -> str:
+        """What was reached."""
+        return (
+            f"Point {self.point} improved for {self.demand}: certainly {self.lower:.3f} instead of {self.before:.3f} "
+            f"({100 * (self.lower / self.before - 1):+.1f} %), at most {self.upper:.3f}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +235,45 @@ def _ecmp(option: Option) -> float | None:
     except SpecError:  # too many channels out of a switch for tables of next hops
         return None
     return float(min(split_theta(Problem.of(topology, traffic, routes), topology, traffic), 1.0))
+
+
+def improvement(request: DesignRequest, front: Sequence[Result]) -> Improvement | None:
+    """Improve a random graph of the front by the keys of ``improve``; None without them, or without such a graph.
+
+    Parameters
+    ----------
+    request : DesignRequest
+        The design.
+    front : sequence of Result
+        Its points, by cost.
+    """
+    keys = request.improve
+    if keys is None:
+        return None
+    d = next((k for k, demand in enumerate(request.demands) if demand.name == keys.demand), 0)
+    demand = request.demands[d]
+    random = [k for k, result in enumerate(front) if result.option.kind == RANDOM and keys.point in (None, k + 1)]
+    if not random:
+        return None
+    below = [k for k in random if front[k].lower[d] < 1 - request.tolerance.gap] or random
+    k = max(below, key=lambda number: float(front[number].lower[d]))
+    option = front[k].option
+    topology = built(option)
+    if keys.by != "prices":
+        power = 1 if keys.by == "hops" else 2
+        spec = {"kind": "improved", "of": option.plane(), "demand": demand.traffic, "steps": keys.steps}
+        topology = make("topology", **spec, power=power, seed=keys.seed).build()
+
+    def matrix(network: Network) -> Floats:
+        flow = demand.on(network)
+        assert isinstance(flow, Flow)
+        return flow.demand
+
+    solves = keys.solves if keys.by in ("prices", "both") else 0
+    best = improve_by_prices(topology, matrix, request.tolerance.gap / 2, solves, keys.seed)
+    at_hosts = demand.on(Network.of(best.topology)).upper().value
+    upper = min(best.upper, at_hosts)
+    return Improvement(k + 1, demand.name, best.topology, float(front[k].lower[d]), min(best.lower, upper), upper)
 
 
 def _orders(request: DesignRequest, points: list[FrontPoint]) -> list[str]:

@@ -2,7 +2,7 @@
 """Runs a program in SimGrid: ``python3 replay.py PLAN TIMES``, both JSON files.
 
 The script runs in any Python that has SimGrid's module (Debian: python3-simgrid, for the system's Python), which may
-lack flitlab: it imports nothing else. PLAN is the result of :func:`flitlab.sim.simgrid.plan.plan_of`; TIMES holds
+lack flitlab: it imports nothing else. PLAN is the result of :func:`flitlab.sim.simgrid.compare.plan_of`; TIMES holds
 ``finish``, the completion time of each operation, in seconds.
 
 One actor runs the whole program: it starts every communication between two hosts, and waits for the first one in flight

@@ -142,7 +142,7 @@ def test_ceilings_that_hold_at_any_load_stand_at_all_of_them():
 
 
 def test_combinations_that_were_not_run_are_empty(tmp_path):
-    from flitlab.sim.api.arrays import dataset_of
+    from flitlab.sim.api.frames import dataset_of
 
     frame = pd.DataFrame({"scenario": ["a", "b"], "seed": [1, 2], "n": [3, 4], "good": [True, False], "s": ["x", "y"]})
     data = dataset_of(frame, {"a": {"kind": "u"}, "b": {"kind": "v"}}, (), (), {})

@@ -17,7 +17,7 @@ from flitlab.models.layout.prices import ports
 from flitlab.sim.cli import main
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
-from flitlab.sim.design.memory import NAME
+from flitlab.sim.design.files import SOLVED
 from flitlab.sim.design.reader import design_of, least_of_all
 from flitlab.sim.experiment.certificates import INDEX
 
@@ -142,10 +142,10 @@ def test_an_interrupted_design_goes_on(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(demands, "solve", interrupted)
     assert main(["design", file, "--out", str(part)]) == 130
-    assert len(list((part / NAME).iterdir())) == 4
-    (part / NAME / "half.json").write_text("[0.5, ")
+    assert len(list((part / SOLVED).iterdir())) == 4
+    (part / SOLVED / "half.json").write_text("[0.5, ")
     assert main(["design", file, "--out", str(part)]) == 0
-    first = len(list((whole / NAME).iterdir()))
+    first = len(list((whole / SOLVED).iterdir()))
     assert len(calls) == first + 1  # the interrupted solve was repeated, no other
     assert (part / "front.csv").read_bytes() == (whole / "front.csv").read_bytes()
     assert main(["design", file, "--out", str(part)]) == 0

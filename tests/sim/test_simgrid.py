@@ -16,8 +16,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.flow import Flow
 from flitlab.sim.cli import main
 from flitlab.sim.config.programs import traffic_of
-from flitlab.sim.simgrid.compare import SimGridMissing, by_flow, by_simgrid, python_with_simgrid
-from flitlab.sim.simgrid.plan import plan_of
+from flitlab.sim.simgrid.compare import SimGridMissing, by_flow, by_simgrid, plan_of, python_with_simgrid
 from tests.scenarios import build, one_way_ring
 from tests.sim.test_application_datagram import calc, program, receive, send
 from tests.sim.test_application_engines import DONE
