@@ -79,14 +79,9 @@ def run_folder_problem(folder: Path) -> str:
     problem = run_problem(folder)
     if problem:
         return f"{folder}: not a run folder: {problem}"
-    complain_of_altered(folder)
-    return ""
-
-
-def complain_of_altered(folder: Path) -> None:
-    """Print which tables of a run folder were changed after the run."""
     for name in altered(folder, read_manifest(folder)):
         complain(f"{folder / name}: {NOT_AS_WRITTEN}")
+    return ""
 
 
 def is_input(path: Path, file: str | Path) -> bool:

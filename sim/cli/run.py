@@ -154,7 +154,7 @@ def draw(report: Report) -> bool:
     outputs = report.study.outputs
     if not (report.results or report.metrics or report.study.budgets):
         return True
-    drawn = _recorded_figures(report.folder)
+    drawn = read_manifest(report.folder).get("drawn") or {}  # a hash of the input, and hashes of the files
     texts = [read_text(path) for name in TABLES if (path := report.folder / name).exists()]
     stamp = content_hash(source_hash(), outputs.model_dump(mode="json"), *texts)
     if drawn.get("stamp") == stamp and drawn.get("files") == _digests(report.folder, drawn.get("files", ())):
@@ -185,11 +185,6 @@ def draw(report: Report) -> bool:
         complain(f"{report.folder}: {error}")
         return False
     return True
-
-
-def _recorded_figures(folder: Path) -> JsonObject:
-    """The record of figures in the manifest: a hash of their input, and the hashes of their files."""
-    return read_manifest(folder).get("drawn") or {}
 
 
 def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -51,10 +51,19 @@ _CONTENT = ("ceiling", "load", "lower", "upper", "unit", "method", "note")
 """Columns of a row of ceilings but its scenario and its seconds."""
 
 
+def _replicate(rows: Sequence[Row]) -> list[Column]:
+    """The columns that tell the rows of scenarios and seeds apart: the seed only where there are several."""
+    seed: Column = ("seed", lambda row: str(row["seed"]))
+    return [("scenario", lambda row: row["scenario"]), *[seed] * (len({row["seed"] for row in rows}) > 1)]
+
+
+def _status(row: Row) -> str:
+    """The status of a row, '' for ok."""
+    return "" if row["status"] == Status.OK else str(row["status"])
+
+
 def print_programs(rows: Sequence[Row]) -> None:
     """Print a line for each scenario and seed of an application: time, lower bound, and shares."""
-    seeds = len({row["seed"] for row in rows}) > 1
-
     shares = [one for one in table_of("programs").values() if one.summary]
 
     def percent(one: Described) -> Column:
@@ -67,15 +76,14 @@ def print_programs(rows: Sequence[Row]) -> None:
     def milliseconds(row: Row) -> str:
         return number(None if row.get("total_ns") is None else row["total_ns"] / 1e6)
 
-    columns: list[Column] = [("scenario", lambda row: row["scenario"])]
-    columns += [("seed", lambda row: str(row["seed"]))] * seeds + [("time (ms)", milliseconds)]
+    columns = [*_replicate(rows), ("time (ms)", milliseconds)]
     if any("relative_performance" in row for row in rows):
         columns.append(("relative", lambda row: number(row.get("relative_performance"), 3)))
     columns += [percent(shares[0]), ("bound by", lambda row: row.get("bound_by") or "-")]
     columns += [percent(one) for one in shares[1:]]
     if any("pause_frames" in row for row in rows):
         columns.append(("pauses", lambda row: number(row.get("pause_frames"))))
-    columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
+    columns.append(("", _status))
     title = "time; in percent of it: bound, critical path and use of channels"
     print_table(title, columns, rows)
 
@@ -85,7 +93,6 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
 
     rows: of collectives.csv. results: of results.csv, for the status.
     """
-    seeds = len({row["seed"] for row in rows}) > 1
     status = {(row["scenario"], row["seed"]): row["status"] for row in results}
 
     def value(name: str, factor: float = 1.0) -> Callable[[Row], str]:
@@ -94,10 +101,8 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
 
         return text
 
-    columns: list[Column] = [("scenario", lambda row: row["scenario"])]
-    columns += [("seed", lambda row: str(row["seed"]))] * seeds
-    columns += [
-        ("algorithm", lambda row: str(row.get("algorithm") or "-")),
+    columns = [
+        *_replicate(rows), ("algorithm", lambda row: str(row.get("algorithm") or "-")),
         ("size (bytes)", value("size_bytes")), ("time (µs)", value("time_ns", 1e-3)),
         ("bound (µs)", value("bound_ns", 1e-3)), ("bound by", lambda row: row.get("bound_by") or "-"),
         ("reachable (µs)", value("reachable_ns", 1e-3)), ("bound / time", value("efficiency")),
@@ -108,15 +113,13 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
     columns += [(name, value(name)) for name in plan]
 
     def state(row: Row) -> str:
-        row_status = status.get((row["scenario"], row["seed"]), Status.OK)
-        return "" if row_status == Status.OK else row_status
+        return _status({"status": status.get((row["scenario"], row["seed"]), Status.OK)})
 
     print_table("collectives, with the bounds for any algorithm", [*columns, ("", state)], rows)
 
 
 def print_jobs(rows: Sequence[Row]) -> None:
     """Print a line for each job of a scenario and seed: its time with the other jobs, isolated, and the slowdown."""
-    seeds = len({row["seed"] for row in rows}) > 1
 
     def microseconds(name: str) -> Column:
         def text(row: Row) -> str:
@@ -125,12 +128,10 @@ def print_jobs(rows: Sequence[Row]) -> None:
 
         return f"{name.partition('_')[0]} (µs)", text
 
-    columns: list[Column] = [("scenario", lambda row: row["scenario"])]
-    columns += [("seed", lambda row: str(row["seed"]))] * seeds + [("job", lambda row: row["job"])]
-    columns += [("ranks", lambda row: str(row["ranks"]))]
+    columns = [*_replicate(rows), ("job", lambda row: row["job"]), ("ranks", lambda row: str(row["ranks"]))]
     columns += [microseconds(name) for name in ("start_ns", "time_ns", "alone_ns")]
     columns += [("slowdown", lambda row: number(row["slowdown"], 5)), microseconds("bound_ns")]
-    columns.append(("", lambda row: "" if row["status"] == Status.OK else row["status"]))
+    columns.append(("", _status))
     print_table("jobs, with the others and isolated", columns, rows)
 
 

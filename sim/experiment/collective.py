@@ -63,7 +63,9 @@ class LowerBounds:
         least, tick = bounds.at(flits, latency), messages.tick_ns
         times = [time for time in (bounds.upper and bounds.upper[0], collective.plan.reaches) if time is not None]
         reachable = float(min(times) * flits * latency.flits_per_tick * tick) if times else None
-        return LowerBound(float(least.time * tick), least.by, _proof_text(least), reachable)
+        return LowerBound(
+            float(least.time * tick), least.by, "" if least.proof is None else least.proof.text, reachable
+        )
 
     def proof(self, case: Case) -> "TimeBound | None":
         """The bound of a scenario by bandwidth only; None if there is none."""
@@ -95,10 +97,6 @@ class LowerBounds:
         if isinstance(outcome, FluidError):
             raise outcome
         return outcome
-
-
-def _proof_text(least: "TimeBound") -> str:
-    return "" if least.proof is None else least.proof.text
 
 
 def collectives(study: Study, results: Sequence[Row]) -> tuple[list[Row], list[str]]:

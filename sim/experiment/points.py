@@ -136,9 +136,10 @@ class PointRuns:
 
     def _is_as_good(self, point: Point, record: PointRecord) -> bool:
         """Whether a record has all that a new simulation of the point would give."""
-        if record.engine != self.study.engine or not _was_checked(point, record):
+        if record.engine != self.study.engine or record.checked is None:
             return False
-        return self._added(point).items() <= record.added.items()
+        checked = set(_kinds(point.case)) <= set(record.checked)
+        return checked and self._added(point).items() <= record.added.items()
 
     def _added(self, point: Point) -> dict[str, str]:
         """Columns that plugins add to a point, and the hashes of their code."""
@@ -427,11 +428,6 @@ class PointRuns:
 
 def _kinds(case: Case) -> tuple[str, ...]:
     return tuple(sorted({spec.kind for spec in case.ceilings}))
-
-
-def _was_checked(point: Point, record: PointRecord) -> bool:
-    """Whether a stored point was checked against all kinds of configured ceilings."""
-    return record.checked is not None and set(_kinds(point.case)) <= set(record.checked)
 
 
 @lru_cache(maxsize=100_000)

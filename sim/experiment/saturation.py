@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from flitlab.models.mappings import Keys, Row
 from flitlab.sim.config.case import Case
 from flitlab.sim.config.sections import AdaptiveConfig, BudgetConfig, SaturationConfig
 from flitlab.sim.experiment.tables import PointRecord
+from flitlab.sim.measure.interval import mean_known
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import SEARCHED, SaturatedBy, Saturation, bracket, is_saturated, is_unclear
 from flitlab.sim.measure.saturation import carried as delivered
@@ -212,8 +212,9 @@ def curve(answers: Mapping[float, Sequence[Row]], limit: float, highest: float, 
 
 def _longest_piece(answers: Mapping[float, Sequence[Row]], upper: float) -> float | None:
     """The load in the middle of the longest piece of the curve; None if it has no pieces."""
-    latency = {load: _mean(answers[load], "latency_mean") for load in sorted(answers) if load <= upper}
-    known = [(load, value) for load, value in latency.items() if value > 0]
+    loads = [load for load in sorted(answers) if load <= upper]
+    latency = [mean_known(number(row, "latency_mean") for row in answers[load]) for load in loads]
+    known = [(load, value) for load, value in zip(loads, latency, strict=True) if value > 0]
     if len(known) < 2:
         return None
     least = min(value for _, value in known)
@@ -221,11 +222,6 @@ def _longest_piece(answers: Mapping[float, Sequence[Row]], upper: float) -> floa
     lengths = [math.dist(a, b) for a, b in pairwise(at)]
     longest = lengths.index(max(lengths))
     return rounded((known[longest][0] + known[longest + 1][0]) / 2)
-
-
-def _mean(rows: Iterable[Row], column: str) -> float:
-    values = [value for row in rows if not math.isnan(value := number(row, column))]
-    return fmean(values) if values else math.nan
 
 
 Lookup = Callable[[Question, int], PointRecord | None]
@@ -462,9 +458,7 @@ def latency_half(point: Saturation, rows: Iterable[Row]) -> float:
     for row in rows:
         if not math.isnan(value := number(row, "latency_mean")):
             by_seed.setdefault(int(row["seed"]), {})[float(row["load"])] = value
-    values = [_at(rounded(HALF * point.seeds[seed].value), latency) for seed, latency in by_seed.items()]
-    known = [value for value in values if not math.isnan(value)]
-    return fmean(known) if known else math.nan
+    return mean_known(_at(rounded(HALF * point.seeds[seed].value), latency) for seed, latency in by_seed.items())
 
 
 def _at(load: float, values: Mapping[float, float]) -> float:

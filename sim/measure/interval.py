@@ -2,7 +2,7 @@
 """Means with their confidence intervals."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 
 MEANING = (
@@ -10,6 +10,12 @@ MEANING = (
     "saturation points add the distance to the farther end of the bracket"
 )
 """The explanation shown with every interval; :func:`mean_and_half` computes them all."""
+
+
+def mean_known(values: Iterable[float]) -> float:
+    """Return the mean of the values that are finite; NaN if there are none."""
+    known = [value for value in values if math.isfinite(value)]
+    return fmean(known) if known else math.nan
 
 
 def mean_and_half(

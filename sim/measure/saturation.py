@@ -21,10 +21,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 
 from flitlab.models.mappings import Row
-from flitlab.sim.measure.interval import mean_and_half
+from flitlab.sim.measure.interval import mean_and_half, mean_known
 from flitlab.sim.measure.rows import flag, number
 
 
@@ -104,9 +103,7 @@ class Saturation:
     def at(self, column: str) -> float:
         """The mean over seeds of a column just past saturation; NaN if unknown."""
         rows = [bracket.over for bracket in self.seeds.values() if bracket.over is not None]
-        values = [number(row, column) for row in rows]
-        known = [value for value in values if not math.isnan(value)]
-        return fmean(known) if known else math.nan
+        return mean_known(number(row, column) for row in rows)
 
 
 def saturation(rows: Iterable[Row], limit: float = math.inf) -> Saturation | None:

@@ -4,7 +4,7 @@
 Nothing is built, so reading all files takes a moment.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,17 +127,12 @@ def row_files(folder: Path | None) -> list[Path]:
 
     Raises :class:`NoRowsError`.
     """
-    folders = [USUAL_FOLDER, *_of_the_project()] if folder is None else [folder]
-    for place in folders:
+    usual = [USUAL_FOLDER, *(packaged / USUAL_FOLDER.name for packaged in packaged_folders())]
+    for place in usual if folder is None else [folder]:
         if files := sorted(place.glob("*.yaml")):
             return files
     where = str(folder) if folder is not None else "configs/paper here, or in what is installed"
     raise NoRowsError(f"no rows (*.yaml) in {where}; --configs DIR says where they are")
-
-
-def _of_the_project() -> Iterator[Path]:
-    """``configs/paper`` of a checkout, and of the installation."""
-    yield from (folder / USUAL_FOLDER.name for folder in packaged_folders())
 
 
 def selected(files: Sequence[Path], words: Sequence[str]) -> list[Path]:

@@ -2,7 +2,7 @@
 """Columns of results.csv for power and energy, where ``outputs.energy`` asks for them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -61,24 +61,14 @@ def seconds(point: MeasuredPoint) -> float:
     return number(point.row, "seconds") if point.scenario.counted == "flows" else number(point.row, "makespan_ns") / 1e9
 
 
-def _of_part(name: str, point: MeasuredPoint) -> float | None:
+def _total(point: MeasuredPoint, names: Sequence[str] = PARTS) -> float | None:
     parts = parts_of(point)
-    return None if parts is None else parts[name].total
+    return None if parts is None else sum(parts[name].total for name in names)
 
 
-def _idle_of_part(name: str, point: MeasuredPoint) -> float | None:
+def _idle(point: MeasuredPoint, names: Sequence[str] = PARTS) -> float | None:
     parts = parts_of(point)
-    return None if parts is None else parts[name].idle
-
-
-def _total(point: MeasuredPoint) -> float | None:
-    parts = parts_of(point)
-    return None if parts is None else sum(part.total for part in parts.values())
-
-
-def _idle(point: MeasuredPoint) -> float | None:
-    parts = parts_of(point)
-    return None if parts is None else sum(part.idle for part in parts.values())
+    return None if parts is None else sum(parts[name].idle for name in names)
 
 
 def _per_bit(point: MeasuredPoint) -> float | None:
@@ -101,9 +91,9 @@ def _columns() -> Iterator[tuple[str, str, str, str, Derive, str]]:
     yield "power_w", "Mean power of switches, transceivers and NICs", "W", "power", _total, "power (W)"
     yield "idle_w", "The part of `power_w` that is drawn without traffic", "W", "idle power", _idle, ""
     for part in PARTS:
-        yield f"{part}_w", f"Mean power of {OF[part]}", "W", f"power of {part}", partial(_of_part, part), ""
+        yield f"{part}_w", f"Mean power of {OF[part]}", "W", f"power of {part}", partial(_total, names=(part,)), ""
         without = f"The part of `{part}_w` that is drawn without traffic"
-        yield f"{part}_idle_w", without, "W", f"idle power of {part}", partial(_idle_of_part, part), ""
+        yield f"{part}_idle_w", without, "W", f"idle power of {part}", partial(_idle, names=(part,)), ""
     yield "pj_per_bit", "`power_w` over the bits that hosts receive", "pJ/bit", "energy per bit", _per_bit, "pJ/bit"
     whole = "`power_w` times the length of the window or run, if the time of a flit is known"
     yield "energy_j", whole, "J", "energy", _energy, ""

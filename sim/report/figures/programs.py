@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scenarios by program, panels and units of time, for the figures of programs."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 from textwrap import wrap
 from typing import TypeVar
 
@@ -14,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
+from flitlab.sim.measure.interval import mean_known
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
 from flitlab.sim.report.figures.metrics.rows import combined
@@ -74,17 +73,11 @@ class ByProgram:
 
     def mean(self, column: str, program: str, series: str) -> float:
         """The mean of a column over the replicates of a program and a series; NaN where it has no number."""
-        return mean_of([number(row, column) for row in self.rows(self.run.rows, program, series)])
+        return mean_known(number(row, column) for row in self.rows(self.run.rows, program, series))
 
     def colour(self, series: str) -> str:
         """The colour of a series, the same in all panels."""
         return marks.colour(self.series.index(series))
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean of the numbers that are known; NaN without any."""
-    known = [value for value in values if math.isfinite(value)]
-    return fmean(known) if known else math.nan
 
 
 def label_groups(ax: Axes, names: Sequence[str]) -> None:

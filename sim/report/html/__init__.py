@@ -93,7 +93,9 @@ def _facts(run: Run) -> list[str]:
 
 def _warnings(run: Run) -> list[str]:
     status = str(run.manifest.get("status") or "")
-    warnings = [] if status in ("", RunStatus.DONE) else [_status_text(status)]
+    if status == RunStatus.RUNNING:
+        status = "not finished: what there is so far"
+    warnings = [] if status in ("", RunStatus.DONE) else [status]
     return warnings + ([f"{', '.join(run.altered)}: not as the run wrote it"] if run.altered else [])
 
 
@@ -103,10 +105,6 @@ def _cpu_time(manifest: JsonObject) -> str:
         return ""
     compiled = float(manifest.get("compile_s", 0.0))
     return f"{manifest['cpu_s']:,.1f} s of CPU time" + f" and {compiled:,.0f} s for kernels" * (compiled >= 1)
-
-
-def _status_text(status: str) -> str:
-    return "not finished: what there is so far" if status == RunStatus.RUNNING else status
 
 
 @dataclass(frozen=True)

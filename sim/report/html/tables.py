@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flitlab.models.mappings import Row
 from flitlab.sim.measure.columns.registry import RATE, TICKS, columns
-from flitlab.sim.measure.interval import MEANING
+from flitlab.sim.measure.interval import MEANING, mean_known
 from flitlab.sim.measure.rows import number
 from flitlab.sim.measure.saturation import Saturation, saturation
 from flitlab.sim.report.folder import budget
@@ -61,8 +61,9 @@ def scenarios(run: Run, summaries: Sequence[ScenarioSummary]) -> Table | None:
         own = sorted((row for row in run.rows if row.get("scenario") == summary.scenario), key=load)
         point = saturation(own, run.limit(summary.scenario)) if own else None
         first = [row for row in own if load(row) == load(own[0])]
+        latency, hops = (mean_known(number(row, name) for row in first) for name in ("latency_mean", "hops_mean"))
         rows.append((
-            summary.scenario, plain(units.time * _mean(first, "latency_mean")), plain(_mean(first, "hops_mean")),
+            summary.scenario, plain(units.time * latency), plain(hops),
             with_interval(point) if point else "", summary.between, summary.ceiling, summary.efficiency,
             plain(point.at("min_flow_ratio")) if point else "", str(len(own)),
         ))  # fmt: skip
@@ -424,8 +425,3 @@ def plus_minus(mean: float, half: float) -> str:
     if not math.isfinite(mean):
         return ""
     return f"{plain(mean)} ± {float(f'{half:.2g}'):g}" if half > 0 else plain(mean)
-
-
-def _mean(rows: Sequence[Row], column: str) -> float:
-    values = [value for row in rows if math.isfinite(value := number(row, column))]
-    return sum(values) / len(values) if values else math.nan

@@ -5,9 +5,10 @@ import math
 
 from matplotlib.figure import Figure
 
+from flitlab.sim.measure.interval import mean_known
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.programs import figure_of, finish, label_groups, mean_of
+from flitlab.sim.report.figures.programs import figure_of, finish, label_groups
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.names import Names
 from flitlab.sim.report.folder.run import Run
@@ -31,7 +32,7 @@ def jobs(run: Run, size: tuple[float, float]) -> Figure | None:
         style = marks.symbol(s)
         for g, job in enumerate(groups):
             of = [number(row, "slowdown") for row in rows if (row["scenario"], row["job"]) == (label, job)]
-            value, x = mean_of(of), g + (s - (len(labels) - 1) / 2) * step
+            value, x = mean_known(of), g + (s - (len(labels) - 1) / 2) * step
             if not math.isfinite(value):
                 continue
             ax.vlines(x, 1, value, color=style["color"], linewidth=1.2, alpha=0.5)

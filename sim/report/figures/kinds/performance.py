@@ -8,8 +8,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from flitlab.sim.measure.interval import mean_known
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, label_groups, mean_of
+from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, label_groups
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.figures.style import ArtistProperties
 from flitlab.sim.report.folder.run import Run
@@ -45,7 +46,7 @@ def performance(run: Run, size: tuple[float, float]) -> Figure | None:
         values = [by.mean(column, program, series) for program in by.programs]
         shares = [by.mean("efficiency", program, series) for program in by.programs]
         if len(groups) > len(by.programs):
-            values, shares = [*values, mean_of(values)], [*shares, 0.0]
+            values, shares = [*values, mean_known(values)], [*shares, 0.0]
         scale = 1.0 if relative else 1e-6
         for g, (value, share) in enumerate(zip(values, shares, strict=True)):
             if math.isfinite(value):

@@ -6,9 +6,10 @@ import re
 
 from matplotlib.figure import Figure
 
+from flitlab.sim.measure.interval import mean_known
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish, mean_of
+from flitlab.sim.report.figures.programs import ByProgram, figure_of, finish
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.run import Run
 from flitlab.sim.terminal import shown_label
@@ -43,7 +44,7 @@ def steps(run: Run, size: tuple[float, float]) -> Figure | None:
     for s, series in enumerate(by.series):
         for i, (program, label) in enumerate(chosen):
             mine = [row for row in by.rows(rows, program, series) if row["label"] == label]
-            value = mean_of([number(row, "efficiency") for row in mine])
+            value = mean_known(number(row, "efficiency") for row in mine)
             if math.isfinite(value):
                 place = i + (s - (len(by.series) - 1) / 2) * step
                 ax.plot(100 * value, place, linestyle="none", **marks.symbol(s), gid="curve")

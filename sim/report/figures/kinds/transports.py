@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from flitlab.sim.measure.interval import mean_known
 from flitlab.sim.measure.rows import number
 from flitlab.sim.report.figures import marks
-from flitlab.sim.report.figures.programs import figure_of, finish, mean_of
+from flitlab.sim.report.figures.programs import figure_of, finish
 from flitlab.sim.report.figures.registry import figure
 from flitlab.sim.report.folder.frames import Row
 from flitlab.sim.report.folder.names import Longest, shown_names
@@ -102,4 +103,4 @@ def _draw(ax: Axes, place: int, rows: Sequence[Row], names: Sequence[str]) -> No
 
 def _mean(rows: Sequence[Row], name: str, column: str) -> float:
     """The mean of a column over the seeds of a transport; NaN where it has no number."""
-    return mean_of([number(row, column) for row in rows if row.get("transport") == name])
+    return mean_known(number(row, column) for row in rows if row.get("transport") == name)
