@@ -79,7 +79,7 @@ def _layout(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     A cable up to ``reach`` is of copper and costs what that of a host does; longer ones are optical. A packet takes the
     path of least latency; every switch adds ``switch_ns``, a metre ``metre_ns``. Hosts stand beside their switch.
     """
-    option, layout, prices = result.option, request.layout, request.prices
+    option, layout, prices = result.option, request.config.layout, request.prices
     topology = built(option)
     metric = make("metric", kind="cables", **layout.metric_keys())
     cabinet = metric.cabinets(topology)
@@ -111,16 +111,16 @@ LAYOUT = (
 
 def failure_cases(request: DesignRequest) -> Iterator[tuple[str, Keys]]:
     """Name and keys of every failure."""
-    if request.failures is not None:
-        yield from ((f"links={share:g}", {"links": share}) for share in request.failures.links)
-        yield from ((f"switches={number}", {"switches": number}) for number in request.failures.switches)
+    if request.config.failures is not None:
+        yield from ((f"links={share:g}", {"links": share}) for share in request.config.failures.links)
+        yield from ((f"switches={number}", {"switches": number}) for number in request.config.failures.switches)
 
 
 def _failures(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     """What is certainly carried after failures, in every plane alike: the least of all draws, and their mean."""
     values: Row = {}
     for name, keys in failure_cases(request):
-        seeds = range(1, request.failures.seeds + 1) if request.failures else ()
+        seeds = range(1, request.config.failures.seeds + 1) if request.config.failures else ()
         thetas = np.array([_after(request, result, keys | {"seed": seed}, memo) for seed in seeds])
         for d, demand in enumerate(request.demands):
             values[f"{demand.name}@{name}"] = float(thetas[:, d].min())
@@ -146,7 +146,7 @@ GROWTH = ("growth", "growth_cost", "new_switches", "new_cables", "moved_cables",
 
 def _growth(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
     """The larger network that a point can become, what must be bought, and the share of its cables that move."""
-    growth = request.growth
+    growth = request.config.growth
     if growth is None:
         return {}
     least = [
@@ -167,9 +167,9 @@ def _growth(request: DesignRequest, result: Result, memo: Memo | None) -> Row:
 
 
 def _growth_columns(request: DesignRequest) -> list[str]:
-    if request.growth is None:
+    if request.config.growth is None:
         return []
-    return [*GROWTH, *(f"{demand.name}@hosts={request.growth.hosts}" for demand in request.demands)]
+    return [*GROWTH, *(f"{demand.name}@hosts={request.config.growth.hosts}" for demand in request.demands)]
 
 
 def _routings(request: DesignRequest, result: Result, memo: Memo | None) -> Row:

@@ -148,7 +148,7 @@ class Design:
             )
         if self.improved is not None:
             lines.append(self.improved.sentence)
-        elif self.request.improve is not None:
+        elif self.request.config.improve is not None:
             lines.append("No random graph on the front could be improved.")
         return lines
 
@@ -198,13 +198,15 @@ def search_of(
 
     Other parameters and errors are those of :func:`design`.
     """
-    every = list(options(request.hosts, request.skus, request.planes, request.splits, request.families, request.prices))
+    every = list(
+        options(request.hosts, request.skus, request.config.planes, request.splits, request.families, request.prices)
+    )
     if not every:
         request.page.reject("families", "none has a network of these hosts and switches")
         raise ConfigError(request.page.diagnostics.errors)
     measured = measures or Measures(request)
     return Search(
-        every, request.demands, request.limits, request.tolerance, progress, request.budget or np.inf,
+        every, request.demands, request.limits, request.tolerance, progress, request.config.budget_s or np.inf,
         measured.violated, measured.memo,
     )  # fmt: skip
 
@@ -247,7 +249,7 @@ def improvement(request: DesignRequest, front: Sequence[Result]) -> Improvement 
     front : sequence of Result
         Its points, by cost.
     """
-    keys = request.improve
+    keys = request.config.improve
     if keys is None:
         return None
     d = next((k for k, demand in enumerate(request.demands) if demand.name == keys.demand), 0)

@@ -99,9 +99,8 @@ def _request(root: Node, diagnostics: Diagnostics, base: Path, stem: str, text: 
     diagnostics.raise_errors()
     tolerance = Tolerance(config.tolerance.throughput, config.tolerance.cost, config.gap)
     request = DesignRequest(
-        config.name or stem, text, config.hosts, skus, config.planes, splits, families, demands, limits,
-        config.failures, config.growth, config.layout, routings, tolerance, prices, config.budget_s, page, measured,
-        config.improve,
+        config.name or stem, text, config, skus, splits, families, demands, limits, measured, routings, tolerance,
+        prices, page,
     )  # fmt: skip
     if config.growth is not None and config.growth.hosts <= config.hosts:
         page.reject(("growth",), f"must be more than the {config.hosts} hosts of today")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A design that is asked for: hosts, equipment that can be bought, demands and limits."""
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -122,29 +121,28 @@ class DesignConfig(Section):
 class DesignRequest:
     """A design that is asked for, checked.
 
-    text: of the file. splits: name of a switch -> links that a port may make. families: kind -> keys of its own.
-    routings: label -> keys. budget: CPU seconds. page: the file, for errors. measured_limits: of measured columns.
+    text: of the file. config: its keys. splits: name of a switch -> links that a port may make. families: kind -> keys
+    of its own. routings: label -> keys. page: the file, for errors. measured_limits: of measured columns.
     """
 
     name: str
     text: str
-    hosts: int
+    config: DesignConfig
     skus: list[Sku]
-    planes: list[int]
     splits: dict[str, list[int]]
     families: dict[str, Keys]
     demands: list[DesignDemand]
     limits: Limits
-    failures: FailuresConfig | None
-    growth: GrowthConfig | None
-    layout: LayoutConfig
+    measured_limits: dict[str, float]
     routings: dict[str, Keys]
     tolerance: Tolerance
     prices: DesignPrices
-    budget: float | None
     page: ConfigDocument
-    measured_limits: dict[str, float] = dataclasses.field(default_factory=dict)
-    improve: ImproveConfig | None = None
+
+    @property
+    def hosts(self) -> int:
+        """Hosts of the network."""
+        return self.config.hosts
 
     def all_equipment(self) -> Iterator[tuple[Sku, Equipment]]:
         """Every switch with the equipment of one plane."""
@@ -155,5 +153,5 @@ class DesignRequest:
         """Every switch, number of planes, and links of a port within a plane."""
         return [
             (sku, b, total // b)
-            for sku in self.skus for b in self.planes for total in self.splits[sku.name] if total % b == 0
+            for sku in self.skus for b in self.config.planes for total in self.splits[sku.name] if total % b == 0
         ]  # fmt: skip
