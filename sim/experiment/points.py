@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from flitlab.fluid.crosscheck import FlowCount
     from flitlab.sim.measure.result import Result
 
+ALWAYS = ("flows.csv", "packets.csv", "channels.csv")
+"""Tables that are written without rows, too, where they are asked for."""
+
 ROUNDING = -1e-9
 """Relative slack below which a point violates a ceiling; larger values are rounding."""
 
@@ -371,26 +374,25 @@ class PointRuns:
         ceilings = {case.label: self.ceilings.columns_of(index)[0] for index, case in enumerate(self.study.cases)}
         return tables_of_programs(self.rows(), ceilings)
 
-    def flow_tables(self) -> dict[str, list[Row]]:
-        """Further tables of flows, by file name: flows.csv, and those of :data:`FLOW_TABLES` with rows."""
-        tables = {f"{name}.csv": self._details(name) for name in FLOW_TABLES}
-        return {name: rows for name, rows in tables.items() if rows or name == "flows.csv"}
+    def tables(self) -> dict[str, list[Row]]:
+        """Further tables of flows, and of all kinds of traffic, by file name."""
+        scenarios = [point.scenario for point in self.points.values()]
+        of_flows = not self.study.runs_programs and any(one.switching.counts == "flows" for one in scenarios)
+        tables = {f"{name}.csv": self._details(name) for name in (*FLOW_TABLES * of_flows, "throughput_time")}
+        if any(one.follows_trace for one in scenarios):
+            tables["packets.csv"] = list(self._packets())
+        tables["classes.csv"] = self._details("classes")
+        if self.study.outputs.channels:
+            tables["channels.csv"] = list(self._channels())
+        return {name: rows for name, rows in tables.items() if rows or name in ALWAYS}
 
-    def throughput_time(self) -> list[Row]:
-        """Rows of throughput_time.csv, of networks that change."""
-        return self._details("throughput_time")
-
-    def classes(self) -> list[Row]:
-        """Rows of classes.csv, of the points with classes of traffic."""
-        return self._details("classes")
-
-    def channels(self) -> Iterator[Row]:
+    def _channels(self) -> Iterator[Row]:
         """Rows of channels.csv, of the points that count the traffic of channels."""
         for case, record in self.rows():
             head = {"scenario": case.label, **case.keys, "load": record.load, "seed": record.seed}
             yield from channel_rows(head, case.topology, record.detail.get("channels", {}))
 
-    def packets(self) -> Iterator[Row]:
+    def _packets(self) -> Iterator[Row]:
         """Rows of packets.csv, of the points that follow a trace."""
         for case, record in self.rows():
             columns = record.detail.get("packets", {})

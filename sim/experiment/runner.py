@@ -490,17 +490,7 @@ def _simulate(study: Study, store: Store, work: Work, options: RunOptions) -> Re
             add_slowdowns(report.results, jobs)
         if study.experiment == "collective":
             report.tables["collectives.csv"], wrong = collectives(study, report.results)
-    elif any(point.scenario.switching.counts == "flows" for point in points.points.values()):
-        report.tables |= points.flow_tables()
-    if over_time := points.throughput_time():
-        report.tables["throughput_time.csv"] = over_time
-    if any(point.scenario.follows_trace for point in points.points.values()):
-        report.tables["packets.csv"] = list(points.packets())
-    if by_class := points.classes():
-        report.tables["classes.csv"] = by_class
-    if study.outputs.channels:
-        report.tables["channels.csv"] = list(points.channels())
-    report.tables |= bounds.epoch_tables() | points.saturation_tables()
+    report.tables |= points.tables() | bounds.epoch_tables() | points.saturation_tables()
     report.tables |= BudgetRuns(study.budgets, points, bounds).tables()
     report.cpu, report.compiled_s = points.cpu, points.compiled_s
     report.problems = [*bounds.problems, *points.problems, *wrong, *([stopped] if stopped else [])]
