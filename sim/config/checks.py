@@ -72,7 +72,7 @@ def validate_memory(
     topology: Topology,
     switching_mode: SwitchingMode,
     flits: tuple[int, ...],
-    timeline: Timeline | None = None,
+    timeline: Timeline | None,
 ) -> None:
     """Reject a scenario of which the buffers, calendar or batches of a point exceed the memory.
 
@@ -298,7 +298,7 @@ def has_unsupported_background(draft: Draft, traffic: Traffic | None) -> bool:
     return bool(user)
 
 
-def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_load: float = 1.0) -> None:
+def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_load: float) -> None:
     """Reject loads at which a host would have to create more than arrivals allow.
 
     Only a matrix outside the hose model, a background, or bursts of given rates can reach that; the rates may also
@@ -333,9 +333,7 @@ def validate_loads(draft: Draft, traffic: Traffic, source: Source, flits_per_loa
             return
 
 
-def validate_classes(
-    draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass], deflects: bool = False
-) -> None:
+def validate_classes(draft: Draft, spec: SwitchingSpec, classes: Sequence[TrafficClass], deflects: bool) -> None:
     """Reject classes of traffic, and keys of classes, that the switching mode or the scenario cannot have.
 
     Mode ideal has no virtual channels; it serves as the upper level of other modes, so it takes their ranges.

@@ -58,7 +58,7 @@ def timeline_of(
     components: Components,
     switching_mode: SwitchingMode,
     flit_ns: float | None,
-    subnet: Topology | None = None,
+    subnet: Topology | None,
 ) -> Timeline | None:
     """The timeline of a scenario; None without events, or, with errors added, if it is invalid.
 

@@ -74,10 +74,10 @@ def read_design(file: str | Path, sets: tuple[str, ...] | list[str] = ()) -> Des
     return _request(root, diagnostics, base_of(file), name_of(file), read_text(file))
 
 
-def design_of(values: Keys, base: Path | None = None) -> DesignRequest:
-    """The design of plain values, as a file has them. Raises ``ConfigError``."""
+def design_of(values: Keys) -> DesignRequest:
+    """The design of plain values, as a file in the current folder has them. Raises ``ConfigError``."""
     diagnostics = Diagnostics()
-    return _request(wrap(dict(values), "design"), diagnostics, base or Path.cwd(), "design", "")
+    return _request(wrap(dict(values), "design"), diagnostics, Path.cwd(), "design", "")
 
 
 def _request(root: Node, diagnostics: Diagnostics, base: Path, stem: str, text: str) -> DesignRequest:

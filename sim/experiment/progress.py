@@ -250,7 +250,7 @@ class Heartbeat:
             say(f"{text}: {self._compiles.text()}" if len(times) <= self._compiles.kernels else text)
 
 
-def heartbeat(done: int, total: int, seconds: float, left: float | None = None) -> str:
+def heartbeat(done: int, total: int, seconds: float, left: float | None) -> str:
     """The progress of a run as text.
 
     Parameters

@@ -220,7 +220,7 @@ def result_columns(study: Study, rows: Sequence[Row]) -> list[str]:
     return [*head, *leading, *further, *LAST_COLUMNS]
 
 
-def metrics_row(case: Case, metrics: Row, problem: str = "") -> Row:
+def metrics_row(case: Case, metrics: Row, problem: str) -> Row:
     """A row of metrics.csv; lists and mappings become JSON. The status is partial if some metrics are undefined.
 
     Parameters

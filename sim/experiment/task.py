@@ -72,7 +72,7 @@ def point_id(scenario: Scenario, load: float, seed: int, measure: Keys) -> str:
 
 
 def ceilings_id(
-    instance: Instance, specs: Sequence[CeilingSpec], loads: Sequence[float], program: Scenario | None = None
+    instance: Instance, specs: Sequence[CeilingSpec], loads: Sequence[float], program: Scenario | None
 ) -> str:
     """Id of a set of ceilings; routing, loads and program are part of it only if one of them depends on these.
 

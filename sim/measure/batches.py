@@ -21,8 +21,8 @@ def regroup(batches: Ints, groups: int = MIN_GROUPS) -> Ints:
     return groups_of
 
 
-def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float = 0.95) -> float:
-    """Return the half-width of the interval of sum(numerator) / sum(denominator) over batches; NaN if undefined.
+def ratio_half_width(numerator: Floats, denominator: Floats) -> float:
+    """Return the half-width of the 95 % interval of sum(numerator) / sum(denominator) over batches; NaN if undefined.
 
     The ratio estimator (Law, Simulation Modeling and Analysis, section 9.5.3): batches may hold different numbers of
     packets, or none.
@@ -31,8 +31,6 @@ def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float =
     ----------
     numerator, denominator : float64 [batches]
         Sums of the batches.
-    confidence : float
-        Level of the interval.
     """
     count = len(numerator)
     if count < 2 or denominator.sum() == 0:
@@ -40,7 +38,7 @@ def ratio_half_width(numerator: Floats, denominator: Floats, confidence: float =
     mean = numerator.sum() / denominator.sum()
     spread = numerator - mean * denominator
     error = np.sqrt((spread**2).sum() / (count * (count - 1))) / denominator.mean()
-    return float(stdtrit(count - 1, (1 + confidence) / 2) * error)
+    return float(stdtrit(count - 1, 0.975) * error)
 
 
 def mean_half_width(batches: Ints) -> float:
@@ -75,14 +73,14 @@ def neighbours(series: Floats) -> float:
     return float((series[1:] * series[:-1]).sum() / square) if square > 0 else 0.0
 
 
-def exceeds_noise(difference: Floats, least: float, confidence: float = 0.999) -> bool:
-    """Whether the mean over batches is above ``least`` and significantly above zero (one-sided t).
+def exceeds_noise(difference: Floats, least: float) -> bool:
+    """Whether the mean over batches is above ``least`` and significantly above zero (one-sided t, level 0.999).
 
-    difference: float64 [batches]. least: in its unit. confidence: level of the test.
+    difference: float64 [batches]. least: in its unit.
     """
     count = len(difference)
     mean = difference.mean() if count else 0.0
     if count < 2 or mean <= least:
         return False
     error = difference.std(ddof=1) / np.sqrt(count)
-    return bool(mean > stdtrit(count - 1, confidence) * error)
+    return bool(mean > stdtrit(count - 1, 0.999) * error)

@@ -241,7 +241,7 @@ def _is_empty(artist: Artist) -> bool:
     return isinstance(artist, Line2D) and not np.size(artist.get_xdata())
 
 
-def grid_of(titles: Sequence[str], size: tuple[float, float], across: int = 0) -> tuple[Figure, list[Axes]]:
+def grid_of(titles: Sequence[str], size: tuple[float, float], across: int) -> tuple[Figure, list[Axes]]:
     """A figure with axes for every title.
 
     size: inches of a figure with a single pair. across: how many should stand in a row, 0 for any number.

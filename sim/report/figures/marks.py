@@ -362,14 +362,14 @@ def settle(ax: Axes, renderer: RendererAgg) -> list[Name]:
     return crowded
 
 
-def _along(line: Line2D, step: float = 2.0) -> Floats:
-    """Points along a line, a few pixels apart."""
+def _along(line: Line2D) -> Floats:
+    """Points along a line, two pixels apart."""
     points = line.get_transform().transform(np.asarray(line.get_xydata()))
     if line.get_linestyle() in ("None", "none", ""):
         return points
     pieces = []
     for a, b in pairwise(points):
-        count = int(min(np.hypot(*(b - a)) / step, 5000)) + 1
+        count = int(min(np.hypot(*(b - a)) / 2, 5000)) + 1
         pieces.append(a + np.linspace(0, 1, count)[:, None] * (b - a))
     return np.concatenate([*pieces, points[-1:]])
 

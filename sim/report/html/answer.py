@@ -4,14 +4,14 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from flitlab.fluid.kinds.spec import kind_of
 from flitlab.models.mappings import Row
 from flitlab.sim.experiment.saturation import ceiling_of
 from flitlab.sim.measure.rows import number
-from flitlab.sim.measure.saturation import Saturation, saturation
+from flitlab.sim.measure.saturation import saturation
 from flitlab.sim.report.figures.collectives import BySize
 from flitlab.sim.report.folder.budget import loss_budgets
 from flitlab.sim.report.folder.budget import sentence as sentence_of
@@ -62,15 +62,11 @@ def _summary(run: Run, scenario: str) -> ScenarioSummary:
     between = f"{point.lower:.4g} – {point.upper:.4g}" if math.isfinite(point.upper) else f"above {point.lower:.4g}"
     name = "" if least is None else least.name
     known = ScenarioSummary(scenario, point.value, name, between=between, ceiling=ceiling)
-    return known if least is None or not point.ended else _with_efficiency(known, point, least.upper)
-
-
-def _with_efficiency(known: ScenarioSummary, point: Saturation, ceiling: float) -> ScenarioSummary:
-    if math.isfinite(point.value):
-        share, text = point.value / ceiling, percent(point.value / ceiling)
-    else:
-        share, text = point.lower / ceiling, f"at least {percent(point.lower / ceiling)}"
-    return ScenarioSummary(**{**known.__dict__, "share": share, "efficiency": text})
+    if least is None or not point.ended:
+        return known
+    is_known = math.isfinite(point.value)
+    share = (point.value if is_known else point.lower) / least.upper
+    return replace(known, share=share, efficiency=percent(share) if is_known else f"at least {percent(share)}")
 
 
 def _interval(lower: float, upper: float) -> str:
