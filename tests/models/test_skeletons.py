@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from flitlab.models.application.matching import check
 from flitlab.models.application.program import Op
-from flitlab.models.application.skeletons import dt, mg
-from flitlab.models.application.skeletons.cg import transposed
+from flitlab.models.application.skeletons import dt, nas_kernels
+from flitlab.models.application.skeletons.nas_kernels import transposed
 from flitlab.models.registry import SpecError, make, names, spec_class
 from tests.program_time import finished
 
@@ -133,12 +133,12 @@ def test_mg_sends_faces():
     assert finest[32_768] == 6 * 64 * 2
     found = sizes(build("mg", 256, iterations=1), "residual")
     assert (found[8_192], found[16_384]) == (2 * 256 * 2, 4 * 256 * 2)
-    level = mg.MultigridLevel((4, 8, 8), 1)
+    level = nas_kernels.MultigridLevel((4, 8, 8), 1)
     assert level.active.tolist() == sorted(x + 4 * (y + 8 * z) for x in (1, 3) for y in (3, 7) for z in (3, 7))
     assert level.stride == [2, 4, 4] and level.local == [1, 1, 1]
     assert level.neighbour(level.active, 1, 1).tolist() == level.neighbour(level.active, 1, -1).tolist()
     for number in range(1, 9):
-        level = mg.MultigridLevel((4, 8, 8), number)
+        level = nas_kernels.MultigridLevel((4, 8, 8), number)
         for axis in range(3):
             there = level.neighbour(level.active, axis, 1)
             assert level.neighbour(there, axis, -1).tolist() == level.active.tolist()
@@ -148,8 +148,8 @@ def test_mg_sends_faces():
 def test_ranks_without_points_get_them_on_the_way_up():
     """Every rank with points at a level gets a layer from one that had some at the coarser level."""
     for number in (2, 3):
-        before, level = mg.MultigridLevel((4, 8, 8), number - 1), mg.MultigridLevel((4, 8, 8), number)
-        builder = mg.Builder(256)
+        before, level = nas_kernels.MultigridLevel((4, 8, 8), number - 1), nas_kernels.MultigridLevel((4, 8, 8), number)
+        builder = nas_kernels.Builder(256)
         builder.begin("spread")
         level.spread(builder)
         program = builder.build()
