@@ -20,7 +20,7 @@ from scipy.sparse.linalg import eigsh
 from flitlab.fluid.cut import Cut, CutNetwork
 from flitlab.fluid.problem import FluidError
 from flitlab.models.arrays import Bools, Floats
-from flitlab.models.metrics.bisection import metis_halves
+from flitlab.models.metrics.cuts import metis_halves
 from flitlab.models.topology.distances import distances, host_distance_counts
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic with a share that goes to a few hosts."""
+"""Traffic with a share that goes to a few hosts, or all of it to one."""
 
 from dataclasses import replace
 
@@ -11,6 +11,7 @@ from flitlab.models.mappings import Keys
 from flitlab.models.registry import SpecError, nested, register
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, host_names
+from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.traffic.table import table_traffic
 from flitlab.models.traffic.traffic import Traffic, TrafficSpec, require_two_hosts
 from flitlab.models.traffic.validation import ROUNDING
@@ -98,3 +99,33 @@ def with_background(traffic: Traffic, background: Keys) -> Traffic:
     if load * max(pattern.rate.max(), pattern.column_sums.max()) > 1 + ROUNDING:
         raise SpecError("exceeds the rate of a host's channel", key="background")
     return replace(traffic, background=replace(pattern, rate=pattern.rate * load, weight=pattern.weight * load))
+
+
+@register("traffic", "incast")
+class Incast(TrafficSpec):
+    """Many-to-one traffic: ``senders`` drawn from ``seed`` all send to one ``receiver``, which takes 1 at load 1.
+
+    ``receiver`` is the number or the label of a host.
+
+    Example: ``traffic: {kind: incast, senders: 8, receiver: 0}``
+
+    Source: Chen, Griffith, Liu, Katz, Joseph, WREN 2009, doi:10.1145/1592681.1592693.
+    """
+
+    senders: int = Field(default=8, ge=1)
+    """Hosts that send."""
+    receiver: Name = 0
+    """The host that receives."""
+    seed: int = Field(default=1, ge=0)
+    """Seed that draws the senders."""
+
+    def demand(self, topology: Topology) -> Traffic:
+        hosts = topology.hosts
+        receiver = host_names(topology).number(self.receiver, "receiver")
+        if self.senders >= hosts:
+            raise SpecError(f"must be below the {hosts} hosts of the topology", key="senders")
+        others = np.delete(np.arange(hosts), receiver)
+        senders = np.random.Generator(np.random.Philox(self.seed)).permutation(others)[: self.senders]
+        target = np.full(hosts, -1, np.int64)
+        target[senders] = receiver
+        return fixed_traffic(self.kind, topology, target)
