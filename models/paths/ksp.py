@@ -37,6 +37,14 @@ class _Network(NamedTuple):
     distance: Ints
 
 
+class _Prefix(NamedTuple):
+    """The begin of paths. switch: where it ends. channels: int32 [hops]. length: its hops or weight."""
+
+    switch: int
+    channels: Ints32
+    length: int
+
+
 class _Pair(NamedTuple):
     """A pair of switches. limit: longest path. draws: see :func:`_uniform`."""
 
@@ -305,9 +313,7 @@ def _free_slot(key: Floats) -> int:
 
 @device_function
 def _add_candidate(
-    v: int,
-    prefix: Ints32,
-    prefix_length: int,
+    prefix: _Prefix,
     max_candidates: int,
     parent: tuple[int, float],
     pair: _Pair,
@@ -315,17 +321,16 @@ def _add_candidate(
     search: _DetourSearch,
     candidates: _Candidates,
 ) -> None:
-    """Add the candidate of all paths that begin with ``prefix``, up to switch v, and continue over no banned channel.
+    """Add the candidate of all paths that begin with ``prefix`` and continue over no banned channel.
 
     Parameters
     ----------
-    v: last switch of the prefix.
-    prefix: int32 [hops], its channels.
-    prefix_length: its hops or weight.
+    prefix: the first channels of the paths.
     max_candidates: number of candidates to keep.
     parent: length and key of the last accepted path.
     pair, network, search, candidates: as in :func:`_yen`.
     """
+    v, channels, prefix_length = prefix
     length, key = candidates.length, candidates.key
     full = _count_candidates(key) == max_candidates
     last = _last_candidate(length, key)
@@ -340,9 +345,9 @@ def _add_candidate(
     candidate_key = (parent[1] if total == parent[0] else 0.0) + spread
     if not full or _precedes(total, candidate_key, length[last], key[last]):
         slot = last if full else _free_slot(key)
-        _copy(prefix, candidates.channels[slot], 0, len(prefix))
-        candidates.hops[slot] = _draw_detour(len(prefix), pair, network, search, candidates.channels[slot])
-        length[slot], candidates.deviation[slot], key[slot] = total, len(prefix), candidate_key
+        _copy(channels, candidates.channels[slot], 0, len(channels))
+        candidates.hops[slot] = _draw_detour(len(channels), pair, network, search, candidates.channels[slot])
+        length[slot], candidates.deviation[slot], key[slot] = total, len(channels), candidate_key
     _reset_search(reached_count, search)
 
 
@@ -375,7 +380,7 @@ def _yen(
     k = len(path_length)
     key[:] = -1
     parent = 0, 0.0
-    _add_candidate(pair.src_switch, path[0, :0], 0, k, parent, pair, network, search, candidates)
+    _add_candidate(_Prefix(pair.src_switch, path[0, :0], 0), k, parent, pair, network, search, candidates)
     for accepted_count in range(k):
         slot = _first_candidate(length, key)
         if slot < 0:
@@ -391,7 +396,8 @@ def _yen(
         for i in range(path_length[accepted_count]):
             if i >= deviation_index:
                 _ban(path, path_length, accepted_count + 1, i, new, banned, True)
-                _add_candidate(v, new[:i], prefix_length, max_candidates, parent, pair, network, search, candidates)
+                prefix = _Prefix(v, new[:i], prefix_length)
+                _add_candidate(prefix, max_candidates, parent, pair, network, search, candidates)
                 _ban(path, path_length, accepted_count + 1, i, new, banned, False)
             forbidden[v] = True
             v = dst[new[i]]

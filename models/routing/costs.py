@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flitlab.models.arrays import Bytes, Int, Integers, Ints, Masks
+from flitlab.models.arrays import Int, Ints, Masks
 from flitlab.models.jit import njit
 from flitlab.models.routing.next_hops import Walk, follow, new_walk
-from flitlab.models.routing.route_set import Routes
+from flitlab.models.routing.route_set import PathTable, Routes
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.port_sets import ports_at
 from flitlab.models.rules.tables import RouteForm, Selection
@@ -46,11 +46,11 @@ def route_costs(topology: Topology, routes: Routes, channel: Ints, host: Ints) -
     local = _same_switch_costs(topology, host, into, out, own)
     if len(src) == len(dst) == 1 == (src == dst).sum():
         return Costs(*local)
+    graph = topology.out_start, topology.dst
     if routes.form == RouteForm.PATHS:
         assert routes.paths is not None
-        least, most = _path_costs(*routes.paths[:3], topology.out_start, topology.dst, channel, into, out, own)
+        least, most = _path_costs(routes.paths, graph, channel, into, out, own)
     elif routes.form in (RouteForm.TABLE, RouteForm.VIA):
-        graph = topology.out_start, topology.dst
         walk = new_walk(routes.ports)
         least, most, first, second = _hop_costs(routes.ports, (src, dst), graph, channel, into, out, own, walk)
         if routes.form == RouteForm.VIA:
@@ -139,10 +139,11 @@ def _hop_costs(
 
 @njit
 def _path_costs(
-    pair_start: Ints, path_start: Ints, port: Bytes, out_start: Integers, dst: Integers, channel: Ints, into: Ints,
-    out: Ints, own: Ints,
-) -> tuple[Int, Int]:  # fmt: skip
+    paths: PathTable, graph: tuple[Ints, Ints], channel: Ints, into: Ints, out: Ints, own: Ints
+) -> tuple[Int, Int]:
     """The least and the greatest cost of paths; arguments as of :func:`_hop_costs`."""
+    pair_start, path_start, port, _ = paths
+    out_start, dst = graph
     n, least, most = len(out_start) - 1, _FAR, np.int64(0)
     for pair in range(n * n):
         s, t = pair // n, pair % n
