@@ -11,8 +11,7 @@ import pytest
 
 from flitlab.models.application.placement import PlacementSpec
 from flitlab.models.collective.cycle import count_joined, cycle_cover, cycles_of, hamiltonian_cycle, join_cycles
-from flitlab.models.collective.minimal_path_load import MinimalPathLoad
-from flitlab.models.collective.ring import find_ring, least_loaded_order, ring_of, ring_segment
+from flitlab.models.collective.ring import MinimalPathLoad, find_ring, least_loaded_order, ring_of, ring_segment
 from flitlab.models.registry import SpecError, make
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.cli import main
