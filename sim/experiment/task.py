@@ -222,7 +222,7 @@ def solve_point(
     """
     from flitlab.sim.engines.base import EngineMismatch
     from flitlab.sim.measure import measure as measure_module
-    from flitlab.sim.measure.stall import StallError
+    from flitlab.sim.measure.result import StallError
     from flitlab.sim.measure.unfinished import UnfinishedError
 
     try:

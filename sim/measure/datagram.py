@@ -14,8 +14,7 @@ from flitlab.models.transport.session import Session, longest_round_trips
 from flitlab.models.transport.uncontended import uncontended_ticks
 from flitlab.sim.engines.transport.datagram import Counters, DatagramRun, LinkCount, SubflowCount
 from flitlab.sim.measure.columns.registry import measured
-from flitlab.sim.measure.result import FlowsResult, stored_use
-from flitlab.sim.measure.throughput_time import edges_until, interval
+from flitlab.sim.measure.result import FlowsResult, edges_until, interval, stored_use
 from flitlab.sim.measure.transport import (
     Window,
     completion,

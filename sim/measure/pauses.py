@@ -24,7 +24,7 @@ from flitlab.models.topology.names import host_names, switch_names
 from flitlab.models.transport.fabric import SpraySession
 from flitlab.models.transport.flow_links import links_of_flows
 from flitlab.sim.engines.transport.spray import NO_QUEUE, Counters, PauseCount, SprayRun
-from flitlab.sim.measure.stall import StallError
+from flitlab.sim.measure.result import StallError
 
 HARDLY = 10
 """A queue is a root if it was paused for less than this part of the longest total of those that it paused."""

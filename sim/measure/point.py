@@ -13,8 +13,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.sim.engines.base import ChannelCounter, ClassCounter, Run, Scalar, Snapshot
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.growth import overloaded_channels, source_settling
-from flitlab.sim.measure.result import Result, stored_use
-from flitlab.sim.measure.stall import is_deadlocked
+from flitlab.sim.measure.result import Result, StallError, stored_use
 from flitlab.sim.measure.verdict import is_losing, verdict
 from flitlab.sim.measure.window import Window, latency_half_width
 
@@ -65,7 +64,7 @@ class Observed:
 def measure_packets(run: Run, scenario: Scenario, load: float, how: Measure) -> Result:
     """Measure a run of packets from its beginning.
 
-    Raises :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
+    Raises :class:`~flitlab.sim.measure.result.StallError` for a stall that a certificate excludes.
     """
     warmup, settled = warm_up(run, scenario, load, how)
     seen = observe(run, scenario, load, warmup, how)
@@ -84,7 +83,7 @@ def observe(run: Run, scenario: Scenario, load: float, start: int, how: Measure)
 def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: Row) -> Result:
     """Return the result of a run that ends with a window. more: columns that do not follow from its counters.
 
-    Raises :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
+    Raises :class:`~flitlab.sim.measure.result.StallError` for a stall that a certificate excludes.
     """
     window = seen.window
     before, after = window.before, window.after
@@ -95,6 +94,46 @@ def result(run: Run, scenario: Scenario, load: float, seen: Observed, more: Row)
     ticks = window.ticks / scenario.switching.flits_per_tick(scenario.topology)
     more_tables = details(before, after) | class_tables(scenario, before, after)
     return Result(row, more_tables, delivered, before.present, ticks)
+
+
+def is_deadlocked(run: Run, scenario: Scenario, batches: Ints, ticks: int) -> bool:
+    """Whether some packet can never move again, at the end of a window.
+
+    With a certificate this is checked only after a long stall.
+
+    Parameters
+    ----------
+    batches : int64 [batches, scalars]
+        Increments of the scalar counters over equal parts of the window.
+    ticks : int
+        Length of the window.
+
+    Raises
+    ------
+    StallError
+        If nothing has moved for the deadlock timeout though packets wait, and a certificate excludes a deadlock.
+    """
+    if scenario.switching.may_deadlock and run.deadlocked():
+        return True
+    scalars = run.scalars()
+    created, sent, delivered = (
+        int(scalars[index]) for index in (Scalar.CREATED_PACKETS, Scalar.SENT_PACKETS, Scalar.DELIVERED_PACKETS)
+    )
+    quiet, since = _stalled_ticks(batches, ticks)
+    timeout = scenario.switching.deadlock_timeout(scenario.topology, max(scenario.source.flits))
+    if quiet > timeout and created - since > delivered:
+        where = f"({sent - delivered:,} in the network, {created - sent:,} at hosts)"
+        if run.deadlocked():
+            raise StallError(f"packets wait for each other in a cycle, in spite of the certificate {where}")
+        raise StallError(f"nothing has moved for {quiet:,} ticks, though packets wait {where}")
+    return False
+
+
+def _stalled_ticks(batches: Ints, ticks: int) -> tuple[int, int]:
+    """Return the ticks at the end of the window in which nothing moved, and the packets created in them."""
+    moves = (batches[:, [Scalar.SENT_PACKETS, Scalar.GRANTS, Scalar.DELIVERED_FLITS]] > 0).sum(axis=1)
+    count = len(moves) - 1 - int(np.flatnonzero(moves).max(initial=-1))
+    return ticks * count // len(moves), int(batches[len(moves) - count :, Scalar.CREATED_PACKETS].sum())
 
 
 def warm_up(run: Run, scenario: Scenario, load: float, measure: Measure) -> tuple[int, bool]:

@@ -45,7 +45,7 @@ def measure_probe(run: Run, scenario: Scenario, load: float, how: Measure) -> Re
     """Measure a run until its load is found carried or saturated, in windows of up to ``how.longest``.
 
     The columns are those of the last window; ``saturated`` is None where even that was too short to decide. Raises
-    :class:`~flitlab.sim.measure.stall.StallError` for a stall that a certificate excludes.
+    :class:`~flitlab.sim.measure.result.StallError` for a stall that a certificate excludes.
     """
     assert how.resolution is not None
     start, settled = warm_up(run, scenario, load, how)

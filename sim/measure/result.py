@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of a measured run."""
+"""The result of a measured run, and its throughput over time."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -8,16 +8,24 @@ import numpy as np
 
 from flitlab.models.arrays import Floats
 from flitlab.models.mappings import JsonObject, Row
+from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import Flows
 
 USE_DECIMALS = 8
 """Decimals of stored utilisations: power follows from them, also that of a few flits in millions of ticks."""
+
+BINS = 100
+"""Intervals of throughput over time, besides those that begin with an epoch."""
 
 
 def stored_use(use: Floats) -> list[float]:
     """Return the utilisation of channels as ``detail`` has it, under ``channel_use``. use: float64 [channels]."""
     rounded: list[float] = np.round(use, USE_DECIMALS).tolist()
     return rounded
+
+
+class StallError(Exception):
+    """A stall that is a defect: packets wait and nothing moves, although a certificate excludes a deadlock."""
 
 
 @dataclass(frozen=True)
@@ -59,3 +67,27 @@ class EpochTraffic(NamedTuple):
     delivered: Flows
     present: Flows
     window: float
+
+
+def edges_until(timeline: Timeline, last: int) -> set[int]:
+    """Return the bounds of the intervals of throughput over time up to ``last``; the network is constant in each."""
+    even = (last * i // BINS for i in range(BINS + 1))
+    return {*even, *(epoch.tick for epoch in timeline.epochs if epoch.tick < last)}
+
+
+def interval(start: int, end: int, tick_ns: float | None, host_throughput: float, **counted: int) -> Row:
+    """Return a row of throughput_time.csv.
+
+    Parameters
+    ----------
+    start, end : int
+        Bounds in ticks.
+    tick_ns : float or None
+        Duration of a tick; None if unknown.
+    host_throughput : float
+        Received by a host, as a fraction of the NIC rate.
+    counted : int
+        Other counters, by column.
+    """
+    us = {} if tick_ns is None else {"from_us": start * tick_ns / 1e3, "to_us": end * tick_ns / 1e3}
+    return {"from_tick": start, "to_tick": end, **us, "host_throughput": host_throughput, **counted}

@@ -23,8 +23,7 @@ from flitlab.sim.engines.transport.spray import (
     finished_at,
 )
 from flitlab.sim.measure.pauses import LinkNames, Trees, pause_columns, pause_rows, pause_time_rows, pause_trees
-from flitlab.sim.measure.result import FlowsResult, stored_use
-from flitlab.sim.measure.throughput_time import interval
+from flitlab.sim.measure.result import FlowsResult, interval, stored_use
 from flitlab.sim.measure.transport import (
     Window,
     completion,
@@ -67,7 +66,7 @@ class Times:
 def measure_sprayed(run: SprayRun, scenario: Scenario | None, load: float, how: Window) -> FlowsResult:
     """Measure a run of sprayed packets, from the start of a window to its end or that of the last flow.
 
-    Raises :class:`~flitlab.sim.measure.stall.StallError` for a deadlock that a certificate excludes.
+    Raises :class:`~flitlab.sim.measure.result.StallError` for a deadlock that a certificate excludes.
 
     Of detail, ``flows`` has the rows of flows.csv; with lossless queues ``pauses`` those of pauses.csv, and
     ``pauses_time`` those of pauses_time.csv;

@@ -12,8 +12,7 @@ from flitlab.models.timeline.epochs import Timeline
 from flitlab.sim.engines.base import Run, Scalar, Snapshot
 from flitlab.sim.measure.columns.registry import measured
 from flitlab.sim.measure.point import FIRST_BATCHES, Measure, class_tables, details
-from flitlab.sim.measure.result import EpochTraffic, Result
-from flitlab.sim.measure.throughput_time import edges_until, interval
+from flitlab.sim.measure.result import EpochTraffic, Result, edges_until, interval
 from flitlab.sim.measure.window import Window
 
 

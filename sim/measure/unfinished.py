@@ -13,7 +13,6 @@ from flitlab.models.switching.switching_mode import SwitchingMode
 from flitlab.sim.engines.base import ApplicationRun, Execution, ProgramStatus
 from flitlab.sim.engines.transport.spray import SprayRun
 from flitlab.sim.measure.pauses import LinkNames
-from flitlab.sim.measure.stall import deadlock_timeout
 
 MAX_LISTED = 5
 """The most waiting operations that a message names."""
@@ -28,7 +27,8 @@ class StallDetector:
 
     def __init__(self, run: ApplicationRun, scenario: Scenario[SwitchingMode, Workload]):
         self.run, self.scenario = run, scenario
-        self.deadlock_timeout = deadlock_timeout(scenario, scenario.work.messages.packet_flits)
+        flits = scenario.work.messages.packet_flits
+        self.deadlock_timeout = scenario.switching.deadlock_timeout(scenario.topology, flits)
         self._moved, self._since = -1, 0
 
     def check(self, tick: int) -> None:

@@ -19,8 +19,8 @@ from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.lossless import Lossless, Storm
 from flitlab.sim.engines.transport.run import Lockstep, compare_counters
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount, PauseCount
+from flitlab.sim.measure.result import StallError
 from flitlab.sim.measure.spray import measure_sprayed, uncontended_ticks
-from flitlab.sim.measure.stall import StallError
 from flitlab.sim.measure.transport import Window
 from tests import long_after
 from tests.sim.lossless_cases import (

@@ -11,8 +11,8 @@ from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.start import start
 from flitlab.sim.measure import measure as door
 from flitlab.sim.measure.measure import measure
-from flitlab.sim.measure.point import Measure
-from flitlab.sim.measure.stall import StallError, deadlock_timeout, is_deadlocked
+from flitlab.sim.measure.point import Measure, is_deadlocked
+from flitlab.sim.measure.result import StallError
 from tests.scenarios import line, one_way_ring, scenario
 
 ENGINES = pytest.mark.parametrize("name", ["compiled", "reference", "both"])
@@ -77,7 +77,7 @@ def test_silence_without_waiting_packets_is_no_standstill():
     assert not is_deadlocked(Quiet(5, 5, 5), case, batches, 40_000)
     with pytest.raises(StallError, match=r"39,000 ticks, though packets wait \(1 in the network, 0 at hosts\)"):
         is_deadlocked(Quiet(5, 5, 4), case, batches, 40_000)
-    on_its_way = deadlock_timeout(case, max(case.source.flits))
+    on_its_way = case.switching.deadlock_timeout(case.topology, max(case.source.flits))
     assert not is_deadlocked(Quiet(5, 5, 4), case, batches, on_its_way)
     batches[-1, Scalar.CREATED_PACKETS] = 1  # created at the very end
     assert not is_deadlocked(Quiet(5, 4, 4), case, batches, 40_000)
