@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from flitlab.models.mappings import Row
+from flitlab.models.mappings import JsonObject, Row
 from flitlab.models.threads import cores
-from flitlab.sim.config.case import Study
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
 from flitlab.sim.engines.table import single_thread_reason
@@ -49,6 +49,26 @@ def study_of(options: argparse.Namespace, experiment: str | None = None) -> Stud
         complain(f"{options.file}: has no quick variant: using the full configuration")
     complain(*study.warnings)
     return study
+
+
+def case_of(study: Study, label: str | None) -> Case | None:
+    """The chosen scenario, by default the first; None, with an error printed, if there is none."""
+    if label is None:
+        if len(study.cases) > 1:
+            first = study.cases[0].label
+            complain(f"scenario {first!r}, the first of {len(study.cases)}; --scenario LABEL takes another")
+        return study.cases[0]
+    chosen = cases_of(study, label)
+    return chosen[0] if chosen else None
+
+
+def cases_of(study: Study, label: str | None) -> list[Case]:
+    """The scenarios of a label, by default all; [], with an error printed, if there are none."""
+    chosen = [case for case in study.cases if label in (None, case.label)]
+    if not chosen:
+        choices = "; ".join(case.label for case in study.cases)
+        complain(f"--scenario {label}: no such scenario; choices: {choices}")
+    return chosen
 
 
 def run_options(options: argparse.Namespace, study: Study) -> RunOptions:
@@ -95,6 +115,15 @@ def is_input(path: Path, file: str | Path) -> bool:
 def print_json(value: object) -> None:
     """Print one JSON document to stdout."""
     print(json_text(value))
+
+
+def print_summary(summary: JsonObject, width: int, as_json: bool) -> None:
+    """Print names and values, a line for each, or as JSON. width: of the names."""
+    if as_json:
+        print_json(summary)
+        return
+    for name, value in summary.items():
+        say(f"{name:<{width}}{number(value, 7) if isinstance(value, int) else value}")
 
 
 def json_text(value: object) -> str:

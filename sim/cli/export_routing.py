@@ -23,9 +23,9 @@ from flitlab.models.rules.tables import RouteForm, VcPolicy
 from flitlab.models.rules.vc import allowed_vcs, make_rings, reserved_vcs, share
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import join_path, switch_names
-from flitlab.sim.cli.common import complain, error_text, json_text, say, shown_label, study_of
+from flitlab.sim.cli.common import cases_of, complain, error_text, json_text, say, shown_label, study_of
 from flitlab.sim.cli.options import add_configuration
-from flitlab.sim.config.case import Case
+from flitlab.sim.config.case import Case, Study
 from flitlab.sim.exit import ExitCode
 from flitlab.sim.experiment.folders import UnrelatedFolder, reject_unrelated_folder
 
@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the tables of the routing of one scenario: paths.csv, slacks.csv, next_hops.csv, layers.csv."""
     study = study_of(options)
-    case = None if study is None else _case(study.cases, options.scenario)
+    case = None if study is None else _case(study, options.scenario)
     if case is None:
         return ExitCode.BAD
     assert case.instance is not None and case.routes is not None
@@ -67,15 +67,14 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _case(cases: list[Case], label: str | None) -> Case | None:
+def _case(study: Study, label: str | None) -> Case | None:
     """The chosen scenario, if its routing can be exported; else None, with an error printed. Of subnets it is one."""
-    chosen = [case for case in cases if label in (None, case.label)]
-    if len(chosen) != 1:
-        labels = "; ".join(case.label for case in cases)
-        problem = (
-            f"--scenario {label}: no such scenario" if label else "several scenarios: choose one by --scenario LABEL"
-        )
-        complain(f"{problem}; choices: {labels}")
+    chosen = cases_of(study, label)
+    if not chosen:
+        return None
+    if len(chosen) > 1:
+        choices = "; ".join(case.label for case in chosen)
+        complain(f"several scenarios: choose one by --scenario LABEL; choices: {choices}")
         return None
     routes = chosen[0].routes
     if routes is None:

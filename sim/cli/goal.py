@@ -11,9 +11,8 @@ from flitlab.models.application.program import Op, Program
 from flitlab.models.application.stored import SUFFIX, read_program, write_program
 from flitlab.models.mappings import JsonObject
 from flitlab.models.registry import SpecError
-from flitlab.sim.cli.common import complain, is_input, number, print_json, say, study_of
+from flitlab.sim.cli.common import case_of, complain, is_input, print_summary, study_of
 from flitlab.sim.cli.options import add_convertible
-from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import ExitCode
 
 TEXT = ".goal"
@@ -41,12 +40,7 @@ def run(options: argparse.Namespace) -> int:
         return ExitCode.BAD
     if program is None or (options.out is not None and not _write(program, options.out)):
         return ExitCode.BAD
-    summary = {"program": str(file)} | describe(program)
-    if options.json:
-        print_json(summary)
-    else:
-        for name, value in summary.items():
-            say(f"{name:<22}{number(value, 7) if isinstance(value, int) else value}")
+    print_summary({"program": str(file)} | describe(program), 22, options.json)
     return 0
 
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 from flitlab.models.collective.schedule import Schedule, ScheduleError
 from flitlab.models.collective.schedule_file import SUFFIX, read_schedule, schedule_summary, write_schedule
-from flitlab.models.mappings import JsonObject
-from flitlab.sim.cli.common import complain, error_text, is_input, number, print_json, say, study_of
+from flitlab.sim.cli.common import case_of, complain, error_text, is_input, print_summary, study_of
 from flitlab.sim.cli.options import add_convertible
-from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import ExitCode
 
 
@@ -28,12 +26,7 @@ def run(options: argparse.Namespace) -> int:
     schedule = _schedule(file, options)
     if schedule is None or (options.out is not None and not _write(schedule, options.out)):
         return ExitCode.BAD
-    summary: JsonObject = {"schedule": str(file)} | schedule_summary(schedule)
-    if options.json:
-        print_json(summary)
-    else:
-        for name, value in summary.items():
-            say(f"{name:<12}{number(value, 7) if isinstance(value, int) else value}")
+    print_summary({"schedule": str(file)} | schedule_summary(schedule), 12, options.json)
     return ExitCode.OK
 
 

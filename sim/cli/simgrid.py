@@ -9,7 +9,7 @@ from typing import Any
 from flitlab.models.mappings import Row
 from flitlab.models.registry import SpecError
 from flitlab.models.switching.flow import Flow
-from flitlab.sim.cli.common import complain, error_text, number, print_json, print_table, study_of
+from flitlab.sim.cli.common import cases_of, complain, error_text, number, print_json, print_table, study_of
 from flitlab.sim.cli.options import add_configuration, add_json, natural
 from flitlab.sim.config.case import Case
 from flitlab.sim.exit import ExitCode
@@ -34,8 +34,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the times of a program's scenarios in mode ``flow`` and in SimGrid side by side."""
     study = study_of(options, experiment="application")
-    cases = None if study is None else _cases(study.cases, options.scenario)
-    if study is None or cases is None:
+    cases = [] if study is None else cases_of(study, options.scenario)
+    if study is None or not cases or not _are_flows(cases):
         return ExitCode.BAD
     try:
         python = python_with_simgrid(options.python)
@@ -67,17 +67,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _cases(cases: list[Case], label: str | None) -> list[Case] | None:
-    """The chosen scenarios; None, with an error printed, if there are none."""
-    chosen = [case for case in cases if label in (None, case.label)]
-    if not chosen:
-        complain(f"--scenario {label}: no such scenario; choices: {'; '.join(case.label for case in cases)}")
-        return None
-    for case in chosen:
+def _are_flows(cases: list[Case]) -> bool:
+    """Whether all scenarios are of mode flow; prints the first that is not."""
+    for case in cases:
         if case.scenario is None or not isinstance(case.scenario.switching, Flow):
             complain(f"{case.label}: SimGrid simulates flows; use --set switching.mode=flow")
-            return None
-    return chosen
+            return False
+    return True
 
 
 def _row(case: Case, seed: int, python: str, by_latency: bool, folder: Path | None) -> Row:

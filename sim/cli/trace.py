@@ -10,17 +10,14 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.buffered import Buffered
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names, switch_names
-from flitlab.sim.cli.common import complain, print_json, print_table, say, study_of
+from flitlab.sim.cli.common import case_of, complain, print_json, print_table, say, study_of
 from flitlab.sim.cli.options import add_configuration, add_json, add_point, natural
-from flitlab.sim.config.case import Case, Study
+from flitlab.sim.config.case import Case
 from flitlab.sim.engines.base import EngineMismatch, Run
 from flitlab.sim.engines.start import start
 from flitlab.sim.engines.trace import reject_unlisted, trace
 from flitlab.sim.engines.trace.base import Event, PacketHistory, waiting, zero_load
 from flitlab.sim.exit import ExitCode
-
-MISMATCH = 3
-"""Exit code if the engines disagree."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -58,23 +55,10 @@ def run(options: argparse.Namespace) -> int:
         return show(case, head, options)
     except EngineMismatch as error:
         complain(str(error))
-        return MISMATCH
+        return ExitCode.CHECK_FAILED
     except ValueError as error:
         complain(str(error))
         return ExitCode.BAD
-
-
-def case_of(study: Study, label: str | None) -> Case | None:
-    """The chosen scenario, by default the first; None, with an error printed, if there is none."""
-    labels = [case.label for case in study.cases]
-    if label is None:
-        if len(labels) > 1:
-            complain(f"scenario {labels[0]!r}, the first of {len(labels)}; --scenario LABEL takes another")
-        return study.cases[0]
-    if label in labels:
-        return study.cases[labels.index(label)]
-    complain(f"--scenario {label}: no such scenario; choices: {'; '.join(labels)}")
-    return None
 
 
 def _scenario(case: Case) -> Scenario[Buffered]:

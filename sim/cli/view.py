@@ -4,9 +4,8 @@
 import argparse
 from pathlib import Path
 
-from flitlab.sim.cli.common import complain, error_text, is_input, say, study_of
+from flitlab.sim.cli.common import case_of, complain, error_text, is_input, say, study_of
 from flitlab.sim.cli.options import add_configuration, add_point, positive
-from flitlab.sim.cli.trace import case_of
 from flitlab.sim.exit import ExitCode
 
 
