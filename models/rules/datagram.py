@@ -6,13 +6,7 @@ from numba import uint64
 
 from flitlab.models.arrays import Int
 from flitlab.models.jit import kernel
-from flitlab.models.rules.draw import draw
-
-# Streams of draws, beside those of :mod:`flitlab.models.rules.draw`.
-START = np.int64(32)
-SUBFLOW_PATH = np.int64(33)
-EARLY_DROP = np.int64(34)
-FLOW_SIZE = np.int64(35)
+from flitlab.models.rules.draw import Stream, draw
 
 RATIO_BITS = 16
 """The time of a byte on a channel is in units of 2**-16 ticks."""
@@ -79,4 +73,4 @@ def drops_early(seed: Int, link: Int, decision: Int) -> bool:
     link: the link of the queue.
     decision: index of the decision at this link.
     """
-    return draw(seed, EARLY_DROP, link, decision) < _ONE_IN_TEN
+    return draw(seed, Stream.EARLY_DROP, link, decision) < _ONE_IN_TEN

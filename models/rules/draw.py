@@ -37,7 +37,11 @@ class _Stream(NamedTuple):
     DEFLECT: np.int64 = np.int64(11)
     BURST: np.int64 = np.int64(12)
     SUBNET: np.int64 = np.int64(13)
-    # Sprayed packets. After each: the entity; what the counter counts.
+    # Flows and queues. After each: the entity; what the counter counts.
+    START: np.int64 = np.int64(32)  # subflow
+    SUBFLOW_PATH: np.int64 = np.int64(33)  # group of subflows; those drawn before
+    EARLY_DROP: np.int64 = np.int64(34)  # link; earlier decisions
+    FLOW_SIZE: np.int64 = np.int64(35)  # flow
     TRIM: np.int64 = np.int64(48)  # link; how often it was full before
     ECN: np.int64 = np.int64(49)  # link; how often that was drawn before
     ROUND_MASK: np.int64 = np.int64(50)  # flow; rounds

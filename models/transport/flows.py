@@ -11,8 +11,7 @@ from flitlab.models.arrays import LARGEST_INTEGER, Ints
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.rules.arrivals import SUBTICK_BITS, Arrivals, make_arrivals, next_arrival, overload_error
-from flitlab.models.rules.datagram import FLOW_SIZE
-from flitlab.models.rules.draw import draw
+from flitlab.models.rules.draw import Stream, draw
 from flitlab.models.rules.packets import Packets, destination, make_packets
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.sizes import Sizes
@@ -166,7 +165,7 @@ def _in_ticks(positions: Ints, ticks: Fraction) -> Ints:
 def _words(seed: int, words: Ints) -> None:
     """Fill ``words`` with the draw of every flow's size."""
     for flow in range(len(words)):
-        words[flow] = draw(seed, FLOW_SIZE, flow, 0)
+        words[flow] = draw(seed, Stream.FLOW_SIZE, flow, 0)
 
 
 def _packets(sizes: Sizes, packet_bytes: int, seed: int, count: int) -> np.ndarray:

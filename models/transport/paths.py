@@ -9,8 +9,7 @@ from flitlab.models.arrays import Integers, Ints, Ints32
 from flitlab.models.jit import njit
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.datagram import SUBFLOW_PATH
-from flitlab.models.rules.draw import below, draw
+from flitlab.models.rules.draw import Stream, below, draw
 from flitlab.models.rules.route import at_destination, choose_route, next_port, path_share
 from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.topology.graph import Topology
@@ -69,7 +68,7 @@ def _draw_distinct(r: Tables, pair: Ints, group_start: Ints, seed: int, path: In
             if used == 0:
                 for j in range(count):
                     order[j] = first + j
-            word = draw(seed, SUBFLOW_PATH, g, i - group_start[g])
+            word = draw(seed, Stream.SUBFLOW_PATH, g, i - group_start[g])
             if weighed:
                 chosen = _by_share(r, order, used, count, first, word)
             else:

@@ -13,8 +13,8 @@ from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import interpreted, njit
 from flitlab.models.registry import SpecError, SpecWarning
 from flitlab.models.routing.routes import Routes
-from flitlab.models.rules.datagram import RATIO_BITS, START, service_ticks
-from flitlab.models.rules.draw import below_wide, draw
+from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
+from flitlab.models.rules.draw import Stream, below_wide, draw
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
@@ -285,7 +285,7 @@ def check_hop(delay: Ints, ratio: Ints, size: int, slow: str, late: str) -> None
 def _start_ticks(seed: int, begin: Ints, within: Ints, ticks: Ints) -> None:
     """Start every subflow at random within ``within`` ticks of ``begin``."""
     for i in range(len(ticks)):
-        ticks[i] = begin[i] + (below_wide(draw(seed, START, i, 0), within[i]) if within[i] > 0 else 0)
+        ticks[i] = begin[i] + (below_wide(draw(seed, Stream.START, i, 0), within[i]) if within[i] > 0 else 0)
 
 
 def make_session(
