@@ -16,7 +16,7 @@ from measured import Row, command, digits
 
 from flitlab.models.registry import make
 from flitlab.models.transport.flows import long_lived
-from flitlab.models.transport.paths import WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
 from flitlab.sim.engines.transport.datagram import LinkCount
@@ -38,7 +38,7 @@ def session(topology: dict) -> Session:
     transport = make("transport", kind="mptcp", subflows=8).build()
     traffic = make("traffic", kind="permutation", seed=1).build(graph)
     flows = long_lived(traffic, transport.flows)
-    return make_session(graph, routes, transport, Queues(), flows, path_draw=WITH_REPLACEMENT, seed=1)
+    return make_session(graph, routes, transport, Queues(), flows, path_draw=PathDraw.WITH_REPLACEMENT, seed=1)
 
 
 def speed(what: Session, seconds: float) -> tuple[float, float]:

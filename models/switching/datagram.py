@@ -23,7 +23,7 @@ from flitlab.models.traffic.source import Source
 from flitlab.models.transport.failures import LinkFailures, with_failures, with_timeline
 from flitlab.models.transport.flows import Flows, long_lived, together
 from flitlab.models.transport.messages import connections
-from flitlab.models.transport.paths import DISTINCT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.queues import Queues, tick_of
 from flitlab.models.transport.session import LATEST, Session, make_session
 from flitlab.models.transport.sizes import Sizes, SizesSpec
@@ -60,7 +60,7 @@ class Datagram(ByteSwitching):
 
     queues: Queues
     routing: RoutingSpec
-    path_draw: int = DISTINCT
+    path_draw: int = PathDraw.DISTINCT
     sizes: SizesSpec | None = None
     poisson: bool = True
     seconds: float = 2.0

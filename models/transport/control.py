@@ -22,9 +22,16 @@ _SIGNATURES = {
 MEMORY = 4
 """Numbers that a congestion control may keep for each subflow."""
 
-INSTANT, PURE_DELAY, REVERSE_PATH = 0, 1, 2
-ACK_PATHS = {"instant": INSTANT, "pure_delay": PURE_DELAY, "reverse_path": REVERSE_PATH}
 
+class _AckPath(NamedTuple):
+    """How acknowledgements return: at once, after the delay of the path's links, or as packets through the queues."""
+
+    INSTANT: int = 0
+    PURE_DELAY: int = 1
+    REVERSE_PATH: int = 2
+
+
+AckPath = _AckPath()
 
 Grow: TypeAlias = Callable[[Floats, Floats, int, float, float, Floats, Int], float]
 """Type of ``grow``; see :func:`law`."""
@@ -126,7 +133,7 @@ class Transport:
     law: Law | None
     flows: int = 1
     subflows: int = 1
-    ack_path: int = INSTANT
+    ack_path: int = AckPath.INSTANT
     ack_bytes: int = 40
     start_ms: float | None = None
     min_rto_ms: float | None = None

@@ -11,7 +11,7 @@ from flitlab.models.routing.routes import Routes, RoutingSpec
 from flitlab.models.timeline.epochs import Epoch, Timeline
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.links import Amount, draw_links, link_numbers
-from flitlab.models.transport.paths import WITH_REPLACEMENT, Paths, backwards, draw_paths
+from flitlab.models.transport.paths import PathDraw, Paths, backwards, draw_paths
 from flitlab.models.transport.queues import exact
 from flitlab.models.transport.session import Change, Session, check_hop, check_transit, path_delays, ratios
 
@@ -147,7 +147,7 @@ def _drawn(session: Session, remaining: Topology, routes: Routes, subflows: Ints
     flow = np.searchsorted(session.first, subflows, side="right") - 1
     source, destination = session.flows.source[flow], session.flows.destination[flow]
     paths = draw_paths(
-        remaining, routes, source, destination, np.arange(len(subflows) + 1), WITH_REPLACEMENT, session.seed,
+        remaining, routes, source, destination, np.arange(len(subflows) + 1), PathDraw.WITH_REPLACEMENT, session.seed,
         number=session.subflows * count + subflows,
     )  # fmt: skip
     return Paths(paths.start, number[paths.link].astype(np.int32))

@@ -9,27 +9,14 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from flitlab.models.mappings import Keys
 from flitlab.models.registry import Spec, SpecError, is_third_party
-from flitlab.models.transport.control import (
-    ACK_PATHS,
-    INSTANT,
-    MEMORY,
-    PURE_DELAY,
-    REVERSE_PATH,
-    Law,
-    Transport,
-    halve,
-    ignore,
-    law,
-)
+from flitlab.models.transport.control import MEMORY, AckPath, Law, Transport, halve, ignore, law
 from flitlab.models.transport.spraying import SPRAYING, Spraying
 from flitlab.models.transport.validation import validate_transport
 
 __all__ = [
-    "ACK_PATHS", "INSTANT", "MEMORY", "PURE_DELAY", "REVERSE_PATH", "Law", "Transport", "TransportSpec", "WindowedSpec",
+    "MEMORY", "AckPath", "Law", "Transport", "TransportSpec", "WindowedSpec",
     "halve", "ignore", "law",
 ]  # fmt: skip
-
-AckPath = Literal["instant", "pure_delay", "reverse_path"]
 
 
 class TransportSpec(Spec):
@@ -86,7 +73,7 @@ class TransportSpec(Spec):
 class WindowedSpec(TransportSpec):
     """Keys of the transports with a congestion window. A packet of one byte opens a connection."""
 
-    ack_path: AckPath = "instant"
+    ack_path: Literal["instant", "pure_delay", "reverse_path"] = "instant"
     """ACKs return at once, after the delay of the path's links, or as packets through the queues."""
     ack_bytes: int = Field(default=40, ge=1, le=65535)
     """Size of an ACK on the reverse path."""
@@ -103,7 +90,7 @@ class WindowedSpec(TransportSpec):
         """The transport of a congestion control with these keys."""
         keys = ("flows", "subflows", "ack_bytes", "start_ms", "min_rto_ms", "syn_rto_ms", "init_window", "ssthresh")
         own = {key: getattr(self, key) for key in keys}
-        return Transport(self._name(), control, ack_path=ACK_PATHS[self.ack_path], **{**own, **more})
+        return Transport(self._name(), control, ack_path=getattr(AckPath, self.ack_path.upper()), **{**own, **more})
 
     def _name(self) -> str:
         return repr(self)

@@ -14,8 +14,16 @@ from flitlab.models.rules.route import at_destination, choose_route, next_port, 
 from flitlab.models.rules.tables import RouteForm, Tables
 from flitlab.models.topology.graph import Topology
 
-DISTINCT, WITH_REPLACEMENT, LIMITED = 0, 1, 2
-PATH_DRAWS = {"distinct": DISTINCT, "with_replacement": WITH_REPLACEMENT, "limited": LIMITED}
+
+class _PathDraw(NamedTuple):
+    """How the subflows of a pair of hosts draw paths: without replacement, with it, or no more than there are paths."""
+
+    DISTINCT: int = 0
+    WITH_REPLACEMENT: int = 1
+    LIMITED: int = 2
+
+
+PathDraw = _PathDraw()
 
 
 class Paths(NamedTuple):
@@ -113,9 +121,9 @@ def draw_paths(
 ) -> Paths:
     """A path for every subflow, from the routes of its pair of hosts.
 
-    ``DISTINCT`` draws the paths of a group without replacement, where routes are whole paths; a pair with fewer paths
-    than subflows uses all of them as evenly as possible. Otherwise every subflow draws independently: a path, or a next
-    hop at every switch by a hash that differs between switches.
+    ``PathDraw.DISTINCT`` draws the paths of a group without replacement, where routes are whole paths; a pair with
+    fewer paths than subflows uses all of them as evenly as possible. Otherwise every subflow draws independently: a
+    path, or a next hop at every switch by a hash that differs between switches.
 
     Parameters
     ----------
@@ -123,7 +131,7 @@ def draw_paths(
     routes: routes on it.
     source, destination: hosts, int64 [groups].
     group_start: int64 [groups + 1], the subflows of each group.
-    path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
+    path_draw: :data:`PathDraw`.
     seed: of all draws.
     number: int64 [subflows], numbers of the subflows in draws; None: 0, 1, ...
 
@@ -136,7 +144,7 @@ def draw_paths(
     src_switch, dst_switch = np.repeat(host_switch[source], sizes), np.repeat(host_switch[destination], sizes)
     subflows = len(src_switch)
     route = np.zeros(subflows, np.int64)
-    distinct = path_draw == DISTINCT and routes.form == RouteForm.PATHS
+    distinct = path_draw == PathDraw.DISTINCT and routes.form == RouteForm.PATHS
     if distinct:
         _draw_distinct(r, host_switch[source] * topology.switches + host_switch[destination], group_start, seed, route)
     ends = _Subflows(src_switch, dst_switch, np.arange(subflows) if number is None else number, route)
@@ -150,7 +158,7 @@ def draw_paths(
 
 
 def subflow_counts(topology: Topology, routes: Routes, source: Ints, destination: Ints, most: Ints) -> Ints:
-    """Subflows of each flow, int64 [flows]: at most the paths of its pair (``LIMITED``).
+    """Subflows of each flow, int64 [flows]: at most the paths of its pair (``PathDraw.LIMITED``).
 
     Hosts of the same switch have one path.
 

@@ -18,10 +18,10 @@ from flitlab.models.rules.draw import Stream, below_wide, draw
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import host_names
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.law import PURE_DELAY, REVERSE_PATH, Transport
+from flitlab.models.transport.law import AckPath, Transport
 from flitlab.models.transport.messages import Connections
 from flitlab.models.transport.newreno import Rules, make_rules
-from flitlab.models.transport.paths import DISTINCT, LIMITED, Paths, backwards, draw_paths, most_paths, subflow_counts
+from flitlab.models.transport.paths import PathDraw, Paths, backwards, draw_paths, most_paths, subflow_counts
 from flitlab.models.transport.queues import Links, Queues, exact, fastest_capacity, propagation_ticks, tick_of
 from flitlab.models.transport.times import LONGEST, with_times
 
@@ -47,7 +47,7 @@ class Change:
     broken: int64, links that fail: they drop their packets, and all that arrive. mended: int64, links that return.
     other: int64, links whose ticks per byte become ``ratio`` (int64, as in :class:`Session`), also for the rest of the
     packet in service. moved: int64, subflows that take ``paths`` from now on, and their acknowledgements ``back``
-    (REVERSE_PATH). ack_delay: int64 [moved], ticks of their acknowledgements without queues.
+    (AckPath.REVERSE_PATH). ack_delay: int64 [moved], ticks of their acknowledgements without queues.
     """
 
     tick: int
@@ -103,11 +103,11 @@ class TransportSession:
 class Session(TransportSession):
     """All inputs of a run of mode datagram.
 
-    transports, names: of the flows. first: int64 [flows + 1], the subflows
-    of each flow. start: int64 [subflows], ticks. back: paths of acknowledgements (REVERSE_PATH). ack_delay: int64
-    [subflows], ticks of an acknowledgement without queues. gap: int64 [subflows], ticks between packets at a constant
-    rate. rules: of each transport; () without congestion control. program: of the hosts; flows are then its
-    connections, open from the start.
+    transports, names: of the flows. first: int64 [flows + 1], the subflows of each flow. start: int64 [subflows],
+    ticks. back: paths of acknowledgements (AckPath.REVERSE_PATH). ack_delay: int64 [subflows], ticks of an
+    acknowledgement without queues. gap: int64 [subflows], ticks between packets at a constant rate. rules: of each
+    transport; () without congestion control. program: of the hosts; flows are then its connections, open from the
+    start.
     """
 
     routes: Routes
@@ -172,7 +172,7 @@ def first_samples(session: Session) -> Ints:
     session: the session.
     """
     trip = _crossing(session, session.paths, SYN_BYTES)
-    if session.transport.ack_path == PURE_DELAY:
+    if session.transport.ack_path == AckPath.PURE_DELAY:
         return trip + session.ack_delay
     return trip if session.back is None else trip + _crossing(session, session.back, session.transport.ack_bytes)
 
@@ -295,7 +295,7 @@ def make_session(
     queues: Queues,
     flows: Flows,
     *,
-    path_draw: int = DISTINCT,
+    path_draw: int = PathDraw.DISTINCT,
     seed: int = 1,
     program: Connections | None = None,
 ) -> Session:
@@ -309,7 +309,7 @@ def make_session(
         (:func:`~flitlab.models.transport.times.default_times`).
     queues: links and queues.
     flows: in order of their start.
-    path_draw: DISTINCT, WITH_REPLACEMENT or LIMITED.
+    path_draw: :data:`~flitlab.models.transport.paths.PathDraw`.
     seed: of all draws.
     program: connections of a program; None for plain flows.
 
@@ -331,7 +331,7 @@ def make_session(
     _check_together(transports)
     per_flow = np.array([one.subflows for one in transports])[kind]
     _check(topology, routes, transports, int(per_flow.sum()), path_draw, tick)
-    if path_draw == LIMITED:
+    if path_draw == PathDraw.LIMITED:
         per_flow = subflow_counts(topology, routes, flows.source, flows.destination, per_flow)
     first = np.append(0, np.cumsum(per_flow))
     # flows of one pair that start together draw their paths together
@@ -389,7 +389,7 @@ def _check(
     if subflows > MOST_SUBFLOWS:
         raise SpecError(f"{subflows} subflows are more than {MOST_SUBFLOWS}", key="subflows")
     paths = most_paths(topology, routes)
-    if path_draw == DISTINCT and paths is not None and together > paths:
+    if path_draw == PathDraw.DISTINCT and paths is not None and together > paths:
         count = f"{paths} path" + "s" * (paths != 1)
         problem = f"{together} subflows of a pair of hosts, but no pair has more than {count}; path_draw: limited"
         raise SpecError(
@@ -402,7 +402,7 @@ def _check(
 
 def _ack_paths(topology: Topology, transport: Transport, queues: Queues, paths: Paths) -> Paths | None:
     """Paths of acknowledgements through the queues, None where there are none."""
-    if not transport.law or transport.ack_path != REVERSE_PATH:
+    if not transport.law or transport.ack_path != AckPath.REVERSE_PATH:
         return None
     if transport.ack_bytes > queues.queue_bytes:
         problem = f"an acknowledgement does not fit into a queue of {queues.queue_bytes} bytes"
@@ -470,6 +470,6 @@ def longest_round_trips(session: Session) -> Ints:
     ticks = longest_transit_ticks(session.paths, session.delay, slowest, queues)
     if session.back is not None:
         ticks = ticks + longest_transit_ticks(session.back, session.delay, slowest, queues)
-    elif session.transport.ack_path == PURE_DELAY:
+    elif session.transport.ack_path == AckPath.PURE_DELAY:
         ticks = ticks + session.ack_delay
     return ticks.astype(np.int64)

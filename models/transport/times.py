@@ -13,7 +13,7 @@ from flitlab.models.mappings import Fields
 from flitlab.models.registry import Parameters
 from flitlab.models.routing.routes import Routes
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.control import ACK_PATHS, PURE_DELAY, REVERSE_PATH, Transport
+from flitlab.models.transport.control import AckPath, Transport
 from flitlab.models.transport.queues import Queues, exact, tick_of
 
 LONGEST = {"start_ms": 50.0, "min_rto_ms": 250.0, "syn_rto_ms": 3000.0}
@@ -53,7 +53,7 @@ def base_round_trip_ms(
     topology: the network.
     routes: routes on it.
     queues: links and queues.
-    ack_path: INSTANT ...
+    ack_path: :data:`~flitlab.models.transport.control.AckPath`.
     ack_bytes: bytes of an acknowledgement.
     """
     tick_ms = tick_of(topology, queues) * 1000
@@ -63,7 +63,7 @@ def base_round_trip_ms(
     byte_ms, slow_byte_ms = (
         Fraction(8, 1000) / (exact(queues.nic_mbps) * exact(min(rate, rates[0]))) for rate in rates
     )
-    back = {PURE_DELAY: delay, REVERSE_PATH: delay + ack_bytes * byte_ms}.get(ack_path, Fraction(0))
+    back = {AckPath.PURE_DELAY: delay, AckPath.REVERSE_PATH: delay + ack_bytes * byte_ms}.get(ack_path, Fraction(0))
     trip = links * (delay + queues.packet_bytes * byte_ms + back)
     return trip + queues.packet_bytes * (slow_byte_ms - byte_ms)
 
@@ -78,7 +78,7 @@ def default_times(
     topology: the network.
     routes: routes on it.
     queues: links and queues.
-    ack_path: INSTANT ...
+    ack_path: :data:`~flitlab.models.transport.control.AckPath`.
     ack_bytes: bytes of an acknowledgement.
     start_ms: default of ``start_ms``.
 
@@ -130,7 +130,7 @@ def times_of_keys(
     queues: links and queues.
     start_ms: default of ``start_ms``.
     """
-    ack_path = ACK_PATHS[getattr(keys, "ack_path", "instant")]
+    ack_path = getattr(AckPath, getattr(keys, "ack_path", "instant").upper())
     return missing(keys, default_times(topology, routes, queues, ack_path, getattr(keys, "ack_bytes", 0), start_ms))
 
 

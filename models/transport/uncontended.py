@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.arrays import Floats, Ints
 from flitlab.models.jit import njit
 from flitlab.models.transport.feeders import with_feeders
-from flitlab.models.transport.law import PURE_DELAY
+from flitlab.models.transport.law import AckPath
 from flitlab.models.transport.newreno import (
     Rules,
     Senders,
@@ -61,7 +61,7 @@ def _unhindered(session: Session, service: np.ndarray) -> Floats:
 def _follow_flows(session: Session, rules: Rules, flows: Ints, service: Ints, ticks: Floats) -> None:
     """Replace ``ticks`` of some flows of one subflow each by their uncontended times."""
     back = session.back or Paths(np.zeros_like(session.paths.start), np.zeros(0, np.int32))
-    past = session.ack_delay if session.transport.ack_path == PURE_DELAY else np.zeros_like(session.ack_delay)
+    past = session.ack_delay if session.transport.ack_path == AckPath.PURE_DELAY else np.zeros_like(session.ack_delay)
     answer = services(session, session.transport.ack_bytes)
     _follow(
         rules, make_senders(session.subflows), flows, session.first, session.flows.packets, first_samples(session),

@@ -8,7 +8,7 @@ from math import isfinite
 import numpy as np
 from numba.core.ccallback import CFunc
 
-from flitlab.models.transport.control import ACK_PATHS, MEMORY, Law, Transport
+from flitlab.models.transport.control import MEMORY, AckPath, Law, Transport
 from flitlab.models.validation import Errors, copy_fields, is_whole, raise_errors, require_type
 
 KEY = "transport"
@@ -56,7 +56,7 @@ def _number_errors(transport: Transport) -> Errors:
     for name, least in _LEAST.items():
         if not is_whole(value := getattr(transport, name)) or value < least:
             yield name, f"{name} must be a whole number, {least} or more, and is {value!r}"
-    if transport.ack_path not in ACK_PATHS.values():
+    if transport.ack_path not in AckPath:
         yield "ack_path", f"ack_path is {transport.ack_path!r}: it must be INSTANT, PURE_DELAY or REVERSE_PATH"
     for name, shortest in _TIMES.items():
         value = getattr(transport, name)

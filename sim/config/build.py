@@ -31,7 +31,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
 from flitlab.models.transport.law import TransportSpec
-from flitlab.models.transport.paths import PATH_DRAWS
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.validation import require_type
 from flitlab.sim.config.case import Case, JobCase
 from flitlab.sim.config.checks import (
@@ -381,8 +381,8 @@ class _Builder:
             raise Rejected
         flows = draft.source or SourceConfig()
         return SwitchingContext(
-            topology, routes, source.flits, components.routing, transport, PATH_DRAWS[draft.path_draw], flows.sizes,
-            flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
+            topology, routes, source.flits, components.routing, transport, getattr(PathDraw, draft.path_draw.upper()),
+            flows.sizes, flows.arrivals == "together", draft.config.measure.seconds, window_of(draft),
             tuple(classes),
         )  # fmt: skip
 

@@ -29,7 +29,7 @@ from flitlab.models.timeline.events import Event
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.source import Source
 from flitlab.models.traffic.traffic import Traffic
-from flitlab.models.transport.paths import PATH_DRAWS
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.base import Scalar
@@ -104,7 +104,7 @@ def flow_keys(draw, mode: str) -> dict[str, Any]:
     size = draw(st.sampled_from([1, 5000, 20_000]))
     return {
         "transport": {"kind": kind, **keys}, "sizes": SizesSpec(kind="fixed", bytes=size),
-        "path_draw": draw(st.sampled_from(sorted(PATH_DRAWS.values()))),
+        "path_draw": draw(st.sampled_from(PathDraw)),
     }  # fmt: skip
 
 

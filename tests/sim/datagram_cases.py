@@ -15,7 +15,7 @@ from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.failures import LinkFailures, with_failures
 from flitlab.models.transport.flows import Flows, arriving, long_lived, together
 from flitlab.models.transport.law import Transport
-from flitlab.models.transport.paths import DISTINCT, WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues, Session, make_session, tick_of
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.sim.engines.compiled.datagram import CompiledDatagrams
@@ -39,11 +39,11 @@ def session_of_number(number: int) -> Session:
         routing = rng.choice([routing, {"kind": "ksp", "k": 3}])
     control = replace(control, ack_bytes=min(control.ack_bytes, queues.queue_bytes))
     flows, routes = _flows(rng, topology, control, queues), make("routing", **routing).build(topology)
-    draw, seed = rng.choice([DISTINCT, WITH_REPLACEMENT]), rng.randrange(2**40)
+    draw, seed = rng.choice([PathDraw.DISTINCT, PathDraw.WITH_REPLACEMENT]), rng.randrange(2**40)
     try:
         case = make_session(topology, routes, control, queues, flows, path_draw=draw, seed=seed)
     except SpecError:  # more subflows than paths
-        case = make_session(topology, routes, control, queues, flows, path_draw=WITH_REPLACEMENT, seed=seed)
+        case = make_session(topology, routes, control, queues, flows, path_draw=PathDraw.WITH_REPLACEMENT, seed=seed)
     if topology.kind in ("rrg", "torus", "fat_tree") and rng.random() < 0.4:
         failures = LinkFailures(links=rng.choice([1, 2]), at_ms=20.0, reroute_ms=rng.choice([0.0, 5.0, 15.0]))
         with suppress(SpecError):  # not all switches reach each other

@@ -16,7 +16,7 @@ from flitlab.models.scenario import Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.switching.spray import Spray
 from flitlab.models.transport.fabric import Fabric, SpraySession
-from flitlab.models.transport.paths import WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues, Session
 from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.start import start
@@ -77,7 +77,7 @@ def _datagram(rng: Random, routing: Any) -> Datagram:
     }  # fmt: skip
     room = 200_000 if kind == "none" else rng.choice([2000, 5000, 100_000])
     queues = Queues(queue_bytes=room, random_drop=kind != "none", link_us=rng.choice([0.0, 10.0, 300.0]))
-    return Datagram(make("transport", kind=kind, **keys), queues, routing, WITH_REPLACEMENT)
+    return Datagram(make("transport", kind=kind, **keys), queues, routing, PathDraw.WITH_REPLACEMENT)
 
 
 def _spray(rng: Random) -> Spray:

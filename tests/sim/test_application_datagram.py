@@ -15,7 +15,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.datagram import Datagram
 from flitlab.models.transport.failures import LinkFailures
-from flitlab.models.transport.paths import WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues
 from flitlab.sim.config.programs import traffic_of
 from flitlab.sim.engines.base import MessageDropped
@@ -71,7 +71,9 @@ def scenario(
     queues = queues or Queues()
     host = np.arange(work.ranks) if host is None else np.array(host)
     routing = make("routing", **(routing or ECMP))
-    given = Datagram(make("transport", kind=kind, **keys), queues, routing, WITH_REPLACEMENT, failures=failures)
+    given = Datagram(
+        make("transport", kind=kind, **keys), queues, routing, PathDraw.WITH_REPLACEMENT, failures=failures
+    )
     workload = Workload(work, host, given.messages(topology, rendezvous, overhead_ns, **(done or {})))
     return Scenario(Instance(topology, traffic_of(work, host, topology), routing.build(topology)), given, workload)
 

@@ -24,7 +24,7 @@ from flitlab.models.transport.newreno import (
     opened,
     time_out,
 )
-from flitlab.models.transport.paths import PATH_DRAWS, WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import SYN_BYTES, Queues, Session, make_session
 from flitlab.models.transport.sizes import SizesSpec
 from flitlab.models.transport.tcp import additive
@@ -60,7 +60,8 @@ def session(
     flows = flows._replace(packets=np.full(len(flows.source), packets, np.int64))
     routes = make("routing", **(routing or ECMP)).build(topology)
     return make_session(
-        topology, routes, control or transport(), Queues(**queues), flows, path_draw=PATH_DRAWS[draw], seed=seed
+        topology, routes, control or transport(), Queues(**queues), flows, path_draw=getattr(PathDraw, draw.upper()),
+        seed=seed,
     )  # fmt: skip
 
 
@@ -239,7 +240,7 @@ def test_coupled_subflows_take_no_more_than_one_tcp_at_a_shared_bottleneck(coupl
     flows = endless([(i, 8 + i) for i in range(8)])
     routes = make("routing", **ECMP).build(topology)
     control = transport("mptcp", subflows=2, coupling=coupling)
-    case = make_session(topology, routes, control, Queues(), flows, path_draw=WITH_REPLACEMENT)
+    case = make_session(topology, routes, control, Queues(), flows, path_draw=PathDraw.WITH_REPLACEMENT)
     never = (np.arange(16) >= 8) & (np.arange(16) % 2 == 1)
     share = throughput(replace(case, start=np.where(never, np.int64(1) << 35, case.start)), (2.0, 22.0))
     assert share.sum() > 0.95

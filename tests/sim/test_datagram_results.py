@@ -18,7 +18,7 @@ from flitlab.models.switching.datagram import Datagram
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.fixed import fixed_traffic
 from flitlab.models.transport.flows import long_lived
-from flitlab.models.transport.paths import WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.cli import main
 from flitlab.sim.measure.columns.registry import derived_columns
@@ -39,7 +39,7 @@ def session_on(topology: Topology, target: list[int], routing=SOURCE, **transpor
     routes = make("routing", **routing).build(topology)
     control = make("transport", kind="tcp", start_ms=5.0, **transport).build()
     flows = long_lived(traffic, control.flows)
-    return traffic, make_session(topology, routes, control, Queues(), flows, path_draw=WITH_REPLACEMENT)
+    return traffic, make_session(topology, routes, control, Queues(), flows, path_draw=PathDraw.WITH_REPLACEMENT)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.rules.spray.layout import Credit
 from flitlab.models.transport.fabric import Fabric, make_spray_session
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.paths import WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues, make_session
 from flitlab.sim.config.diagnostics import ConfigError
 from flitlab.sim.config.pipeline import read
@@ -104,7 +104,7 @@ def bottleneck(seed: int, **keys):
     return make_session(
         topology, make("routing", kind="ecmp").build(topology), transports, Queues(queue_bytes=50_000),
         Flows(source, source + 3, nothing, nothing, np.arange(len(source)) % len(transports)),
-        path_draw=WITH_REPLACEMENT, seed=seed,
+        path_draw=PathDraw.WITH_REPLACEMENT, seed=seed,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from flitlab.models.timeline.events import Event
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.failures import with_timeline
 from flitlab.models.transport.flows import Flows
-from flitlab.models.transport.paths import WITH_REPLACEMENT
+from flitlab.models.transport.paths import PathDraw
 from flitlab.models.transport.session import Queues, Session, make_session
 from flitlab.sim.engines.transport.datagram import SubflowCount
 from tests import long_after
@@ -174,7 +174,9 @@ def test_engines_agree_on_acknowledgements_of_paths_that_change(number):
         "transport", kind=rng.choice(["tcp", "dctcp"]), start_ms=0.0, ack_path="pure_delay",
         subflows=rng.randint(1, 3), min_rto_ms=20.0, syn_rto_ms=60.0,
     ).build()  # fmt: skip
-    case = make_session(RING, make("routing", **ECMP).build(RING), control, queues, flows, path_draw=WITH_REPLACEMENT)
+    case = make_session(
+        RING, make("routing", **ECMP).build(RING), control, queues, flows, path_draw=PathDraw.WITH_REPLACEMENT
+    )
     events = []
     for tick in range(0, 120_000, rng.choice([9_000, 30_000])):
         cut = [[tick // 3000 % 4, (tick // 3000 + 1) % 4]]

@@ -18,7 +18,7 @@ from simpy.events import EventPriority
 from flitlab.models.arrays import Ints
 from flitlab.models.rules.datagram import NEARLY_FULL, drops_early, rest_ticks, service_ticks
 from flitlab.models.transport.feeders import with_feeders
-from flitlab.models.transport.law import INSTANT, PURE_DELAY
+from flitlab.models.transport.law import AckPath
 from flitlab.models.transport.messages import Connections
 from flitlab.models.transport.newreno import (
     NEVER,
@@ -424,9 +424,9 @@ class Subflow:
             self, self.expected, session.transport.ack_bytes, packet.stamp, [], self.receive_ack, is_syn=packet.is_syn,
             marked=packet.marked,
         )  # fmt: skip
-        if session.transport.ack_path == INSTANT:
+        if session.transport.ack_path == AckPath.INSTANT:
             self.receive_ack(ack)
-        elif session.transport.ack_path == PURE_DELAY:
+        elif session.transport.ack_path == AckPath.PURE_DELAY:
             tick = self.clock.now + self.ack_delay
             priority = self.network.packet_priority(tick, self.pipe)
             Alarm(self.clock, tick, priority, lambda alarm: self.receive_ack(alarm.value), ack)

@@ -4,7 +4,7 @@
 import numpy as np
 
 from flitlab.models.jit import device_function, inline
-from flitlab.models.transport.law import INSTANT, REVERSE_PATH
+from flitlab.models.transport.law import AckPath
 from flitlab.models.transport.newreno import (
     NEVER,
     ConnectionState,
@@ -150,7 +150,7 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
 
     first_missing: first packet that the receiver lacks. stamp: of the data.
     """
-    if const.ack_path == REVERSE_PATH:
+    if const.ack_path == AckPath.REVERSE_PATH:
         _emit_packet(
             const, state, subflow, first_missing, kind, stamp, np.int64(state.subflow[subflow].ack_path_start), now
         )
@@ -183,7 +183,7 @@ def deliver(const, state, link, packet, now):
             return
         kind |= Kind.ACK_BIT
         sequence = np.int64(state.subflow[subflow].expected)
-        if const.ack_path != INSTANT:
+        if const.ack_path != AckPath.INSTANT:
             _send_ack(const, state, subflow, kind, sequence, stamp, now)
             return
     _process_ack(const, state, subflow, kind, sequence, stamp, now)

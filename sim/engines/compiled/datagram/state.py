@@ -14,7 +14,7 @@ from flitlab.models.arrays import Integers, Ints
 from flitlab.models.jit import njit
 from flitlab.models.mappings import Fields
 from flitlab.models.rules.datagram import NEARLY_FULL
-from flitlab.models.transport.law import INSTANT, PURE_DELAY
+from flitlab.models.transport.law import AckPath
 from flitlab.models.transport.newreno import Rules, Senders, connect, make_senders
 from flitlab.models.transport.paths import Paths
 from flitlab.models.transport.session import LATEST, Session, first_samples, serialization_ticks, services
@@ -198,7 +198,9 @@ def _constants(session: Session, no_program: bool) -> DatagramConstants:
     queues, transport = session.queues, session.transport
     links, subflows, hosts = len(session.delay), session.subflows, session.topology.hosts
     feeders = session.topology.channels + 2 * hosts
-    ack_delay = _ack_delays(session) if transport.law and transport.ack_path == PURE_DELAY else np.zeros(0, np.int64)
+    ack_delay = (
+        _ack_delays(session) if transport.law and transport.ack_path == AckPath.PURE_DELAY else np.zeros(0, np.int64)
+    )
     largest = max(queues.packet_bytes, transport.ack_bytes if session.back else 0)
     longest = max((session.delay + serialization_ticks(session.slowest, largest)).max(), ack_delay.max(initial=0))
     horizon = int(longest) + 2
@@ -211,7 +213,7 @@ def _constants(session: Session, no_program: bool) -> DatagramConstants:
         links=links,
         eject=feeders - hosts,
         feeders=feeders,
-        ack_path=transport.ack_path if transport.law else INSTANT,
+        ack_path=transport.ack_path if transport.law else AckPath.INSTANT,
         pipes=len(ack_delay),
         packet_bytes=queues.packet_bytes,
         mixed=session.back is not None,
