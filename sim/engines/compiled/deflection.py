@@ -45,9 +45,9 @@ from flitlab.sim.engines.compiled.messages import Program, next_active_tick, rec
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
     NONE,
-    TICK_LIMIT,
     Net,
     RunCounters,
+    Tick,
     count_flits,
     deliver_packets,
     draw_first_packets,
@@ -349,14 +349,14 @@ def _next_evaluation(state, host, tick):
     """Return the next tick to evaluate a host at: ``tick`` itself if it lacks only space in the switch."""
     if max(state.host[host].created_at, state.host[host].free_at) <= tick:
         return tick
-    return state.host_scheduled_at[host] if state.host_scheduled_at[host] > tick else TICK_LIMIT
+    return state.host_scheduled_at[host] if state.host_scheduled_at[host] > tick else Tick.LIMIT
 
 
 @inline
 def _inject_from_hosts(const, state, switch, tick):
     """Let the hosts of a switch inject, round-robin, while the switch has space."""
     first_host, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    host, next_evaluation = first_host + np.int64(state.switch[switch].next_host), TICK_LIMIT
+    host, next_evaluation = first_host + np.int64(state.switch[switch].next_host), Tick.LIMIT
     for _ in range(count):
         _inject(const, state, switch, host, tick)
         next_evaluation = min(next_evaluation, _next_evaluation(state, host, tick))

@@ -51,11 +51,10 @@ from flitlab.sim.engines.compiled.memory import unlikely
 from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
-    NEVER,
     NONE,
-    TICK_LIMIT,
     Net,
     RunCounters,
+    Tick,
     channels_of_outputs,
     deliver_packets,
     draw_first_packets,
@@ -121,7 +120,7 @@ class VcState(NamedTuple):
     pointer: Words  # uint32 [outputs]: index of the packet whose turn it is; share flit
     served: Ints  # int64 [outputs]: share flit: tick before which flits are sent; share packet: tick of the next start
     needed_at: Ints  # int64 [outputs]: tick by which the next flits that it sends are needed; share flit
-    tail: Ints  # int64 [outputs]: tick before which it sends no tail, TICK_LIMIT if no packet is bound
+    tail: Ints  # int64 [outputs]: tick before which it sends no tail, Tick.LIMIT if no packet is bound
     of_entry: Words  # uint32 [channels + hosts]: packets of each input that are at its switch
     host: np.ndarray  # HOST [hosts]
     host_scheduled_at: Ints  # int64 [hosts]: tick for which the host has scheduled its switch
@@ -168,7 +167,7 @@ def make_constants_and_state(
         pointer=np.zeros(outputs, np.uint32),
         served=np.zeros(outputs, np.int64),
         needed_at=np.zeros(outputs, np.int64),
-        tail=np.full(outputs, TICK_LIMIT),
+        tail=np.full(outputs, Tick.LIMIT),
         of_entry=np.zeros(topology.channels + hosts, np.uint32),
         arriving=make_calendar_queue(ticks, heads),
         ejecting=make_calendar_queue(ticks, hosts * (slowest + model.vcs + 1)),
@@ -183,7 +182,7 @@ def _occupancy_limits(scenario: Scenario[Deflection], limits: Ints, flits: int) 
     """The most packets that can be at each switch, int64 [switches]; no limit is known with ``share: flit``."""
     topology, model = scenario.topology, scenario.switching
     if model.by_flit:
-        return np.full(topology.switches, TICK_LIMIT)
+        return np.full(topology.switches, Tick.LIMIT)
     slowest = np.zeros(topology.switches, np.int64)
     np.maximum.at(slowest, topology.host_switch, topology.access_delay)
     columns = limits, topology.in_degree, topology.host_count, model.injection + slowest
@@ -244,7 +243,7 @@ def _serve(const, state, output, until):
         while state.tail[output] < until:
             _release(const, state, output, np.int64(0))
             bound = state.bound_packets[output]
-            state.tail[output] = np.int64(bound[0].progress) - 1 if state.bound[output] > 0 else TICK_LIMIT
+            state.tail[output] = np.int64(bound[0].progress) - 1 if state.bound[output] > 0 else Tick.LIMIT
 
 
 @inline
@@ -302,10 +301,10 @@ def _send_flits(const, state, output, until):
             count -= 1
             pointer = turn if turn < count else np.int64(0)
     state.pointer[output] = pointer
-    left = TICK_LIMIT
+    left = Tick.LIMIT
     for place in range(count):
         left = min(left, flits - np.int64(bound[place].progress))
-    state.tail[output] = min(TICK_LIMIT, until + left - 1)
+    state.tail[output] = min(Tick.LIMIT, until + left - 1)
     if channel == NONE:
         state.needed_at[output] = state.tail[output] + delay
     elif count == 1 and np.int64(bound[0].packet) == started:  # the next switch reads its header first
@@ -483,7 +482,7 @@ def _is_full(const, state, switch):
 def _inject_from_hosts(const, state, switch, tick):
     """Let the hosts of a switch inject while few enough packets are there, from one on that changes every tick."""
     first, count = const.host_start[switch], const.host_start[switch + 1] - const.host_start[switch]
-    switch_record, next_sender, is_blocked = state.switch[switch], TICK_LIMIT, False
+    switch_record, next_sender, is_blocked = state.switch[switch], Tick.LIMIT, False
     host = first + tick % count
     for _ in range(count):
         if max(state.host[host].created_at, state.host[host].free_at) <= tick:
@@ -540,7 +539,7 @@ def settle_channels(const: VcConstants, state: VcState, tick: int, channels: Int
     A packet is counted when it is bound.
     """
     if const.by_flit:
-        _serve_outputs(const, state, tick, NEVER)
+        _serve_outputs(const, state, tick, Tick.NEVER)
     bound = np.arange(const.vcs) < state.bound[:, None]
     progress = state.bound_packets["progress"].astype(np.int64)
     left = const.flits - progress if const.by_flit else np.clip(progress - tick, 0, const.flits)

@@ -230,7 +230,7 @@ def _total(index: Ints, amount: Ints, size: int) -> Ints:
 class CompiledApplicationRun(CompiledRun):
     """A run of a program in a compiled kernel (see :class:`flitlab.sim.engines.base.ApplicationRun`)."""
 
-    latest = int(records.TICK_LIMIT)
+    latest = int(records.Tick.LIMIT)
 
     def advance(self, until: int) -> None:
         """Simulate ticks up to, not including, ``until``.

@@ -28,14 +28,7 @@ from flitlab.sim.engines.compiled.calendar_queue import (
 )
 from flitlab.sim.engines.compiled.invariants import Violation
 from flitlab.sim.engines.compiled.memory import aligned_records, prefetch, unlikely
-from flitlab.sim.engines.compiled.records import (
-    NONE,
-    TICK_LIMIT,
-    count_flits,
-    ejection_channel,
-    inject_packet,
-    make_net,
-)
+from flitlab.sim.engines.compiled.records import NONE, Tick, count_flits, ejection_channel, inject_packet, make_net
 from flitlab.sim.engines.compiled.timing_wheel import make_timing_wheel, schedule, wheel_ticks
 
 
@@ -150,7 +143,7 @@ def schedule_switch(const, state, switch, tick):
 def schedule_host(const, state, host, tick):
     """Schedule a host's switch for when the host may inject its next packet, or earlier beyond the horizon."""
     ready = max(state.host[host].created_at, state.host[host].free_at, tick)
-    if ready < TICK_LIMIT:
+    if ready < Tick.LIMIT:
         switch = np.int64(const.net.host_switch[host])
         state.host_scheduled_at[host] = min(ready, tick + state.switch_wheel.mask - const.slot)
         state.switch[switch].next_sender = min(
@@ -215,7 +208,7 @@ def finish_reading(const, state, switch, tick, insert_packet):
     switch_record = state.switch[switch]
     if switch_record.next_read > tick:
         return
-    packet, eligible = np.int64(switch_record.reading), TICK_LIMIT
+    packet, eligible = np.int64(switch_record.reading), Tick.LIMIT
     while packet != NONE:
         eligible = np.int64(state.pool.packet[packet].eligible_at)
         if eligible > tick:
@@ -224,7 +217,7 @@ def finish_reading(const, state, switch, tick, insert_packet):
         insert_packet(const, state, switch, packet)
         packet = next_packet
     switch_record.reading = packet
-    switch_record.next_read = TICK_LIMIT if packet == NONE else eligible
+    switch_record.next_read = Tick.LIMIT if packet == NONE else eligible
 
 
 @inline

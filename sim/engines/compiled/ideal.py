@@ -32,11 +32,10 @@ from flitlab.sim.engines.compiled.flit_times import fed_from, held_ticks, output
 from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
-    NEVER,
     NONE,
-    TICK_LIMIT,
     Net,
     RunCounters,
+    Tick,
     count_flits,
     deliver_packet,
     draw_first_packets,
@@ -227,7 +226,7 @@ def _choose_port(const, state, packet, ports, switch, dst_switch, tick):
     """
     if popcount(ports) == 1:
         return lowest(ports)
-    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, empty_set(ports), ports
+    record, least_cost, ties, remaining = state.pool.packet[packet], Tick.NEVER, empty_set(ports), ports
     while not is_empty(remaining):
         port = lowest(remaining)
         remaining = without_lowest(remaining)
@@ -399,7 +398,7 @@ def _inject(classes, const, state, host, tick):
         choose_route(const, state, packet, queue_estimate, tick)
         _enqueue(state, packet, np.int64(const.net.ports.inject[host]), tick + const.injection_ticks[host])
         ready = max(_next_creation(classes, const, state, host), record.free_at)
-    if ready < TICK_LIMIT:
+    if ready < Tick.LIMIT:
         schedule(state.host_wheel, host, min(ready, tick + state.host_wheel.mask))
 
 

@@ -21,7 +21,7 @@ from flitlab.models.timeline.network_changes import NetworkChange
 from flitlab.sim.engines.compiled import ideal
 from flitlab.sim.engines.compiled.ideal import BACK, FRONT, choose_output, join_output
 from flitlab.sim.engines.compiled.pool import allocate_records
-from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.timeline_run import TimelineRun, link_lists, linked_lists
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.faults import Residents
@@ -126,7 +126,7 @@ class IdealTimelineRun(TimelineRun):
     def _return_packets(self, tick: int) -> None:
         """Return all packets to queues; those that have not started hold their output again."""
         const, state, packet = self._constants, self._state, self._state.pool.packet
-        state.free_at[self._output_of_channel[~self.channel_up]] = TICK_LIMIT
+        state.free_at[self._output_of_channel[~self.channel_up]] = Tick.LIMIT
         outputs = self._output_of_channel[self._waiting[0]]
         fed_from = self._fed_from(self._waiting[1], outputs).tolist()
         for waiting, output, fed in zip(self._waiting[1].tolist(), outputs.tolist(), fed_from, strict=True):

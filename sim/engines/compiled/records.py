@@ -97,11 +97,19 @@ HOST = np.dtype(
     ]
 )
 
-ZERO = np.int64(0)  # int64s, as each Python integer would compile its own copy of a function
-TICK_LIMIT = np.int64(LONGEST_RUN)
-"""Limit of a run of packets, in ticks; it fits into 32 bits. Events that never happen are at or behind it."""
-NEVER = TICK_LIMIT << 32
-"""Tick, or cost, above all others."""
+
+class _Tick(NamedTuple):
+    """Ticks that no event has; int64s, as each Python integer would compile its own copy of a function.
+
+    LIMIT: of a run of packets; it fits into 32 bits. Events that never happen are at or behind it. NEVER: tick, or
+    cost, above all others.
+    """
+
+    LIMIT: np.int64 = np.int64(LONGEST_RUN)
+    NEVER: np.int64 = np.int64(LONGEST_RUN << 32)
+
+
+Tick = _Tick()
 
 
 class Net(NamedTuple):
@@ -265,7 +273,7 @@ def _draw_all(arrivals: Arrivals, packets: Packets, seed: Int, records: np.ndarr
     for host in range(len(records)):
         record = records[host]
         if arrivals.keep[host] < 0:
-            record.created_at = NEVER
+            record.created_at = Tick.NEVER
             continue
         counter, position = next_arrival(arrivals, packets, seed, host, 0, -arrivals.base)
         record.counter, record.position = counter, position
@@ -353,7 +361,7 @@ def _process_of_source(classes, net, source):
 @inline
 def first_creation(const, state, host):
     """Return the tick at which the oldest unsent packet of a host is created, of all classes of traffic."""
-    earliest = NEVER
+    earliest = Tick.NEVER
     for c in range(const.net.classes.class_count):
         earliest = min(earliest, state.host[c * const.net.hosts + host].created_at)
     return earliest
@@ -364,7 +372,7 @@ def _set_next_packet(program, host_record, host):
     """Copy the next packet of a host that runs a program into the host's record."""
     send, flits = next_packet(program, host)
     host_record.flits = flits
-    host_record.created_at = NEVER if send < 0 else program.enqueued_at[send]
+    host_record.created_at = Tick.NEVER if send < 0 else program.enqueued_at[send]
 
 
 @inline

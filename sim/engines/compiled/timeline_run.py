@@ -22,7 +22,7 @@ from flitlab.sim.engines.base import ClassCounter, Scalar
 from flitlab.sim.engines.classes import sent_while_draining
 from flitlab.sim.engines.compiled.engine import CompiledRun
 from flitlab.sim.engines.compiled.pool import free_records
-from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.replies import show_first_replies
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.faults import NO_LOCATION, Faults, Residents
@@ -86,7 +86,7 @@ class TimelineRun(CompiledRun, Faults):
     def begin_tick(self, tick: int) -> None:
         super().begin_tick(tick)
         if self.draining:  # in every tick, as the record of a source shows a reply that has been created
-            self._state.host["created_at"][self._stopped] = NEVER
+            self._state.host["created_at"][self._stopped] = Tick.NEVER
 
     def advance(self, until: int) -> None:
         while self._tick < until:
@@ -138,7 +138,7 @@ class TimelineRun(CompiledRun, Faults):
         """Let the outputs of failed channels never be free."""
         outputs = self._output_of_channel[channels]
         self._free_at[channels] = self.output_free_at[outputs]
-        self.output_free_at[outputs] = TICK_LIMIT
+        self.output_free_at[outputs] = Tick.LIMIT
 
     def unblock(self, channels: Ints, tick: int) -> None:
         """Let the outputs of channels be free when they would have been."""

@@ -36,8 +36,7 @@ from flitlab.sim.engines.compiled.spray.links import (
     take_first_in_flight,
 )
 from flitlab.sim.engines.compiled.spray.lossless import (
-    ARRIVAL,
-    SERVICE_END,
+    LinkEvent,
     causes_of,
     check_event_space,
     has_no_events,
@@ -149,9 +148,9 @@ def _process_event(lossless, const, routing, state, link, kind, now):
     """Process an event of lossless queues; link: of PAUSE the port."""
     if is_stale(lossless, link, kind):
         return
-    if kind == ARRIVAL:
+    if kind == LinkEvent.ARRIVAL:
         _arrive_lossless(lossless, const, routing, state, link, now)
-    elif kind == SERVICE_END:
+    elif kind == LinkEvent.SERVICE_END:
         end_lossless_service(lossless, const, state, link, now)
     else:
         switch_server(lossless, const, state, link, now)

@@ -12,7 +12,7 @@ from flitlab.models.rules.datagram import rest_ticks, service_ticks
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.sim.engines.compiled.link_wheel import cancel_arrival, schedule_arrival
 from flitlab.sim.engines.compiled.pool import NONE, free_record
-from flitlab.sim.engines.compiled.spray.lossless import SERVICE_END, add_event
+from flitlab.sim.engines.compiled.spray.lossless import LinkEvent, add_event
 from flitlab.sim.engines.compiled.spray.state import (
     NO_CAPACITY,
     Fifo,
@@ -89,7 +89,7 @@ def start_service(const, state, link, packet, tick):
 def _schedule_service(lossless, const, state, link, ends):
     """Schedule the end of a service or, where it needs no event, the arrival of the packet if it is the link's next."""
     if lossless is not None:
-        add_event(lossless, const, state, ends, link, SERVICE_END)
+        add_event(lossless, const, state, ends, link, LinkEvent.SERVICE_END)
     elif state.link[link].first[Fifo.IN_FLIGHT] == NONE:
         schedule_arrival(const, state, link, ends + const.fixed[link].delay)
 
@@ -283,7 +283,7 @@ def change_link(const, state, link, ratio, capacity, low, high, now):
 def _reschedule_service(lossless, const, state, link, ends, now):
     """Move the event of a packet in service to another end of it; of lossless queues the former one is ignored."""
     if lossless is not None:
-        add_event(lossless, const, state, ends, link, SERVICE_END)
+        add_event(lossless, const, state, ends, link, LinkEvent.SERVICE_END)
     elif state.link[link].first[Fifo.IN_FLIGHT] == NONE:
         _cancel_arrival(const, state, link, now)
         schedule_arrival(const, state, link, ends + const.fixed[link].delay)

@@ -22,8 +22,16 @@ from flitlab.sim.engines.compiled.pool import NONE, full_stack
 from flitlab.sim.engines.compiled.transport import Growth
 from flitlab.sim.engines.transport.spray import PauseCause, cause_table, outputs_of_switches
 
-PAUSE, SERVICE_END, ARRIVAL = np.int64(0), np.int64(1), np.int64(2)
-"""Kinds of events of a link, PAUSE of a port. It also stands for RESUME: they alternate."""
+
+class _LinkEvent(NamedTuple):
+    """Kinds of events of a link, PAUSE of a port. It also stands for RESUME: they alternate."""
+
+    PAUSE: np.int64 = np.int64(0)
+    SERVICE_END: np.int64 = np.int64(1)
+    ARRIVAL: np.int64 = np.int64(2)
+
+
+LinkEvent = _LinkEvent()
 
 _KIND_BITS, _KIND_MASK = np.int64(2), np.int64(3)
 _ONE, _BIT_MASK, _WORD_SHIFT = np.uint64(1), np.uint64(63), np.uint64(6)
@@ -218,7 +226,7 @@ def add_event(lossless, const, state, tick, link, kind):
     ----------
     tick: int64, later than now, within the horizon of the calendar.
     link: int64; of PAUSE the port.
-    kind: PAUSE, SERVICE_END or ARRIVAL.
+    kind: of :data:`LinkEvent`.
     """
     top = len(lossless.free) - 1
     lossless.free[top] -= np.uint32(1)
@@ -238,13 +246,13 @@ def add_event(lossless, const, state, tick, link, kind):
 def send_pause(lossless, const, state, port, now):
     """Send a PAUSE or RESUME from an input port to the server before it."""
     lossless.frames[port] += 1
-    add_event(lossless, const, state, now + lossless.ports[port].delay, port, PAUSE)
+    add_event(lossless, const, state, now + lossless.ports[port].delay, port, LinkEvent.PAUSE)
 
 
 @inline
 def is_stale(lossless, link, kind):
     """Tell whether an arrival or a frame is to be ignored, since the link has failed in between."""
-    if kind == PAUSE:
+    if kind == LinkEvent.PAUSE:
         lossless.frames[link] -= 1
     if lossless.stale[link, kind] == 0:
         return False

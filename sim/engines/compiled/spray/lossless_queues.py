@@ -29,8 +29,7 @@ from flitlab.sim.engines.compiled.pool import NONE
 from flitlab.sim.engines.compiled.spray.hosts import serve_nic
 from flitlab.sim.engines.compiled.spray.links import append, drop, end_service, start_service, take_first
 from flitlab.sim.engines.compiled.spray.lossless import (
-    ARRIVAL,
-    PAUSE,
+    LinkEvent,
     add_event,
     blame,
     class_of,
@@ -410,7 +409,7 @@ def break_lossless_link(const, state, link, now):
     const.fixed[link].capacity = NO_CAPACITY
     while link_record.first[Fifo.IN_FLIGHT] != NONE:
         drop(state, link, take_first(state, link_record, Fifo.IN_FLIGHT))
-        lossless.stale[link, ARRIVAL] += 1
+        lossless.stale[link, LinkEvent.ARRIVAL] += 1
     if link_record.serving != NONE:
         packet = link_record.serving
         link_record.busy_ticks -= link_record.service_end - now
@@ -433,7 +432,7 @@ def break_lossless_link(const, state, link, now):
 def _break_port(lossless, const, state, port, now):
     """Discard the queue of a port of a failed link, and end its pause."""
     _discard(lossless, const, state, port, now)
-    lossless.stale[port, PAUSE] = lossless.frames[port]
+    lossless.stale[port, LinkEvent.PAUSE] = lossless.frames[port]
     record = lossless.ports[port]
     record.is_pausing = 0
     since = record.paused_at
@@ -469,7 +468,7 @@ def end_lossless_service(lossless, const, state, link, now):
             state.link[link].control_bytes -= np.int64(state.packet[packet].size)
         elif not lossless.at_start:
             _release(lossless, const, state, link, packet, now)
-    add_event(lossless, const, state, now + const.fixed[link].delay, link, ARRIVAL)
+    add_event(lossless, const, state, now + const.fixed[link].delay, link, LinkEvent.ARRIVAL)
     if is_host:
         serve_nic(const, state, link - const.inject, now)
     else:

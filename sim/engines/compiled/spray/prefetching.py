@@ -12,7 +12,7 @@ from flitlab.models.rules.spray.ports import AtSwitch, flow_key, spray_port, spr
 from flitlab.sim.engines.compiled.link_wheel import next_arrival_tick
 from flitlab.sim.engines.compiled.memory import prefetch, prefetch_line
 from flitlab.sim.engines.compiled.pool import NONE
-from flitlab.sim.engines.compiled.spray.lossless import ARRIVAL, PAUSE, event_of
+from flitlab.sim.engines.compiled.spray.lossless import LinkEvent, event_of
 from flitlab.sim.engines.compiled.spray.state import (
     Fifo,
     is_response,
@@ -141,19 +141,19 @@ def prefetch_events(lossless, const, state, tick):
     entry = np.int64(state.bucket[near & const.mask])
     while entry != NONE:
         link, kind, entry = event_of(lossless, entry)
-        if kind != PAUSE:
+        if kind != LinkEvent.PAUSE:
             _prefetch_packets(state.link[link], state, kind)
     entry = np.int64(state.bucket[far & const.mask])
     while entry != NONE:
         link, kind, entry = event_of(lossless, entry)
-        if kind != PAUSE:
+        if kind != LinkEvent.PAUSE:
             _prefetch_link(lossless, const, state, link)
 
 
 @inline
 def _prefetch_packets(link_record, state, kind):
     """Prefetch the packets of a link that an event touches."""
-    if kind == ARRIVAL:
+    if kind == LinkEvent.ARRIVAL:
         prefetch(state.packet, link_record.first[Fifo.IN_FLIGHT])
         return
     for packet in (link_record.serving, link_record.first[Fifo.DATA]):

@@ -10,7 +10,7 @@ from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
-from flitlab.sim.engines.compiled.records import NONE, ZERO, count_flits, ejection_channel, switch_pair
+from flitlab.sim.engines.compiled.records import NONE, count_flits, ejection_channel, switch_pair
 from flitlab.sim.engines.compiled.replies import commit_reply, may_eject
 from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.timing_wheel import prefetch_bucket, schedule
@@ -218,7 +218,7 @@ def prefetch_records_for_allocation(const, state, outputs, tick):
         output = np.int64(outputs[i])
         if output_records[output].requests_waiting > 0:
             channel = channel_of_output(state, output)
-            prefetch(state.counters.channel_flits, ZERO if channel == NONE else channel)
+            prefetch(state.counters.channel_flits, np.int64(0) if channel == NONE else channel)
             prefetch(pool.packet, vcs[read_age_key_of_request(const, state, output, first) & 0xFFFFFFFF].head_packet)
     for i in range(len(outputs)):
         output = np.int64(outputs[i])

@@ -26,15 +26,7 @@ from flitlab.sim.engines.compiled.calendar_queue import (
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import record_injection
-from flitlab.sim.engines.compiled.records import (
-    NEVER,
-    NONE,
-    TICK_LIMIT,
-    ZERO,
-    draw_packet_route,
-    first_creation,
-    inject_packet,
-)
+from flitlab.sim.engines.compiled.records import NONE, Tick, draw_packet_route, first_creation, inject_packet
 from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route, reroute, uses_congestion
@@ -104,16 +96,18 @@ def _inject_packet_or_schedule_host(classes, const, state, host, tick):
     else:
         host_record = state.host[host]
         if host_record.created_at > tick:
-            if host_record.created_at < TICK_LIMIT:
+            if host_record.created_at < Tick.LIMIT:
                 schedule(state.host_wheel, host, min(host_record.created_at, tick + state.host_wheel.mask))
             return
         if host_record.free_at > tick:
             schedule(state.host_wheel, host, host_record.free_at)
             return
         upstream = len(state.output) + host
-        vc_number, _ = select_downstream_vc(const, state, ZERO, upstream, ZERO, const.vcs, host_record.flits)
+        vc_number, _ = select_downstream_vc(
+            const, state, np.int64(0), upstream, np.int64(0), const.vcs, host_record.flits
+        )
         if vc_number == NONE:
-            flag_credits_awaited_by_upstream(const, state, upstream, ZERO, const.vcs)
+            flag_credits_awaited_by_upstream(const, state, upstream, np.int64(0), const.vcs)
             return
         free_at = _start_packet(const, state, host, host, vc_number, tick)
         schedule(state.host_wheel, host, min(max(host_record.created_at, free_at), tick + state.host_wheel.mask))
@@ -127,13 +121,13 @@ def _inject_packet_of_class_or_schedule_host(classes, const, state, host, tick):
     """
     created_at, host_record = first_creation(const, state, host), state.host[host]
     if created_at > tick:
-        if created_at < TICK_LIMIT:
+        if created_at < Tick.LIMIT:
             schedule(state.host_wheel, host, min(created_at, tick + state.host_wheel.mask))
         return
     if host_record.free_at > tick:
         schedule(state.host_wheel, host, host_record.free_at)
         return
-    upstream, best, best_vc, later = len(state.output) + host, np.int64(-1), NONE, NEVER
+    upstream, best, best_vc, later = len(state.output) + host, np.int64(-1), NONE, Tick.NEVER
     for k in range(1, classes.class_count + 1):
         c = (host_record.last_class + k) % classes.class_count
         record = state.host[c * const.net.hosts + host]
@@ -141,13 +135,13 @@ def _inject_packet_of_class_or_schedule_host(classes, const, state, host, tick):
             later = min(later, record.created_at)
         elif goes_before(classes.priority, c, best):
             first_vc, end_vc = classes.first_vc[c], classes.end_vc[c]
-            vc_number, _ = select_downstream_vc(const, state, ZERO, upstream, first_vc, end_vc, record.flits)
+            vc_number, _ = select_downstream_vc(const, state, np.int64(0), upstream, first_vc, end_vc, record.flits)
             if vc_number == NONE:
                 flag_credits_awaited_by_upstream(const, state, upstream, first_vc, end_vc)
             else:
                 best, best_vc = c, vc_number
     if best < 0:
-        if later < TICK_LIMIT:
+        if later < Tick.LIMIT:
             schedule(state.host_wheel, host, min(later, tick + state.host_wheel.mask))
         return
     host_record.last_class = best

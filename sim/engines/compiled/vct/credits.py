@@ -19,7 +19,7 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     take_bucket,
 )
 from flitlab.sim.engines.compiled.memory import prefetch, unlikely
-from flitlab.sim.engines.compiled.records import NONE, ZERO
+from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 
 # An entry of free_flits, packed: the free flits, and whether the upstream awaits credits.
@@ -87,7 +87,7 @@ def select_downstream_vc(const, state, reserved_vcs, upstream, first_vc, end_vc,
             free = free_flits_of_downstream_vc(const, state, upstream, vc)
             best_vc, best_score = (vc, free) if free > best_score else (best_vc, best_score)
         return best_vc, best_score
-    best_score = ZERO
+    best_score = np.int64(0)
     for vc in range(first_vc, end_vc):
         free = free_flits_of_downstream_vc(const, state, upstream, vc)
         if free < flits or is_reserved_for_others(reserved_vcs, first_vc, vc):
@@ -109,7 +109,7 @@ def _buffer_behind(output_buffers, const, output):
 @inline
 def downstream_credits_in_use(const, state, output):
     """Return the downstream credits in use behind an output, in flits."""
-    flits_in_use, size = ZERO, _buffer_behind(const.output_buffers, const, output)
+    flits_in_use, size = np.int64(0), _buffer_behind(const.output_buffers, const, output)
     for vc in range(const.vcs):
         flits_in_use += size - free_flits_of_downstream_vc(const, state, output, vc)
     return flits_in_use

@@ -9,7 +9,7 @@ from flitlab.models.rules.route import at_destination
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved_for_others
 from flitlab.sim.engines.compiled.calendar_queue import list_events
-from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.replies import FRONT, may_eject, reply_source
 from flitlab.sim.engines.compiled.vct.credits import free_flits_of_downstream_vc, unpack_indices_of_returning_credits
 from flitlab.sim.engines.compiled.vct.requests import allowed_downstream_vc_range, allowed_ports_of_adaptive_packet
@@ -73,7 +73,7 @@ def _can_host_ever_receive(replies, const, state, packet, live, now):
     if replies is None:
         return True
     record = state.pool.packet[packet]
-    if may_eject(replies, const, record, TICK_LIMIT):
+    if may_eject(replies, const, record, Tick.LIMIT):
         return True
     classes = const.net.classes
     source = reply_source(const, np.int64(record.sequence) % classes.class_count, record)

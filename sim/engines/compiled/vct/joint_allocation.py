@@ -12,7 +12,7 @@ from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.rules.vc import is_reserved
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
-from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.replies import may_eject
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.allocation import grant_output_to_head_packet, prefetch_records_for_allocation
@@ -87,7 +87,7 @@ def _choose_least_cost_polarized_output(const, state, packet, switch, tick):
         allowed_ports_of_adaptive_packet(const, state, packet, switch),
         np.int64(const.net.ports.out_base[switch]),
     )
-    least_cost, ties = NEVER, empty_set(ports)
+    least_cost, ties = Tick.NEVER, empty_set(ports)
     while not is_empty(ports):
         port = lowest(ports)
         ports = without_lowest(ports)
@@ -148,7 +148,7 @@ def _choose_adaptive_output_or_wait(const, state, outputs, candidates, age, sinc
     )
     if popcount(ports) == 1:
         return lowest(candidates)
-    least_cost, ties, remaining = NEVER, empty_set(candidates), candidates
+    least_cost, ties, remaining = Tick.NEVER, empty_set(candidates), candidates
     while not is_empty(remaining):
         k = lowest(remaining)
         remaining = without_lowest(remaining)
@@ -195,16 +195,16 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
         cursor[k] = 0
         output = np.int64(outputs[k])
         if state.output[output].busy_until > tick:
-            cursor[k] = TICK_LIMIT
+            cursor[k] = Tick.LIMIT
     while True:
-        oldest = NEVER
+        oldest = Tick.NEVER
         for k in range(count):
             if const.by_rank:
                 cursor[k] = _skip_and_schedule_ineligible_requests(const, state, np.int64(outputs[k]), cursor[k], tick)
             if cursor[k] < state.output[outputs[k]].requests_waiting:
                 age = read_age_key_of_request(const, state, np.int64(outputs[k]), cursor[k])
                 oldest = age if is_older_age_key(const, state, age, oldest) else oldest
-        if oldest == NEVER or (oldest >> 32 > tick and not const.by_rank):  # a rank is no tick
+        if oldest == Tick.NEVER or (oldest >> 32 > tick and not const.by_rank):  # a rank is no tick
             break
         vc = oldest & 0xFFFFFFFF
         packet = np.int64(state.vc[vc].head_packet)
@@ -261,17 +261,17 @@ def _allocate_dependent_outputs_of_switch(const, state, outputs, count, tick):
                 remove_request_with_age_key(const, state, const.net.ports.out_base[switch] + lowest(ports), oldest)
                 ports = without_lowest(ports)
             for k in range(count):  # its requests are removed, so later ones have moved up by one
-                if cursor[k] < TICK_LIMIT and cursor[k] > 0:
+                if cursor[k] < Tick.LIMIT and cursor[k] > 0:
                     cursor[k] = count_older_requests_of_output(const, state, np.int64(outputs[k]), oldest)
         else:
             remove_request_at_index(const, state, granted_output, cursor[best] - 1)
-        cursor[best] = TICK_LIMIT
+        cursor[best] = Tick.LIMIT
         if is_adaptive:
             state.credits_in_use_cache[granted_output, 0] += np.int64(state.pool.packet[packet].flits)
         grant_output_to_head_packet(const, state, packet, vc, granted_output, best_vc, tick)
         if const.by_rank:  # the next head packet of the VC may rank before visited ones, which have moved down by one
             for k in range(count):
-                for i in range(cursor[k] if cursor[k] < TICK_LIMIT else np.int64(0)):
+                for i in range(cursor[k] if cursor[k] < Tick.LIMIT else np.int64(0)):
                     if read_age_key_of_request(const, state, np.int64(outputs[k]), i) & 0xFFFFFFFF == vc:
                         cursor[k] += 1
                         break

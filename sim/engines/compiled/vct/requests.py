@@ -18,7 +18,7 @@ from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.flit_times import ALWAYS, fed_from, held_ticks
-from flitlab.sim.engines.compiled.records import NEVER, NONE, ZERO
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.credits import select_downstream_vc
 from flitlab.sim.engines.compiled.vct.state import (
@@ -86,7 +86,7 @@ def vcs_of_packet(classes, const, record):
     classes: ``const.net.classes``. record: of the packet.
     """
     if classes is None:
-        return ZERO, np.int64(const.vcs)
+        return np.int64(0), np.int64(const.vcs)
     return vcs_of(classes, np.int64(record.sequence))
 
 
@@ -294,7 +294,7 @@ def head_packet_is_fed_from(output_ticks, const, state, vc, packet):
     output = np.int64(state.pool.packet[packet].output)
     if const.rule != Selection.ADAPTIVE or output != NONE:
         return head_packet_feeds_from(output_ticks, state, packet, output)
-    switch, earliest = np.int64(state.vc[vc].switch), NEVER
+    switch, earliest = np.int64(state.vc[vc].switch), Tick.NEVER
     ports = allowed_ports_of_adaptive_packet(const, state, packet, switch)
     while not is_empty(ports):
         output = np.int64(const.net.ports.out_base[switch]) + lowest(ports)

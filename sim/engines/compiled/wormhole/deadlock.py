@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.jit import njit
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.tables import Selection
-from flitlab.sim.engines.compiled.records import NONE, TICK_LIMIT
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.replies import FRONT, reply_source
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, waits_for_reply
@@ -67,7 +67,7 @@ def _host_receives(replies, const, state, vc, live, now):
     """
     if replies is None:
         return True
-    if not waits_for_reply(replies, const, state, vc, TICK_LIMIT):
+    if not waits_for_reply(replies, const, state, vc, Tick.LIMIT):
         return True
     classes, record = const.net.classes, state.pool.packet[front_packet(state, vc)]
     source = reply_source(const, np.int64(record.sequence) % classes.class_count, record)

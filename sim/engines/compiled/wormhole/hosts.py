@@ -8,7 +8,7 @@ from flitlab.models.rules.classes import goes_before
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.messages import record_injection
-from flitlab.sim.engines.compiled.records import NEVER, NONE, TICK_LIMIT, inject_packet
+from flitlab.sim.engines.compiled.records import NONE, Tick, inject_packet
 from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route
@@ -112,7 +112,7 @@ def _inject_flit(classes, const, state, host, tick):
         injecting, flit = state.injecting[host], U(0)
         if injecting.packet == NONE:
             if state.host[host].created_at > tick:
-                if state.host[host].created_at < TICK_LIMIT:
+                if state.host[host].created_at < Tick.LIMIT:
                     schedule(state.host_wheel, host, min(state.host[host].created_at, tick + state.host_wheel.mask))
                 return
             if not may_start(state.shared_queues, state, host, tick):
@@ -135,7 +135,7 @@ def _inject_flit_of_class(classes, const, state, host, tick):
 
     classes: ``const.net.classes``.
     """
-    best, best_vc, later, hosts = np.int64(-1), U(NONE), NEVER, const.net.hosts
+    best, best_vc, later, hosts = np.int64(-1), U(NONE), Tick.NEVER, const.net.hosts
     for k in range(1, classes.class_count + 1):
         c = (state.host[host].last_class + k) % classes.class_count
         source = U(c * hosts) + host
@@ -150,7 +150,7 @@ def _inject_flit_of_class(classes, const, state, host, tick):
         if vc != U(NONE) and is_next:
             best, best_vc = c, vc
     if best < 0:
-        if later < TICK_LIMIT:
+        if later < Tick.LIMIT:
             schedule(state.host_wheel, host, min(later, tick + state.host_wheel.mask))
         return
     source, flit = U(best * hosts) + host, U(0)
@@ -158,7 +158,7 @@ def _inject_flit_of_class(classes, const, state, host, tick):
         flit = _start_packet(const, state, source, best_vc, tick)
     state.host[host].last_class = best
     free_at = _push_flit(const, state, source, host, flit, tick)
-    next_tick = NEVER
+    next_tick = Tick.NEVER
     for c in range(classes.class_count):
         source = U(c * hosts) + host
         is_partial = state.injecting[source].packet != NONE

@@ -12,7 +12,7 @@ from flitlab.models.arrays import Ints
 from flitlab.models.jit import inline
 from flitlab.models.rules.ports import Ports
 from flitlab.models.switching.wormhole import Wormhole
-from flitlab.sim.engines.compiled.records import NEVER, TICK_LIMIT
+from flitlab.sim.engines.compiled.records import Tick
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, TIME_SHIFT, U, crossbar_input_of
 
@@ -68,7 +68,7 @@ def note_front_packet(urgency, classes, state, vc, packet):
     if urgency is None:
         return
     record = state.pool.packet[packet]
-    urgency.of_vc[vc] = TICK_LIMIT - np.int64(record.created_at)
+    urgency.of_vc[vc] = Tick.LIMIT - np.int64(record.created_at)
     _note_priority(urgency, classes, vc, record)
 
 
@@ -100,7 +100,7 @@ def rank_vc_requests(urgency, const, state, count, requested_vcs):
             for k in range(U(const.vcs)):
                 if (allowed >> k) & ONE:
                     greatest = max(urgency.of_next_vc[first + k], urgency.of_vc[vc])
-                    urgency.of_next_vc[first + k] = greatest if sets else -NEVER
+                    urgency.of_next_vc[first + k] = greatest if sets else -Tick.NEVER
 
 
 @inline
@@ -131,7 +131,7 @@ def _rank(of_vc, most_urgent, resource_of, bids, const, state, first, contended,
             most = most_urgent[resource]
             if bids(const, state, request, i, time):
                 most = max(most, of_vc[request & layout.VC_MASK])
-            most_urgent[resource] = most if sets else -NEVER
+            most_urgent[resource] = most if sets else -Tick.NEVER
 
 
 @inline

@@ -15,7 +15,7 @@ from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.vc import is_reserved, vc_score
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import prefetch
-from flitlab.sim.engines.compiled.records import NEVER, NONE
+from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
 from flitlab.sim.engines.compiled.wormhole.layout import ONE, TIME_SHIFT, U, add_request, time_of
@@ -369,7 +369,7 @@ def _choose_output(const, state, vc):
     if popcount(ports) == 1:
         output = base + U(lowest(ports))
         return output, _best_vc(const, state, vc, packet, output)[0]
-    record, least_cost, ties, remaining = state.pool.packet[packet], NEVER, empty_set(ports), ports
+    record, least_cost, ties, remaining = state.pool.packet[packet], Tick.NEVER, empty_set(ports), ports
     while not is_empty(remaining):
         port = U(lowest(remaining))
         remaining = without_lowest(remaining)
