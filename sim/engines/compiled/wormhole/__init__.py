@@ -26,7 +26,7 @@ from flitlab.sim.engines.compiled.wormhole.crossbar import (
 from flitlab.sim.engines.compiled.wormhole.deadlock import has_deadlocked_packet
 from flitlab.sim.engines.compiled.wormhole.flits import eject_flits, read_headers, receive_credits, receive_flits
 from flitlab.sim.engines.compiled.wormhole.hosts import inject_flits, schedule_host
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.queues import close_tick
 from flitlab.sim.engines.compiled.wormhole.stalls import note_stalls
 from flitlab.sim.engines.compiled.wormhole.state import WormholeConstants, WormholeState, make_constants_and_state
@@ -119,7 +119,7 @@ def advance(const, state, now, until):
         count_stalls(state.stalls, const)
         send_queued(state.crossbar, const, state)
         close_tick(const, state, tick)
-        tick = next_active_tick(state.program, state, tick, until, np.int64(ONE << const.due_bits))
+        tick = next_active_tick(state.program, state, tick, until, np.int64(U(1) << const.due_bits))
     for i in range(ready_end - ready_start):
         state.ready[i] = state.ready[ready_start + i]
     state.ready[-1], state.new_heads[-1] = ready_end - ready_start, new_heads

@@ -15,7 +15,7 @@ from flitlab.models.rules.ports import Ports
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.compiled.records import NONE, deliver_packet, pool_is_low
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.queues import push
 
 _32, _LOW32 = U(32), U(0xFFFFFFFF)
@@ -128,10 +128,10 @@ def set_aside_blocked(crossbar, state, first, end, ready_end):
         request = state.ready[i]
         if crossbar.queue_count[np.int64(request >> layout.OUTPUT_SHIFT)] >= crossbar.queue_flits:
             state.ready[ready_end] = request
-            ready_end += ONE
+            ready_end += U(1)
         else:
             state.ready[kept] = request
-            kept += ONE
+            kept += U(1)
     return kept, ready_end
 
 
@@ -152,7 +152,7 @@ def forward_flit(crossbar, state, queue, output, flit, next_vc):
     size = crossbar.queue_start[index + 1] - start
     crossbar.queue_count[index] = count + 1
     if size == 0:
-        state.vc[next_vc].credits = U(state.vc[next_vc].credits) + ONE  # of a host, which has unlimited ones
+        state.vc[next_vc].credits = U(state.vc[next_vc].credits) + U(1)  # of a host, which has unlimited ones
         if flit & layout.TAIL:
             packet = np.int64(flit >> layout.PACKET_SHIFT)
             _append_delivery(crossbar, state, packet, crossbar.now[TICK] + count + state.queue[queue].delay)

@@ -10,7 +10,7 @@ from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.replies import FRONT, reply_source
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, waits_for_reply
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.routing import allowed_outputs, allowed_vcs_at, front_packet
 
 
@@ -49,7 +49,7 @@ def _will_get_vc(const, state, output, allowed, live):
     """
     while allowed:
         next_vc = U(state.vc_set[output].first) + U(lowest(allowed))
-        allowed &= allowed - ONE
+        allowed &= allowed - U(1)
         holder = U(state.vc[next_vc].holder)
         if holder != U(NONE):
             if live[holder]:

@@ -18,7 +18,7 @@ from flitlab.sim.engines.compiled.replies import commit_reply, may_eject
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import forward_flit
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.queues import due_entries, flit_and_vc, set_bit
 
 _NONE = U(NONE)
@@ -93,7 +93,7 @@ def receive_flits(const, state, tick, ready_end, new_heads):
             entry, (flit, vc) = state.entries[i], flit_and_vc(state, i)
             vc_record = state.vc[vc]
             write_index, blocked = U(vc_record.write_index), U(vc_record.blocked)
-            vc_record.write_index = write_index + ONE
+            vc_record.write_index = write_index + U(1)
             if not blocked & layout.EMPTY:
                 state.flits[flit_index(const, vc, write_index)] = flit
                 continue
@@ -110,14 +110,14 @@ def receive_flits(const, state, tick, ready_end, new_heads):
 @inline
 def eject_flits(const, state, tick):
     """Receive the flits that arrive at hosts in this tick."""
-    for queue_index in range(const.switch_queues_end - ONE, const.host_queues_end):
+    for queue_index in range(const.switch_queues_end - U(1), const.host_queues_end):
         first, end = due_entries(
             const, state, queue_index if queue_index >= const.switch_queues_end else layout.EJECTED, tick
         )
         for i in range(first, end):
             flit, vc = flit_and_vc(state, i)
             vc_record = state.vc[vc]
-            vc_record.credits = U(vc_record.credits) + ONE
+            vc_record.credits = U(vc_record.credits) + U(1)
             if flit & layout.TAIL:
                 records.deliver_packet(const, state, np.int64(flit >> layout.PACKET_SHIFT), tick)
 
@@ -141,7 +141,7 @@ def receive_credits(const, state, tick, ready_end):
     notify_limit = (
         U(layout.UNLIMITED_CREDITS) if const.reserved_vcs > 0 else U(0)
     )  # with reserved VCs packets may wait for several credits
-    for queue_index in range(const.host_queues_end - ONE, U(len(state.queue))):
+    for queue_index in range(const.host_queues_end - U(1), U(len(state.queue))):
         first, end = due_entries(
             const, state, queue_index if queue_index >= const.host_queues_end else layout.RETURNED, tick
         )
@@ -151,7 +151,7 @@ def receive_credits(const, state, tick, ready_end):
             vc = state.entries[i]  # the flit is 0, so that the entry is the VC
             vc_record = state.vc[vc]
             credit = U(vc_record.credits)
-            vc_record.credits = credit + ONE
+            vc_record.credits = credit + U(1)
             if credit <= notify_limit:
                 ready_end = _notify_upstream(const, state, vc, tick, ready_end)
         state.counters.scalars[Scalar.EVENTS] += np.int64(end - first)
@@ -204,7 +204,7 @@ def _release_vc(const, state, vc_record, output, next_vc):
     """Release the VC of a packet whose tail is sent, and have the packets that wait for one retried."""
     state.vc[next_vc].holder = _NONE
     vc_set = state.vc_set[output]
-    vc_set.free |= ONE << (next_vc - U(vc_set.first))
+    vc_set.free |= U(1) << (next_vc - U(vc_set.first))
     wait_queue = U(vc_record.switch) if const.rule == Selection.ADAPTIVE else output
     if state.vc_set[wait_queue].first_waiting != NONE:
         set_bit(state.to_retry, wait_queue, True)
@@ -215,7 +215,7 @@ def prefetch_send(const, state, request):
     """Prefetch what sending the front flit of an input VC touches."""
     vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
     vc_record = state.vc[vc]
-    flit, next_number = U(vc_record.front_flit), U(vc_record.read_index) + ONE
+    flit, next_number = U(vc_record.front_flit), U(vc_record.read_index) + U(1)
     has_next, head = U(next_number != U(vc_record.write_index)), (flit & layout.HEAD) // layout.HEAD
     prefetch(state.vc, np.int64(vc_record.next_vc))
     prefetch(
@@ -236,11 +236,11 @@ def send_flit(const, state, request, queue, ready_end, new_heads):
     """
     vc, output = request & layout.VC_MASK, request >> layout.OUTPUT_SHIFT
     vc_record = state.vc[vc]
-    read_index, write_index, next_vc = U(vc_record.read_index) + ONE, U(vc_record.write_index), U(vc_record.next_vc)
+    read_index, write_index, next_vc = U(vc_record.read_index) + U(1), U(vc_record.write_index), U(vc_record.next_vc)
     flit, next_record = U(vc_record.front_flit), state.vc[next_vc]
-    credit = U(next_record.credits) - ONE
+    credit = U(next_record.credits) - U(1)
     next_record.credits = credit
-    next_record.flits_sent = U(next_record.flits_sent) + ONE
+    next_record.flits_sent = U(next_record.flits_sent) + U(1)
     forward_flit(state.crossbar, state, queue, output, flit, next_vc)
     next_flit, blocked = U(0), U(credit == U(0)) * layout.NO_CREDIT
     if read_index == write_index:
@@ -258,7 +258,7 @@ def send_flit(const, state, request, queue, ready_end, new_heads):
         vc_record.blocked = (blocked & layout.EMPTY) | layout.NO_VC
         if not blocked & layout.EMPTY:
             state.new_heads[new_heads] = next_flit << _32 | vc
-            new_heads += ONE
+            new_heads += U(1)
         return ready_end, new_heads
     vc_record.blocked = blocked
     state.ready[ready_end] = request

@@ -14,7 +14,7 @@ from flitlab.sim.engines.compiled.timing_wheel import drain, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.shared_queues import may_start, occupy, release
 
@@ -36,7 +36,7 @@ def _next_injection_vc(classes, const, state, host, source):
     first, end = _injection_vcs(classes, const, source)
     first, end, vc = base + first, base + end, U(state.injecting[source].vc)
     for _ in range(end - first):
-        vc = vc + ONE if vc + ONE < end else first
+        vc = vc + U(1) if vc + U(1) < end else first
         if free_credits(state, vc) > 0 and not _is_taken(classes, const, state, host, vc):
             return vc
     return U(NONE)
@@ -196,9 +196,9 @@ def _push_flit(const, state, source, host, flit, tick):
     """
     injecting = state.injecting[source]
     vc = U(injecting.vc)
-    state.vc[vc].credits = U(state.vc[vc].credits) - ONE
+    state.vc[vc].credits = U(state.vc[vc].credits) - U(1)
     flit |= U(injecting.packet) << layout.PACKET_SHIFT
-    flits_left = U(injecting.flits_left) - ONE
+    flits_left = U(injecting.flits_left) - U(1)
     injecting.flits_left = flits_left
     next_tick = _hold_channel(const.output_ticks, const, state, host, tick)
     if flits_left == U(0):
@@ -245,7 +245,7 @@ def queue_estimate(const, state, switch, port, tick):
     switch_index, vcs, flits = U(switch), U(const.vcs), np.int64(0)
     output = U(const.net.ports.out_base[switch_index]) + U(port)
     for vc in range(
-        U(const.net.ports.in_base[switch_index]) * vcs, U(const.net.ports.in_base[switch_index + ONE]) * vcs
+        U(const.net.ports.in_base[switch_index]) * vcs, U(const.net.ports.in_base[switch_index + U(1)]) * vcs
     ):
         vc_record = state.vc[vc]
         if U(vc_record.output) == output:

@@ -6,7 +6,6 @@ import numpy as np
 from flitlab.models.jit import inline
 
 U = np.uint64
-ONE = U(1)
 
 PREFETCH_DISTANCE = U(12)
 """Entries of a list by which prefetching is ahead; entries behind the last are stale, but valid."""
@@ -68,10 +67,10 @@ def crossbar_input_of(inputs_per_port, const, vc):
 def time_of(const, crossbar_step, step):
     """Return the time of a step of the allocators in a step of the crossbar, which is a tick without a speed-up."""
     iterations = U(const.iterations)
-    return ((U(crossbar_step) + ONE) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
+    return ((U(crossbar_step) + U(1)) * (iterations + iterations + U(2)) + step) << TIME_SHIFT
 
 
 @inline
 def add_request(record, time):
     """Count one more request for a resource."""
-    record.best_bid = time + ONE + U(U(record.best_bid) >= time)
+    record.best_bid = time + U(1) + U(U(record.best_bid) >= time)

@@ -3,7 +3,7 @@
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.bits import lowest, popcount
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 
 _SIX, _LOW = U(6), U(63)
 _32, _LOW32 = U(32), U(0xFFFFFFFF)
@@ -22,13 +22,13 @@ def push(state, queue_index, flit, vc):
     queue = state.queue[queue_index]
     end = queue.end
     state.entries[end] = (flit << _32) | vc
-    queue.end = end + ONE
+    queue.end = end + U(1)
 
 
 @inline
 def _slot(const, queue_index, tick):
     """Return the index in ``state.due`` of the entries that leave a queue at a tick."""
-    return (queue_index << const.due_bits) | (U(tick) & ((ONE << const.due_bits) - ONE))
+    return (queue_index << const.due_bits) | (U(tick) & ((U(1) << const.due_bits) - U(1)))
 
 
 @inline
@@ -87,7 +87,7 @@ def drain_bitmap(bitmap, members):
         while count < end:  # a loop over single members mispredicts a branch for every word
             for i in range(U(4)):
                 members[count + i] = (w << _SIX) + U(lowest(bits))
-                bits &= bits - ONE
+                bits &= bits - U(1)
             count += U(4)
         count = end
     return count

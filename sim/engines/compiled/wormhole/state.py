@@ -41,7 +41,7 @@ from flitlab.sim.engines.compiled.stalls import StallCounters
 from flitlab.sim.engines.compiled.timing_wheel import TimingWheel, make_timing_wheel, schedule_all
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import Crossbar, make_crossbar
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.shared_queues import SharedQueues, make_shared_queues
 from flitlab.sim.engines.compiled.wormhole.urgency import Urgency, make_urgency
 from flitlab.sim.engines.compiled.wormhole.wavefront import Wavefront, make_wavefront
@@ -240,7 +240,7 @@ def _constants(scenario: Scenario[Wormhole], net: Net, ports: Ports, queues: "_Q
         buffer_mask=U((1 << _bits(model.buffer_flits)) - 1),
         due_bits=U(_bits(int(queues.delay.max()) + 1)),
         wait_queues=U(outputs),
-        ready_capacity=U(inputs) + layout.FAR_PREFETCH_DISTANCE + ONE,
+        ready_capacity=U(inputs) + layout.FAR_PREFETCH_DISTANCE + U(1),
         input_first=True if model.matching == AllocatorKind.INPUT_FIRST else None,
         crossbar_factor=U(-(-(1 << int(layout.CROSSBAR_SHIFT)) // sharing)),
         inputs_per_port=U(model.inputs_per_port) if model.input_speedup else None,

@@ -14,7 +14,7 @@ from flitlab.sim.engines.compiled.stalls import end_stall
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.crossbar import hold_credit, tick_of_step
 from flitlab.sim.engines.compiled.wormhole.flits import prefetch_send, send_flit, waits_for_reply
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U, add_request, crossbar_input_of, time_of
+from flitlab.sim.engines.compiled.wormhole.layout import U, add_request, crossbar_input_of, time_of
 from flitlab.sim.engines.compiled.wormhole.queues import push
 from flitlab.sim.engines.compiled.wormhole.urgency import (
     accepts_for_vc,
@@ -130,7 +130,7 @@ def _select_outputs(const, state, first, contended, time):
         input_record, output_record = state.crossbar_input[crossbar_input], state.output[output]
         bid = time | ((U(output_record.last_input) - crossbar_input) & _INPUT_TURN_MASK)
         if state.bids[i] == input_record.best_bid and bid == output_record.best_bid:
-            state.bids[i] |= ONE << _OFFERED_SHIFT
+            state.bids[i] |= U(1) << _OFFERED_SHIFT
             input_record.best_bid = state.bids[i]
 
 
@@ -157,7 +157,7 @@ def _match_diagonals(wavefront, const, state, first, contended, time):
             vc, crossbar_input, output = _unpack_request(const, state.ready[first + U(i)])
             input_record, bid = state.crossbar_input[crossbar_input], U(0)
             if state.output[output].best_bid < time and input_record.best_bid < time:
-                bid = time | ONE << _OFFERED_SHIFT | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
+                bid = time | U(1) << _OFFERED_SHIFT | ((U(input_record.vc) - vc) & _VC_TURN_MASK)
             state.bids[i] = bid
         for place in range(begin, end):
             i = wavefront.order[place]
@@ -224,7 +224,7 @@ def _separate_matched(const, state, first, contended, closed_bid):
         state.ready[matched] = request
         wins = U(state.crossbar_input[crossbar_input].best_bid == bid) & (bid >> _OFFERED_SHIFT)
         matched += wins
-        remaining += ONE - wins
+        remaining += U(1) - wins
     if const.iterations > 1:
         for i in range(const.ready_capacity + const.ready_capacity, matched):
             _, crossbar_input, output = _unpack_request(const, state.ready[i])
@@ -237,11 +237,11 @@ def _separate_matched(const, state, first, contended, closed_bid):
 def _match_contended(const, state, first, contended, step, iteration):
     """Match the contended requests once more; returns what :func:`_separate_matched` does."""
     iterations = U(const.iterations)
-    time = time_of(const, step, iterations + ONE + iteration)
+    time = time_of(const, step, iterations + U(1) + iteration)
     if not _match_otherwise(state.wavefront, const.input_first, const, state, first, contended, time):
         _make_offers(const, state, first, contended, time)
         _accept_offers(const, state, first, contended, time)
-    return _separate_matched(const, state, first, contended, time_of(const, step, iterations + iterations + ONE))
+    return _separate_matched(const, state, first, contended, time_of(const, step, iterations + iterations + U(1)))
 
 
 @inline
@@ -290,7 +290,7 @@ def _withhold_requests(feature, waits, const, state, first, end, ready_end, tick
         later = U(waits(feature, const, state, request, tick))
         state.ready[kept] = request
         state.ready[ready_end] = request
-        kept += ONE - later
+        kept += U(1) - later
         ready_end += later
     return kept, ready_end
 
@@ -320,7 +320,7 @@ def _send_granted(const, state, first, end, uncontended, rotate_priority, ready_
         output_record, input_record = state.output[output], state.crossbar_input[crossbar_input]
         if uncontended and (output_record.best_bid != uncontended or input_record.best_bid != uncontended):
             state.ready[first + contended] = request
-            contended += ONE
+            contended += U(1)
             continue
         end_stall(state.stalls, vc)
         input_record.vc = vc
@@ -347,7 +347,7 @@ def _return_credit(crossbar, credit_queue, const, state, vc, credit):
         return credit
     if credit_queue is None:
         state.entries[credit] = vc
-        return credit + ONE
+        return credit + U(1)
     push(state, U(credit_queue[vc]), U(0), vc)
     return credit
 
@@ -373,14 +373,14 @@ def allocate_all(const, state, step, first, end, ready_end, sparse):
         state.pool.replies, _waits_for_reply, const, state, first, end, ready_end, tick_of_step(state.crossbar, step)
     )
     _turn_diagonals(state.wavefront, const, state, first, end, step)
-    uncontended = time_of(const, step, U(const.iterations)) + ONE
+    uncontended = time_of(const, step, U(const.iterations)) + U(1)
     first_sent, end_sent, contended, new_heads = first, first, end - first, U(0)
     if sparse:
-        _add_requests(const, state, first, end, uncontended - ONE)
+        _add_requests(const, state, first, end, uncontended - U(1))
         end_sent, contended = end, U(0)
-    for round_ in range(U(const.iterations) + ONE):
+    for round_ in range(U(const.iterations) + U(1)):
         if round_ > 0:
-            contended, end_sent = _match_contended(const, state, first, contended, step, round_ - ONE)
+            contended, end_sent = _match_contended(const, state, first, contended, step, round_ - U(1))
             first_sent, uncontended = const.ready_capacity + const.ready_capacity, U(0)
         ready_end, new_heads, newly_contended = _send_granted(
             const, state, first_sent, end_sent, uncontended, round_ < 2, ready_end, new_heads, step

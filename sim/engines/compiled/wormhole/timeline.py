@@ -19,7 +19,7 @@ from flitlab.sim.engines.compiled.records import NONE
 from flitlab.sim.engines.compiled.timeline_run import TimelineRun
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, U
+from flitlab.sim.engines.compiled.wormhole.layout import U
 from flitlab.sim.engines.compiled.wormhole.shared_queues import release_interrupted
 from flitlab.sim.engines.compiled.wormhole.state import single_ports
 from flitlab.sim.engines.faults import NO_LOCATION, Residents
@@ -230,7 +230,7 @@ class WormholeTimelineRun(TimelineRun):
         state.vc["holder"][granted] = NONE
         if self._constants.rule == Selection.ADAPTIVE:
             state.vc["last_requester"][granted] = state.vc["flits_sent"][granted]
-        np.bitwise_or.at(state.vc_set["free"], output, ONE << (granted - state.vc_set["first"][output]).astype(U))
+        np.bitwise_or.at(state.vc_set["free"], output, U(1) << (granted - state.vc_set["first"][output]).astype(U))
         state.vc_set["free"][self._output_of_channel[~self.channel_up]] = 0
 
     def _remove_flits(self, dropped: Bools, tick: int) -> Bools:

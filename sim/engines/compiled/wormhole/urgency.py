@@ -14,7 +14,7 @@ from flitlab.models.rules.ports import Ports
 from flitlab.models.switching.wormhole import Wormhole
 from flitlab.sim.engines.compiled.records import Tick
 from flitlab.sim.engines.compiled.wormhole import layout
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, TIME_SHIFT, U, crossbar_input_of
+from flitlab.sim.engines.compiled.wormhole.layout import TIME_SHIFT, U, crossbar_input_of
 
 
 class Urgency(NamedTuple):
@@ -98,7 +98,7 @@ def rank_vc_requests(urgency, const, state, count, requested_vcs):
             vc, output = state.contenders[i] & layout.VC_MASK, state.contenders[i] >> layout.OUTPUT_SHIFT
             allowed, first = requested_vcs(const.input_first, const, state, vc, output), U(state.vc_set[output].first)
             for k in range(U(const.vcs)):
-                if (allowed >> k) & ONE:
+                if (allowed >> k) & U(1):
                     greatest = max(urgency.of_next_vc[first + k], urgency.of_vc[vc])
                     urgency.of_next_vc[first + k] = greatest if sets else -Tick.NEVER
 
@@ -107,7 +107,7 @@ def rank_vc_requests(urgency, const, state, count, requested_vcs):
 def bids_for_vc(urgency, vc, next_vc):
     """Tell, as 0 or 1, whether no request for an output VC is more urgent than that of an input VC."""
     if urgency is None:
-        return ONE
+        return U(1)
     return U(not urgency.everywhere or urgency.of_vc[vc] == urgency.of_next_vc[next_vc])
 
 
@@ -202,7 +202,7 @@ def rank_all_at_inputs(urgency, const, state, first, contended, time):
 def bids_for_output(urgency, vc, output):
     """Tell, as 0 or 1, whether no request for an output is more urgent than that of an input VC."""
     if urgency is None:
-        return ONE
+        return U(1)
     return U(not urgency.everywhere or urgency.of_vc[vc] == urgency.of_output[output])
 
 
@@ -210,7 +210,7 @@ def bids_for_output(urgency, vc, output):
 def accepts_for_vc(urgency, vc, crossbar_input):
     """Tell, as 0 or 1, whether no offered request of a crossbar input is more urgent than that of one of its VCs."""
     if urgency is None:
-        return ONE
+        return U(1)
     return U(not urgency.everywhere or urgency.of_vc[vc] == urgency.of_input[crossbar_input])
 
 
@@ -269,18 +269,18 @@ def order_adaptive_heads(urgency, state, waiting, new_heads):
             if old == waiting or state.vc[head].switch < state.vc[vc].switch:
                 vc = head
         if old < waiting and vc == state.contenders[old] & layout.VC_MASK:
-            old += ONE
+            old += U(1)
         else:
-            new += ONE
+            new += U(1)
         place = end
         while place > U(0):
-            before = state.bids[place - ONE]
+            before = state.bids[place - U(1)]
             if state.vc[before].switch != state.vc[vc].switch or not urgency.everywhere:
                 break
             if urgency.of_vc[before] >= urgency.of_vc[vc]:
                 break
             state.bids[place] = before
-            place -= ONE
+            place -= U(1)
         state.bids[place] = vc
 
 

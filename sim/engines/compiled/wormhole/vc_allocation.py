@@ -18,7 +18,7 @@ from flitlab.sim.engines.compiled.memory import prefetch
 from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.flits import buffer_of, free_credits
-from flitlab.sim.engines.compiled.wormhole.layout import ONE, TIME_SHIFT, U, add_request, time_of
+from flitlab.sim.engines.compiled.wormhole.layout import TIME_SHIFT, U, add_request, time_of
 from flitlab.sim.engines.compiled.wormhole.queues import drain_bitmap, push, set_bit
 from flitlab.sim.engines.compiled.wormhole.routing import (
     allowed_outputs,
@@ -49,7 +49,7 @@ _HEAD_SHIFT = U(32)  # in an entry of ``state.new_heads``, above the VC
 _PACKET_SHIFT = _HEAD_SHIFT + layout.PACKET_SHIFT
 
 # Bits of a bid: the rotating distance of the input VC and, above, the time (see ``bids``).
-_TURN_MASK = (ONE << TIME_SHIFT) - ONE
+_TURN_MASK = (U(1) << TIME_SHIFT) - U(1)
 
 
 @inline
@@ -86,7 +86,7 @@ def _grant_vc(state, request, vc_record, vc_set, next_vc, ready_end):
     """
     next_record = state.vc[next_vc]
     blocked = (U(vc_record.blocked) & layout.UNREAD) | U(next_record.credits == 0) * layout.NO_CREDIT
-    vc_set.free &= ~(ONE << (next_vc - U(vc_set.first)))
+    vc_set.free &= ~(U(1) << (next_vc - U(vc_set.first)))
     next_record.holder = request & layout.VC_MASK
     vc_record.next_vc = next_vc
     vc_record.blocked = blocked
@@ -119,7 +119,7 @@ def _drain_wait_queues(state, count):
         vc_set.first_waiting = NONE
         while vc != _NONE:
             state.contenders[count] = wait_queue << layout.OUTPUT_SHIFT | vc
-            count += ONE
+            count += U(1)
             vc = U(state.next_waiting[vc])
     return count
 
@@ -157,7 +157,7 @@ def _requested_vcs(input_first, const, state, vc, output):
     if free == U(0):
         return free
     first = U(vc_set.first)
-    return ONE << (_next_vc(const, vc_record, first, free) - first)
+    return U(1) << (_next_vc(const, vc_record, first, free) - first)
 
 
 @inline
@@ -165,7 +165,7 @@ def _bid_for_vcs(const, state, vc, output, time):
     """Bid for VCs of an output: every free one offers itself to the highest bid."""
     allowed, first = _requested_vcs(const.input_first, const, state, vc, output), U(state.vc_set[output].first)
     for k in range(U(const.vcs)):
-        bids = (allowed >> k) & bids_for_vc(state.urgency, vc, first + k) & ONE
+        bids = (allowed >> k) & bids_for_vc(state.urgency, vc, first + k) & U(1)
         bid = bids * _bid_for_vc(state, vc, first + k, time)
         state.best_offer[first + k] = max(state.best_offer[first + k], bid)
 
@@ -242,12 +242,12 @@ def _accept_offers(const, state, count, time, rotate_priority, ready_end):
             if offers == U(0):
                 _join_wait_queue(state, vc, output)
                 continue
-            if vc_set.best_bid != time + ONE:
+            if vc_set.best_bid != time + U(1):
                 requested = _requested_vcs(const.input_first, const, state, vc, output)
                 offers = _offered_vcs(const, state, vc, requested, first, time) if round_ else U(0)
                 if offers == U(0):
                     state.contenders[remaining] = request
-                    remaining += ONE
+                    remaining += U(1)
                     continue
             next_vc = _next_vc(const, vc_record, first, offers)
             if rotate_priority:
@@ -280,7 +280,7 @@ def _match_diagonals(wavefront, const, state, count, ready_end, step):
         switch, free = np.int64(const.switch[vc]), U(state.vc[vc].allowed_vcs) & U(state.vc_set[output].free)
         while free:
             k = np.int64(lowest(free))
-            free &= free - ONE
+            free &= free - U(1)
             turn_diagonals(wavefront.vc, switch, step)
             wavefront.request[pairs] = np.int64(i) * const.vcs + k
             note_rank(wavefront.rank, state.urgency, pairs, vc)
@@ -294,7 +294,7 @@ def _match_diagonals(wavefront, const, state, count, ready_end, step):
         pair = wavefront.request[wavefront.order[place]]
         request, k = state.contenders[U(pair // const.vcs)], U(pair % const.vcs)
         vc_record, vc_set = state.vc[request & layout.VC_MASK], state.vc_set[request >> layout.OUTPUT_SHIFT]
-        if U(vc_record.blocked) & layout.NO_VC and U(vc_set.free) >> k & ONE:
+        if U(vc_record.blocked) & layout.NO_VC and U(vc_set.free) >> k & U(1):
             ready_end = _grant_vc(state, request, vc_record, vc_set, U(vc_set.first) + k, ready_end)
     remaining = U(0)
     for i in range(count):
@@ -303,7 +303,7 @@ def _match_diagonals(wavefront, const, state, count, ready_end, step):
         if U(state.vc[vc].blocked) & layout.NO_VC:
             if U(state.vc[vc].allowed_vcs) & U(state.vc_set[output].free):
                 state.contenders[remaining] = request
-                remaining += ONE
+                remaining += U(1)
             else:
                 _join_wait_queue(state, vc, output)
     return remaining, ready_end
@@ -338,7 +338,7 @@ def _best_vc(const, state, vc, packet, output):
     best, best_score, flits = _NONE, np.int64(0), np.int64(state.pool.packet[packet].flits)
     while free:
         k = U(lowest(free))
-        free &= free - ONE
+        free &= free - U(1)
         next_vc = U(state.vc_set[output].first) + k
         credits = free_credits(state, next_vc) if next_vc < const.input_vcs else np.int64(layout.UNLIMITED_CREDITS)
         score = vc_score(const.reserved_vcs, np.int64(k), credits, flits)
