@@ -15,7 +15,7 @@ from flitlab.models.routing.routes import RouteForm, Routes
 from flitlab.models.rules.datagram import RATIO_BITS, service_ticks
 from flitlab.models.rules.rdma.layout import Law
 from flitlab.models.rules.spray.layout import Credit, Rules, Spread, WindowControl
-from flitlab.models.rules.spray.ports import AtSwitch, PortChoice
+from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, Routing, SprayRoutes, make_salts, make_switches
 from flitlab.models.rules.tables import Tables
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.flows import Flows
@@ -450,6 +450,26 @@ def _with_marks(settings: LinkSettings, marks: Marks, tick: Fraction) -> LinkSet
         share = 8 * 2.0**RATIO_BITS / settings.ratio / float(tick) / (marks.gbps * 1e9)
     low, high = (np.ceil(bound * share).astype(np.int64) for bound in (marks.low, marks.high))
     return settings._replace(low=low, high=high)
+
+
+def make_routing(session: SpraySession) -> Routing:
+    """How switches route at the start of a run.
+
+    Parameters
+    ----------
+    session: the session.
+    """
+    topology, salts = session.topology, np.zeros(session.topology.switches + 1, np.int64)
+    make_salts(session.seed, salts)
+    switches = make_switches(
+        session.port_choice, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source)
+    )
+    return Routing(
+        routes=SprayRoutes(session.routes, session.routes, False, salts),
+        out_start=topology.out_start.astype(np.int64),
+        host_switch=topology.host_switch.astype(np.int64),
+        switches=switches,
+    )
 
 
 def link_settings_at(session: SpraySession, rate: Floats) -> LinkSettings:

@@ -22,14 +22,14 @@ from flitlab.models.rules.spray.credit import (
     pull_target,
 )
 from flitlab.models.rules.spray.layout import Feedback, Rules, make_receivers, make_senders
-from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, chosen_port, make_salts, make_switches, spray_route
+from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, chosen_port, make_salts, spray_route
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_nack, on_timeout, send
 from flitlab.models.rules.spray.spread import choose_entropy, learn
 from flitlab.models.rules.spray.window import window_on_ack, window_on_trim
 from flitlab.models.topology.graph import Topology
-from flitlab.models.transport.fabric import Fabric, make_spray_session
+from flitlab.models.transport.fabric import Fabric, make_routing, make_spray_session
 from flitlab.models.transport.flows import Flows
 from flitlab.models.transport.oversubscription import oversubscription
 from flitlab.models.transport.spraying import Spraying
@@ -147,17 +147,11 @@ def test_reps_freezes_at_a_timeout_where_switches_trim(trim):
 def test_switches_that_choose_leave_little_data_to_the_hash(policy, least):
     of = session()
     degrees = np.diff(of.topology.out_start)
-    switches = make_switches(PortChoice(int(policy), 10, 10), 1, of.queue_bytes, degrees, 2)
-    tables, salts, leaf = of.routes, np.zeros(of.topology.switches + 1, np.int64), 0
-    make_salts(1, salts)
-    target = int(of.topology.host_switch[127])
+    routing = make_routing(replace(of, port_choice=PortChoice(int(policy), 10, 10)))
+    leaf, target = 0, int(of.topology.host_switch[127])
 
     def ports(size):
-        chosen = [
-            chosen_port(tables, tables, False, salts, switches, of.topology.out_start, leaf, target, 0, 3, 0, size, now)
-            for now in range(40)
-        ]
-        return set(chosen)
+        return {chosen_port(routing, leaf, target, 0, 3, 0, size, now) for now in range(40)}
 
     assert len(ports(0)) == len(ports(least - 1)) == 1
     assert len(ports(least)) == degrees[leaf]

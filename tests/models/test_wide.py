@@ -37,7 +37,16 @@ from flitlab.models.rules.port_sets import (
     table_shape,
 )  # fmt: skip
 from flitlab.models.rules.route import is_stranded, next_port, usable_ports
-from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, chosen_port, make_salts, make_switches, spray_port
+from flitlab.models.rules.spray.ports import (
+    AtSwitch,
+    PortChoice,
+    Routing,
+    SprayRoutes,
+    chosen_port,
+    make_salts,
+    make_switches,
+    spray_port,
+)
 from flitlab.models.topology.graph import Topology
 from flitlab.models.transport.zero_load import channels_of, fastest, slowest
 
@@ -215,15 +224,15 @@ def test_rules_of_a_wide_network_are_those_of_a_narrow_one():
                 row = [next_port(r, 0, 7, switch, target, src, dst, 6, sequence, 0)]
                 row += [port_list(usable_ports(r, 0, 0, switch, target)), is_stranded(r, switch, target)]
                 row += [
-                    int(spray_port(r, r, moved, salts, 0, 0, switch, target, key, entropy)) for moved in (False, True)
+                    int(spray_port(SprayRoutes(r, r, moved, salts), 0, 0, switch, target, key, entropy))
+                    for moved in (False, True)
                 ]
                 for policy in AtSwitch:
                     queues = np.full(topology.channels, 64_000, np.int64)
                     w = make_switches(PortChoice(int(policy), 10, 5), 3, queues, topology.out_degree, 12)
                     w.low[:] = fill
-                    port = chosen_port(
-                        r, r, False, salts, w, topology.out_start, switch, target, 0, key, entropy, 5000, 100
-                    )  # fmt: skip
+                    routing = Routing(SprayRoutes(r, r, False, salts), topology.out_start, topology.host_switch, w)
+                    port = chosen_port(routing, switch, target, 0, key, entropy, 5000, 100)
                     if policy == AtSwitch.ROUND_ROBIN:  # its order is of all ports
                         port = port in row[1]
                     row.append(int(port))

@@ -14,7 +14,7 @@ from flitlab.models.registry import SpecError, make
 from flitlab.models.routing.route_set import LAST_WORD
 from flitlab.models.routing.routes import PathTable, Routes
 from flitlab.models.rules.route import next_hops
-from flitlab.models.rules.spray.ports import make_salts, spray_port
+from flitlab.models.rules.spray.ports import SprayRoutes, make_salts, spray_port
 from flitlab.models.timeline.epochs import make_timeline
 from flitlab.models.timeline.events import Event
 from flitlab.models.timeline.stable_paths import stable_paths
@@ -173,9 +173,9 @@ def test_a_hash_keeps_the_next_hop_that_is_still_allowed():
     for here, target, key, entropy in np.random.default_rng(1).integers(0, (20, 8, 40, 64), (4000, 4)).tolist():
         if here == target:
             continue
-        ask = (salts, 0, 0, here, target, key, entropy)
-        first = spray_port(case.routes, case.routes, False, *ask)
-        later = spray_port(failed.routes, case.routes, True, *ask)
+        ask = (0, 0, here, target, key, entropy)
+        first = spray_port(SprayRoutes(case.routes, case.routes, False, salts), *ask)
+        later = spray_port(SprayRoutes(failed.routes, case.routes, True, salts), *ask)
         ports = int(next_hops(failed.routes, 0, 0, here, target))
         assert ports >> later & 1
         kept, lost = (kept + 1, lost) if ports >> first & 1 else (kept, lost + 1)

@@ -165,10 +165,21 @@ def hashed_port(r: Tables, salts: Ints, ports: PortSet, switch: Int, dst_switch:
     return port
 
 
+class SprayRoutes(NamedTuple):
+    """The routes that entropy values select from.
+
+    present: tables of the routes; built: those at the start of the run; moved: whether they differ. salts: int64
+    [switches + 1], from :func:`make_salts`.
+    """
+
+    present: Tables
+    built: Tables
+    moved: bool
+    salts: Ints
+
+
 @device_function
-def rehashed_port(
-    r: Tables, b: Tables, salts: Ints, switch: Int, dst_switch: Int, hop: Int, key: Int, entropy: Int
-) -> int:
+def rehashed_port(routes: SprayRoutes, switch: Int, dst_switch: Int, hop: Int, key: Int, entropy: Int) -> int:
     """The port that the hash of a packet selects after the routes have changed.
 
     Without weights it stays the original port while that is allowed, so that only entropy values whose path is gone
@@ -176,9 +187,7 @@ def rehashed_port(
 
     Parameters
     ----------
-    r: present routes (:class:`~flitlab.models.rules.tables.Tables`).
-    b: routes at the start of the run.
-    salts: int64 [switches + 1], from :func:`make_salts`.
+    routes: present and former routes.
     switch: the present switch.
     dst_switch: the destination switch.
     hop: channels taken so far.
@@ -189,6 +198,7 @@ def rehashed_port(
     -------
     Port number.
     """
+    r, b, salts = routes.present, routes.built, routes.salts
     ports = next_hops(r, np.int64(0), hop, switch, dst_switch)
     if len(r.port_threshold) > 0:
         return hashed_port(r, salts, ports, switch, dst_switch, key, entropy)
@@ -199,26 +209,12 @@ def rehashed_port(
 
 
 @kernel
-def spray_port(
-    r: Tables,
-    b: Tables,
-    moved: bool,
-    salts: Ints,
-    route: Int,
-    hop: Int,
-    switch: Int,
-    dst_switch: Int,
-    key: Int,
-    entropy: Int,
-) -> int:
+def spray_port(routes: SprayRoutes, route: Int, hop: Int, switch: Int, dst_switch: Int, key: Int, entropy: Int) -> int:
     """The output port of a packet where switches only hash (AtSwitch.ECMP).
 
     Parameters
     ----------
-    r: present routes (:class:`~flitlab.models.rules.tables.Tables`).
-    b: routes at the start of the run.
-    moved: whether the present routes differ from them.
-    salts: int64 [switches + 1], from :func:`make_salts`.
+    routes: present and former routes.
     route: from :func:`spray_route`.
     hop: channels taken so far.
     switch: the present switch, not ``dst_switch``.
@@ -230,11 +226,12 @@ def spray_port(
     -------
     Port number.
     """
+    r = routes.present
     if r.form == RouteForm.PATHS:
         return np.int64(r.path_port[r.path_start[route] + hop])
-    if moved:
-        return rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy)
-    return hashed_port(r, salts, next_hops(r, route, hop, switch, dst_switch), switch, dst_switch, key, entropy)
+    if routes.moved:
+        return rehashed_port(routes, switch, dst_switch, hop, key, entropy)
+    return hashed_port(r, routes.salts, next_hops(r, route, hop, switch, dst_switch), switch, dst_switch, key, entropy)
 
 
 class PortChoice(NamedTuple):
@@ -307,32 +304,28 @@ def make_switches(choice: PortChoice, seed: int, queue_bytes: Ints, degrees: Int
     )
 
 
+class Routing(NamedTuple):
+    """Data by which switches choose output ports.
+
+    out_start: int64 [switches + 1], first channel of each switch. host_switch: int64 [hosts]. switches: state of those
+    that choose themselves.
+    """
+
+    routes: SprayRoutes
+    out_start: Ints
+    host_switch: Ints
+    switches: Switches
+
+
 @device_function
 def chosen_port(
-    r: Tables,
-    b: Tables,
-    moved: bool,
-    salts: Ints,
-    w: Switches,
-    out_start: Ints,
-    switch: Int,
-    dst_switch: Int,
-    hop: Int,
-    key: Int,
-    entropy: Int,
-    data: Int,
-    now: Int,
+    routing: Routing, switch: Int, dst_switch: Int, hop: Int, key: Int, entropy: Int, data: Int, now: Int
 ) -> int:
     """The output port of a packet where switches choose themselves.
 
     Parameters
     ----------
-    r: present routes (:class:`~flitlab.models.rules.tables.Tables`).
-    b: routes at the start of the run.
-    moved: whether the present routes differ from them.
-    salts: int64 [switches + 1], from :func:`make_salts`.
-    w: the switches, changed in place.
-    out_start: int64 [switches + 1], first channel of each switch.
+    routing: routes and switches, whose state changes.
     switch: the present switch.
     dst_switch: the destination switch.
     hop: channels taken so far.
@@ -345,16 +338,17 @@ def chosen_port(
     -------
     Port number.
     """
-    ports = next_hops(r, np.int64(0), hop, switch, dst_switch)
+    routes, w, out_start = routing.routes, routing.switches, routing.out_start
+    ports = next_hops(routes.present, np.int64(0), hop, switch, dst_switch)
     count = popcount(ports)
     if count == 1:
         return lowest(ports)
     if w.choice.policy == AtSwitch.FLOWLET:
         return _flowlet(w, out_start, ports, count, switch, key, now)
-    if moved:
-        hashed = np.int64(rehashed_port(r, b, salts, switch, dst_switch, hop, key, entropy))
+    if routes.moved:
+        hashed = np.int64(rehashed_port(routes, switch, dst_switch, hop, key, entropy))
     else:
-        hashed = np.int64(hashed_port(r, salts, ports, switch, dst_switch, key, entropy))
+        hashed = np.int64(hashed_port(routes.present, routes.salts, ports, switch, dst_switch, key, entropy))
     if w.choice.policy == AtSwitch.ECMP_ADAPTIVE:
         return _unless_worst(w, out_start, ports, hashed, switch, now)
     if data < (_LEAST_IN_TURN if w.choice.policy == AtSwitch.ROUND_ROBIN else _LEAST_BY_LEVEL):

@@ -89,23 +89,14 @@ _LOW, _ONE = np.int64(0xFFFFFFFF), np.int64(1)
 @inline
 def _choose_link(const, routing, state, switch, packet, now):
     """Choose the next link of a packet at a switch that routes by the lengths of its queues."""
-    record, switches, first, end = (
-        state.packet[packet],
-        routing.switches,
-        routing.out_start[switch],
-        routing.out_start[switch + 1],
-    )
-    for link in range(first, end):
+    record, switches, first = state.packet[packet], routing.switches, routing.out_start[switch]
+    for link in range(first, routing.out_start[switch + 1]):
         if now - switches.level_at[link] > switches.choice.fresh:
             settle(const, state, link, now)
     kind, hop, entropy = record.kind, np.int64(record.hop), np.int64(record.entropy)
     key, dst_switch = flow_key(np.int64(record.flow), is_response(kind)), routing.host_switch[np.int64(record.host)]
     data = np.int64(record.size) if is_untrimmed(kind) else np.int64(0)
-    return first + chosen_port(
-        routing.routes, routing.built, routing.moved, routing.salts, switches, routing.out_start, switch, dst_switch,
-        hop, key, entropy,
-        data, now,
-    )  # fmt: skip
+    return first + chosen_port(routing, switch, dst_switch, hop, key, entropy, data, now)
 
 
 @inline
@@ -342,7 +333,8 @@ class CompiledSpray(CompiledTransport[SpraySession]):
                 lossless.mark_span[link] = ports.span(low, high)
         routing.switches.queue_bytes[change.other] = change.settings.queue_bytes
         if change.routes is not None:
-            self._routing = routing._replace(routes=change.routes, moved=change.moved)
+            routes = routing.routes._replace(present=change.routes, moved=change.moved)
+            self._routing = routing._replace(routes=routes)
 
     def _dropped(self) -> int:
         return sum(int(count.sum()) for count in self._drops_and_trims())

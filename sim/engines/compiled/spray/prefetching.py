@@ -72,7 +72,7 @@ def prefetch_arrival(const, routing, state, i):
     dst_switch = routing.host_switch[host]
     if link >= const.inject:
         record.path = spray_route(
-            routing.routes, routing.salts, rules_of(const, flow).paths, end, dst_switch, key, entropy
+            routing.routes.present, routing.routes.salts, rules_of(const, flow).paths, end, dst_switch, key, entropy
         )
         nic = state.nic[link - const.inject]
         if nic.waiting > 0:
@@ -82,11 +82,9 @@ def prefetch_arrival(const, routing, state, i):
     next_link = NONE
     if end == dst_switch:
         next_link = const.eject + host
-    elif routing.at_switch == AtSwitch.ECMP:
+    elif routing.switches.choice.policy == AtSwitch.ECMP:
         path, hop = np.int64(record.path), np.int64(record.hop)
-        next_link = routing.out_start[end] + spray_port(
-            routing.routes, routing.built, routing.moved, routing.salts, path, hop, end, dst_switch, key, entropy
-        )
+        next_link = routing.out_start[end] + spray_port(routing.routes, path, hop, end, dst_switch, key, entropy)
     state.out_link[i] = next_link
     if next_link != NONE:
         prefetch(state.link, next_link)

@@ -24,9 +24,8 @@ from flitlab.models.rules.spray.layout import (
     make_receivers,
     make_senders,
 )
-from flitlab.models.rules.spray.ports import Switches, make_salts, make_switches
-from flitlab.models.rules.tables import Tables
-from flitlab.models.transport.fabric import SpraySession
+from flitlab.models.rules.spray.ports import Routing
+from flitlab.models.transport.fabric import SpraySession, make_routing
 from flitlab.models.transport.session import LATEST
 from flitlab.sim.engines.compiled.memory import aligned_records, copy_aligned
 from flitlab.sim.engines.compiled.pool import NONE, allocate_record, full_stack
@@ -164,19 +163,6 @@ class SprayConstants(NamedTuple):
     hosts_of_flow: Ints  # int64 [flows, 2]: source and destination host
 
 
-class SwitchRouting(NamedTuple):
-    """Data by which switches choose output ports."""
-
-    at_switch: int
-    routes: Tables
-    built: Tables  # the routes at tick 0
-    moved: bool  # whether routes have changed since
-    salts: Ints  # int64 [switches + 1]: of hashes
-    out_start: Ints
-    host_switch: Ints
-    switches: Switches  # its queue lengths are the fields of links
-
-
 class SprayState(NamedTuple):
     """State of a run of mode spray: all that changes."""
 
@@ -208,7 +194,7 @@ class SprayState(NamedTuple):
 
 def build(
     session: SpraySession, traced: bool, program: Any = None
-) -> tuple[SprayConstants, SprayState, SwitchRouting]:  # fmt: skip
+) -> tuple[SprayConstants, SprayState, Routing]:  # fmt: skip
     """Make the constants and the state of a run at tick 0, and the data by which switches route.
 
     Parameters
@@ -252,7 +238,7 @@ def build(
         growth_needed=np.zeros(8, np.int64),
         program=program,
     )
-    return constants, state, _switch_routing(session, link)
+    return constants, state, _routing(session, link)
 
 
 def _rdma(session: SpraySession, packets: int) -> Rdma | None:
@@ -269,23 +255,10 @@ def records(rules: Sequence[Rules]) -> np.ndarray:
     return np.array([tuple(each) for each in rules], types)
 
 
-def _switch_routing(session: SpraySession, link: np.ndarray) -> SwitchRouting:
-    topology = session.topology
-    salts = np.zeros(topology.switches + 1, np.int64)
-    make_salts(session.seed, salts)
-    switches = make_switches(
-        session.port_choice, session.seed, session.queue_bytes, topology.out_degree, 2 * len(session.flows.source)
-    )
-    return SwitchRouting(
-        at_switch=session.port_choice.policy,
-        routes=session.routes,
-        built=session.routes,
-        moved=False,
-        salts=salts,
-        out_start=topology.out_start.astype(np.int64),
-        host_switch=topology.host_switch.astype(np.int64),
-        switches=switches._replace(low=link["data_bytes"], high=link["control_bytes"]),
-    )
+def _routing(session: SpraySession, link: np.ndarray) -> Routing:
+    """How switches route; the queue lengths of their state are fields of links."""
+    routing = make_routing(session)
+    return routing._replace(switches=routing.switches._replace(low=link["data_bytes"], high=link["control_bytes"]))
 
 
 def _constants(session: SpraySession) -> SprayConstants:
