@@ -5,11 +5,9 @@ import numpy as np
 
 from flitlab.models.arrays import Ints
 from flitlab.models.jit import njit
-from flitlab.models.rules.spray.ports import AtSwitch, flow_key, make_salts
-from flitlab.models.rules.tables import Tables
+from flitlab.models.rules.spray.ports import AtSwitch, flow_key
 from flitlab.models.transport.fabric import SpraySession
-from flitlab.models.transport.uncontended_spray import walk_channels
-from flitlab.models.transport.zero_load import Channels, channels_of
+from flitlab.models.transport.uncontended_spray import Network, network_of, walk_channels
 
 _NONE = -1
 _MOST = 1 << 24
@@ -30,9 +28,6 @@ def links_of_flows(session: SpraySession) -> Ints | None:
     longest = topology.switches if session.hops is None else int(session.hops.max(initial=0))
     if session.port_choice.policy != AtSwitch.ECMP or len(flows.source) * entropies * longest > _MOST:
         return None
-    channels, _ = channels_of(topology, session.delay, session.ratio)
-    salts = np.zeros(topology.switches + 1, np.int64)
-    make_salts(session.seed, salts)
     links = np.full((len(flows.source), entropies * longest + 2), _NONE, np.int64)
     links[:, -2] = topology.channels + flows.source
     links[:, -1] = topology.channels + topology.hosts + flows.destination
@@ -40,20 +35,16 @@ def links_of_flows(session: SpraySession) -> Ints | None:
     src_switch, dst_switch = (
         topology.host_switch[hosts].astype(np.int64) for hosts in (flows.source, flows.destination)
     )
-    _fill(session.routes, salts, channels, src_switch, dst_switch, paths, longest, links)
+    _fill(network_of(session), src_switch, dst_switch, paths, longest, links)
     return links
 
 
 @njit
-def _fill(
-    r: Tables, salts: Ints, n: Channels, src_switch: Ints, dst_switch: Ints, paths: Ints, longest: int, links: Ints
-) -> None:  # fmt: skip
+def _fill(network: Network, src_switch: Ints, dst_switch: Ints, paths: Ints, longest: int, links: Ints) -> None:
     """Write the channels of each entropy value of each flow, ``longest`` columns for each."""
-    path = np.zeros(len(n.out_start), np.int64)
+    path = np.zeros(len(network.channels.out_start), np.int64)
     for i in range(len(paths)):
         for entropy in range(paths[i]):
-            hops, _ = walk_channels(
-                r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), paths[i], entropy, path
-            )
+            hops, _ = walk_channels(network, src_switch[i], dst_switch[i], flow_key(i, False), paths[i], entropy, path)
             for hop in range(min(hops, longest)):
                 links[i, entropy * longest + hop] = path[hop]

@@ -28,6 +28,35 @@ _FEW = 32
 """Packets of the longest flow that is followed packet by packet."""
 
 
+class Network(NamedTuple):
+    """The routes and links that packets take.
+
+    salts: int64 [switches + 1], of hashes (:func:`~flitlab.models.rules.spray.ports.make_salts`). channels: between
+    switches; host: the links of hosts.
+    """
+
+    routes: Tables
+    salts: Ints
+    channels: Channels
+    host: HostLinks
+
+
+class SentFlows(NamedTuple):
+    """What flows send.
+
+    src_switch, dst_switch: int64 [flows], the switches of their hosts. packets: int64 [flows]. last: int64 [flows],
+    bytes of the last packet. gap: int64 [flows], ticks between packets at the sender, 0 unless it is paced.
+    acknowledges: bool [flows], whether the receiver acknowledges.
+    """
+
+    src_switch: Ints
+    dst_switch: Ints
+    packets: Ints
+    last: Ints
+    gap: Ints
+    acknowledges: Bools
+
+
 class PathTimes(NamedTuple):
     """The paths that the packets of flows may take, and the ticks of the fastest.
 
@@ -55,44 +84,37 @@ def uncontended_ticks(session: SpraySession) -> Floats:
     ----------
     session: the session.
     """
-    topology, flows, rules = session.topology, session.flows, session.rules
-    channels, host = channels_of(topology, session.delay, session.ratio)
+    topology, flows, rules, network = session.topology, session.flows, session.rules, network_of(session)
     src_switch, dst_switch = topology.host_switch[flows.source], topology.host_switch[flows.destination]
     one = np.array([each.paths == 1 for each in session.transports])[session.flows.kinds]
     path_times = PathTimes(
         one & (session.port_choice.policy == AtSwitch.ECMP),
         one & (session.port_choice.policy in (AtSwitch.ECMP, AtSwitch.ROUND_ROBIN, AtSwitch.ADAPTIVE)),
         topology.access_delay[flows.source] + topology.access_delay[flows.destination],
-        *_times(session, channels, src_switch, dst_switch),
+        *_times(session, network.channels, src_switch, dst_switch),
     )
     gap = np.array([each.gap if each.credit == Credit.PACED else 0 for each in session.transports])[session.flows.kinds]
-    salts = np.zeros(topology.switches + 1, np.int64)
-    make_salts(session.seed, salts)
+    sent = SentFlows(src_switch, dst_switch, flows.packets, flows.last_size, gap, session.acknowledges)
     ticks, may_take_longer = np.zeros(len(src_switch), np.int64), np.zeros(len(src_switch), bool)
-    _fill(
-        session.routes, salts, channels, host, path_times, src_switch, dst_switch, flows.packets, flows.last_size, gap,
-        session.acknowledges, rules.mtu, rules.control, ticks, may_take_longer,
-    )  # fmt: skip
+    _fill(network, sent, path_times, rules.mtu, rules.control, ticks, may_take_longer)
     if session.port_choice.policy == AtSwitch.ECMP:
         for kind, each in enumerate(session.transports):
             if len(selected := np.flatnonzero(may_take_longer & (session.flows.kinds == kind))):
-                _follow(
-                    each,
-                    session.routes,
-                    salts,
-                    channels,
-                    host,
-                    path_times,
-                    selected,
-                    src_switch,
-                    dst_switch,
-                    flows.packets,
-                    flows.last_size,
-                    gap,
-                    session.acknowledges,
-                    ticks,
-                )
+                _follow(each, network, sent, path_times, selected, ticks)
     return ticks.astype(float)
+
+
+def network_of(session: SpraySession) -> Network:
+    """The routes and links of a session, at the start of its run.
+
+    Parameters
+    ----------
+    session: the session.
+    """
+    channels, host = channels_of(session.topology, session.delay, session.ratio)
+    salts = np.zeros(session.topology.switches + 1, np.int64)
+    make_salts(session.seed, salts)
+    return Network(session.routes, salts, channels, host)
 
 
 def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Ints) -> tuple[Ints, Ints, Ints]:
@@ -111,20 +133,13 @@ def _times(session: SpraySession, n: Channels, src_switch: Ints, dst_switch: Int
 
 @device_function
 def walk_channels(
-    r: Tables,
-    salts: Ints,
-    n: Channels,
-    src_switch: Int,
-    dst_switch: Int,
-    key: Int,
-    paths: Int,
-    entropy: Int,
-    path: Ints,
+    network: Network, src_switch: Int, dst_switch: Int, key: Int, paths: Int, entropy: Int, path: Ints
 ) -> tuple[int, bool]:
     """Write the channels of a path into ``path``. Returns their number, and whether the switch pair has other paths.
 
     paths, entropy: entropy values of the flow, and that of the packet, which selects the path.
     """
+    r, salts, n = network.routes, network.salts, network.channels
     switch, hops, has_others = np.int64(src_switch), np.int64(0), False
     if switch == dst_switch:
         return hops, False
@@ -148,14 +163,12 @@ def walk_channels(
 
 
 @device_function
-def _in_line(
-    n: Channels, host: HostLinks, path: Ints, hops: Int, packets: Int, full: Int, last: Int, gap: Int
-) -> int:  # fmt: skip
+def _in_line(network: Network, path: Ints, hops: Int, packets: Int, full: Int, last: Int, gap: Int) -> int:
     """Ticks of all packets of a flow along one path, first come, first served.
 
     full, last: bytes of each packet before the last, and of the last; gap: ticks between packets at the sender.
     """
-    earlier = packets - 1
+    n, host, earlier = network.channels, network.host, packets - 1
     first = np.int64(service_ticks(host.ratio, full))
     period = max(gap, first)
     last_end, delay = earlier * period + np.int64(service_ticks(host.ratio, last)), np.int64(host.delay_in)
@@ -173,9 +186,9 @@ def _in_line(
 
 
 @device_function
-def _first_hops(r: Tables, n: Channels, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
+def _first_hops(network: Network, src_switch: Int, dst_switch: Int, channels: Ints) -> int:
     """Write the channels by which packets may leave their first switch into ``channels``. Returns their number."""
-    count = np.int64(0)
+    r, n, count = network.routes, network.channels, np.int64(0)
     if r.form != RouteForm.PATHS:
         ports = next_hops(r, np.int64(0), np.int64(0), src_switch, dst_switch)
         while not is_empty(ports):
@@ -222,13 +235,13 @@ def _through(n: Channels, channels: Ints, packets: Int, size: Int, apart: Int) -
 
 @device_function
 def _spread(
-    n: Channels, host: HostLinks, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int,
-    gap: Int,
-) -> int:  # fmt: skip
+    network: Network, first_hops: Ints, over_full: Int, over_last: Int, packets: Int, full: Int, last: Int, gap: Int
+) -> int:
     """Ticks below which packets that may take several paths cannot all arrive.
 
     over_full, over_last: ticks of a full packet and of the last one between switches. Others as of :func:`_in_line`.
     """
+    host = network.host
     service, service_last = np.int64(service_ticks(host.ratio, full)), np.int64(service_ticks(host.ratio, last))
     period = max(gap, service)
     at_first = service + host.delay_in + over_full  # at the queue of the last channel
@@ -239,7 +252,7 @@ def _spread(
         end = max(end, at_first + full_ticks, min(at_first, at_last) + full_ticks + service_last)
         end = max(end, at_first + (packets - 2) * period + service)
         count = packets if last == full else packets - 1
-        ticks, slowest = _through(n, first_hops, count, full, period)
+        ticks, slowest = _through(network.channels, first_hops, count, full, period)
         if ticks > 0:
             end = max(end, service + host.delay_in + ticks + over_full - slowest + service)
     return end + host.delay_out
@@ -247,17 +260,9 @@ def _spread(
 
 @njit
 def _fill(
-    r: Tables,
-    salts: Ints,
-    n: Channels,
-    host: HostLinks,
+    network: Network,
+    flows: SentFlows,
     path_times: PathTimes,
-    src_switch: Ints,
-    dst_switch: Ints,
-    packets: Ints,
-    last: Ints,
-    gap: Ints,
-    acknowledges: Bools,
     full: Int,
     control_bytes: Int,
     ticks: Ints,
@@ -265,80 +270,68 @@ def _fill(
 ) -> None:
     """Compute ``ticks`` of every flow, and whether a short flow may take longer when uncontended.
 
-    src_switch, dst_switch: its switches.
+    full, control_bytes: bytes of a full and of a control packet.
     """
+    r, n, host = network.routes, network.channels, network.host
     path, none, one = np.zeros(max(len(n.out_start), 256), np.int64), np.int64(0), np.int64(1)
     for i in range(len(ticks)):
-        hops, has_others = walk_channels(r, salts, n, src_switch[i], dst_switch[i], flow_key(i, False), one, none, path)
-        in_line = _in_line(n, host, path, hops, packets[i], full, last[i], gap[i])
+        src_switch, dst_switch = flows.src_switch[i], flows.dst_switch[i]
+        packets, last, gap = flows.packets[i], flows.last[i], flows.gap[i]
+        hops, has_others = walk_channels(network, src_switch, dst_switch, flow_key(i, False), one, none, path)
+        in_line = _in_line(network, path, hops, packets, full, last, gap)
         if has_others and not path_times.single_forward[i]:
-            count = _first_hops(r, n, src_switch[i], dst_switch[i], path)
-            ticks[i] = _spread(
-                n, host, path[:count], path_times.full[i], path_times.last[i], packets[i], full, last[i], gap[i]
-            )
+            count = _first_hops(network, src_switch, dst_switch, path)
+            ticks[i] = _spread(network, path[:count], path_times.full[i], path_times.last[i], packets, full, last, gap)
             may_differ = not n.alike or r.form == RouteForm.PATHS
-            may_take_longer[i] = packets[i] <= _FEW and (in_line > ticks[i] or may_differ)
+            may_take_longer[i] = packets <= _FEW and (in_line > ticks[i] or may_differ)
         else:
             ticks[i] = in_line
         ticks[i] += path_times.access[i]
-        if not acknowledges[i]:
+        if not flows.acknowledges[i]:
             continue
         back = path_times.back[i]
         if path_times.single_back[i]:
-            hops, _ = walk_channels(r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), one, none, path)
+            hops, _ = walk_channels(network, dst_switch, src_switch, flow_key(i, True), one, none, path)
             back = np.int64(_over(n, path, hops, control_bytes))
         ticks[i] += back + _host_ticks(host, control_bytes) + path_times.access[i]
 
 
 @njit
 def _follow(
-    rules: Rules,
-    r: Tables,
-    salts: Ints,
-    n: Channels,
-    host: HostLinks,
-    path_times: PathTimes,
-    flows: Ints,
-    src_switch: Ints,
-    dst_switch: Ints,
-    packets: Ints,
-    last: Ints,
-    gap: Ints,
-    acknowledges: Bools,
-    ticks: Ints,
+    rules: Rules, network: Network, flows: SentFlows, path_times: PathTimes, selected: Ints, ticks: Ints
 ) -> None:
-    """Raise ``ticks`` of some flows, of at most ``_FEW`` packets, to what the paths of their packets allow.
+    """Raise ``ticks`` of the selected flows, of at most ``_FEW`` packets, to what the paths of their packets allow.
 
     Their packets choose paths before any feedback; other flows keep their ticks. A retransmission may take a faster
     path, and so limits the rise.
     """
+    n, host = network.channels, network.host
     shape = (_FEW, len(n.out_start))
     path, begin, rest = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     hops = np.zeros(_FEW, np.int64)
-    for i in flows:
-        count, size, key = packets[i], last[i], flow_key(i, False)
-        period = max(gap[i], np.int64(service_ticks(host.ratio, rules.mtu)))
+    for i in selected:
+        count, size, key = flows.packets[i], flows.last[i], flow_key(i, False)
+        src_switch, dst_switch = flows.src_switch[i], flows.dst_switch[i]
+        period = max(flows.gap[i], np.int64(service_ticks(host.ratio, rules.mtu)))
         answer = path_times.back[i] + _host_ticks(host, rules.control) + path_times.access[i]
         first_answer = path_times.full[i] + _host_ticks(host, rules.mtu) + path_times.access[i] + answer
-        if acknowledges[i] and (count - 1) * period >= first_answer:
+        if flows.acknowledges[i] and (count - 1) * period >= first_answer:
             continue
         for number in range(count):
             entropy = first_entropy(rules, i, number)
-            hops[number], _ = walk_channels(
-                r, salts, n, src_switch[i], dst_switch[i], key, rules.paths, entropy, path[number]
-            )
+            hops[number], _ = walk_channels(network, src_switch, dst_switch, key, rules.paths, entropy, path[number])
             path[number, hops[number]] = len(n.dst)
             length = size if number == count - 1 else np.int64(rules.mtu)
             begin[number, 0] = number * period + service_ticks(host.ratio, length) + host.delay_in
-        _keep_order(n, host, hops, count, np.int64(rules.mtu), size, path, begin, rest)
-        total = np.int64(_all_arrive(n, host, hops, count, np.int64(rules.mtu), size, path, begin, rest))
+        _keep_order(network, hops, count, np.int64(rules.mtu), size, path, begin, rest)
+        total = np.int64(_all_arrive(network, hops, count, np.int64(rules.mtu), size, path, begin, rest))
         total += path_times.access[i]
-        if acknowledges[i]:
+        if flows.acknowledges[i]:
             back = np.int64(0)  # any packet may be the last to arrive
             for number in range(count):
                 entropy = first_entropy(rules, i, number)
                 channels, _ = walk_channels(
-                    r, salts, n, dst_switch[i], src_switch[i], flow_key(i, True), rules.paths, entropy, path[0]
+                    network, dst_switch, src_switch, flow_key(i, True), rules.paths, entropy, path[0]
                 )
                 over = np.int64(_over(n, path[0], channels, rules.control))
                 back = over if number == 0 else min(back, over)
@@ -366,21 +359,23 @@ def _host_ticks(host: HostLinks, size: Int) -> int:
 
 
 @kernel
-def _service(n: Channels, host: HostLinks, channel: Int, size: Int) -> int:
+def _service(network: Network, channel: Int, size: Int) -> int:
     """Ticks in which a channel sends a packet; after those between switches comes that of the host."""
+    n, host = network.channels, network.host
     return np.int64(service_ticks(host.ratio if channel == len(n.dst) else n.ratio[channel], size))
 
 
 @kernel
-def _delay(n: Channels, host: HostLinks, channel: Int) -> int:
+def _delay(network: Network, channel: Int) -> int:
     """Ticks from a channel, as of :func:`_service`, to the next queue or the host."""
+    n, host = network.channels, network.host
     return np.int64(host.delay_out if channel == len(n.dst) else n.delay[channel])
 
 
 @device_function
 def _keep_order(
-    n: Channels, host: HostLinks, hops: Ints, packets: Int, full: Int, last: Int, path: Ints, begin: Ints, rest: Ints
-) -> None:  # fmt: skip
+    network: Network, hops: Ints, packets: Int, full: Int, last: Int, path: Ints, begin: Ints, rest: Ints
+) -> None:
     """Compute the least ticks until each channel begins to send each packet of a flow, and those after it has.
 
     A packet waits only for those that precede it in the same queues since their host.
@@ -392,18 +387,18 @@ def _keep_order(
     for number in range(packets):
         size, before, ticks = last if number == packets - 1 else full, number - 1, np.int64(0)
         for hop in range(hops[number], -1, -1):
-            ticks += _delay(n, host, path[number, hop])
+            ticks += _delay(network, path[number, hop])
             rest[number, hop] = ticks
-            ticks += _service(n, host, path[number, hop], size)
+            ticks += _service(network, path[number, hop], size)
         for hop in range(hops[number] + 1):
             channel = path[number, hop]
             if hop > 0:
                 passed = path[number, hop - 1]
-                begin[number, hop] = begin[number, hop - 1] + _service(n, host, passed, size) + n.delay[passed]
+                begin[number, hop] = begin[number, hop - 1] + _service(network, passed, size) + _delay(network, passed)
             while before >= 0 and _shared(path[before], path[number], hop + 1) <= hop:
                 before -= 1
             if before >= 0:
-                begin[number, hop] = max(begin[number, hop], begin[before, hop] + _service(n, host, channel, full))
+                begin[number, hop] = max(begin[number, hop], begin[before, hop] + _service(network, channel, full))
 
 
 @kernel
@@ -417,8 +412,8 @@ def _shared(path: Ints, other: Ints, most: Int) -> int:
 
 @device_function
 def _all_arrive(
-    n: Channels, host: HostLinks, hops: Ints, packets: Int, full: Int, last: Int, path: Ints, begin: Ints, rest: Ints
-) -> int:  # fmt: skip
+    network: Network, hops: Ints, packets: Int, full: Int, last: Int, path: Ints, begin: Ints, rest: Ints
+) -> int:
     """Ticks below which all packets of a flow cannot arrive, each over its own path: arguments of :func:`_keep_order`.
 
     A channel sends the packets that cross it one after the other, from the earliest ``begin`` on; after the last one
@@ -435,7 +430,7 @@ def _all_arrive(
                     at += 1
                 if at > hops[number]:
                     continue
-                busy += _service(n, host, channel, last if number == packets - 1 else full)
+                busy += _service(network, channel, last if number == packets - 1 else full)
                 earliest, after = min(earliest, begin[number, at]), min(after, rest[number, at])
                 most = max(most, earliest + busy + after)
     return most
