@@ -21,7 +21,7 @@ from flitlab.models.rules.spray.credit import (
     on_pull,
     pull_target,
 )
-from flitlab.models.rules.spray.layout import Feedback, Rules, make_receivers, make_senders
+from flitlab.models.rules.spray.layout import Ack, Feedback, Rules, make_receivers, make_senders
 from flitlab.models.rules.spray.ports import AtSwitch, PortChoice, chosen_port, make_salts, spray_route
 from flitlab.models.rules.spray.queues import evicts, is_marked, next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_trimmed
@@ -309,10 +309,8 @@ def ack(rules, senders, receivers, number, now, marked=False, again=False):
     """The acknowledgement of a packet, taken in by the sender."""
     got = receivers.got[0]
     start = bits_from(receivers, 0, number, marked)
-    return on_ack(
-        rules, senders, 0, got.expected, got.bytes, number, again, 0, marked, start,
-        bits_of(receivers, 0, start), now,
-    )  # fmt: skip
+    ack = Ack(got.expected, got.bytes, number, again, 0, marked, start, bits_of(receivers, 0, start))
+    return on_ack(rules, senders, 0, ack, now)
 
 
 def test_a_sender_fills_its_window_and_asks_for_an_answer_with_the_last_packet_of_it(nscc):

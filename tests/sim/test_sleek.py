@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from flitlab.models.registry import make
-from flitlab.models.rules.spray.layout import make_senders
+from flitlab.models.rules.spray.layout import Ack, make_senders
 from flitlab.models.rules.spray.sender import may_send, on_ack, on_timeout, send
 from flitlab.models.transport.fabric import Fabric
 from flitlab.sim.engines.transport.spray import FlowCount, LinkCount
@@ -59,7 +59,7 @@ def begun(packets=200, **keys):
 def acknowledge(rules, senders, number, missing, now):
     """Packet ``number`` has come; so have all before it but the first ``missing``."""
     received = (number + 1 - missing) * MTU
-    on_ack(rules, senders, 0, 0, received, number, False, 0, False, number, 1, now)
+    on_ack(rules, senders, 0, Ack(0, received, number, False, 0, False, number, 1), now)
 
 
 @pytest.mark.parametrize("sleek", [False, True])
@@ -86,7 +86,7 @@ def test_packets_count_as_lost_when_one_and_a_half_windows_came_beyond_them(slee
         senders.win[0].window = 10.0 * MTU
         on_timeout(rules, senders, 0, now + rules.timeout)
         assert senders.win[0].window == 10.0 * MTU
-        on_ack(rules, senders, 0, sent, sent * MTU, sent - 1, False, 0, False, sent, 0, now)
+        on_ack(rules, senders, 0, Ack(sent, sent * MTU, sent - 1, False, 0, False, sent, 0), now)
         assert seq.recover == -1
         assert seq.probe_at == -1
 

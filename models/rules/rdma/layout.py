@@ -35,6 +35,22 @@ class Answer(IntEnum):
     NACK = 2
 
 
+class Response(NamedTuple):
+    """What an ACK or NACK says.
+
+    nack: whether it is a NACK. number: the packet that caused it. expected: first packet that is missing at the
+    receiver. stamp: tick at which the packet began to be sent. marked: whether it had an ECN mark. telemetry: int64
+    [1 + FIELDS * HOPS], of the packet (HPCC).
+    """
+
+    nack: bool
+    number: Int
+    expected: Int
+    stamp: Int
+    marked: bool
+    telemetry: Ints
+
+
 HOPS, FIELDS = 5, 5
 """Outputs that report to a packet (telemetry), and numbers of a report: link, tick, bytes sent, bytes in the queue, and
 ticks per byte times 2**16.

@@ -11,11 +11,11 @@ txFree and timeout of its first author, https://github.com/NetSys/irn-vivado-hls
 
 import numpy as np
 
-from flitlab.models.arrays import Int, Ints
+from flitlab.models.arrays import Int
 from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.rdma import laws
-from flitlab.models.rules.rdma.layout import Rdma
+from flitlab.models.rules.rdma.layout import Rdma, Response
 from flitlab.models.rules.spray.layout import Senders, bits_at, has, put, take
 
 SHORT_TIMEOUT_PACKETS = 3
@@ -183,9 +183,7 @@ def _recover(d: Rdma, s: Senders, i: Int) -> None:
 
 
 @device_function
-def on_answer(
-    d: Rdma, s: Senders, i: Int, nack: bool, number: Int, expected: Int, stamp: Int, marked: bool, row: Ints, now: Int
-) -> None:  # fmt: skip
+def on_answer(d: Rdma, s: Senders, i: Int, response: Response, now: Int) -> None:
     """Take in an ACK or NACK at sender i.
 
     After a NACK it goes back to the first missing packet or, with selective repeat, where a NACK also acknowledges the
@@ -196,23 +194,19 @@ def on_answer(
     d: the RDMA flows, changed in place (:class:`~flitlab.models.rules.rdma.layout.Rdma`).
     s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
     i: the flow.
-    nack: whether it is a NACK.
-    number: the packet that caused it.
-    expected: first packet that is missing at the receiver.
-    stamp: tick at which the packet began to be sent.
-    marked: whether it had an ECN mark.
-    row: int64 [1 + FIELDS * HOPS], its telemetry (HPCC).
+    response: what it says.
     now: the present tick.
     """
     seq, selective = s.seq[i], d.laws[d.kind[i]].selective != 0
+    nack, expected = response.nack, response.expected
     if nack and not selective:
         if expected >= seq.una:
             _advance(d, s, i, expected, now)
             d.flow[i].cursor = expected
             laws.on_loss(d, i, 0, now)
         return
-    acked = _acknowledge(d, s, i, number, expected, now)
-    laws.on_ack(d, i, acked, expected, now - stamp, marked, row, now)
+    acked = _acknowledge(d, s, i, response.number, expected, now)
+    laws.on_ack(d, i, acked, expected, now - response.stamp, response.marked, response.telemetry, now)
     if nack and expected == seq.una and seq.finished < 0 and seq.recover < 0:
         _recover(d, s, i)
         laws.on_loss(d, i, 0, now)

@@ -63,6 +63,25 @@ class Feedback(IntEnum):
     TIMED_OUT = 3
 
 
+class Ack(NamedTuple):
+    """What an acknowledgement says.
+
+    expected: first packet that is missing at the receiver. received: distinct bytes received. number: the packet that
+    caused the acknowledgement; -1: a request, PROBE: a probe. again: whether that packet was a retransmission. entropy:
+    its entropy value. marked: whether it had an ECN mark. start: first packet of ``bits``. bits: received packets from
+    ``start`` on.
+    """
+
+    expected: Int
+    received: Int
+    number: Int
+    again: bool
+    entropy: Int
+    marked: bool
+    start: Int
+    bits: Int
+
+
 Records: TypeAlias = np.recarray
 """Array of records with named fields."""
 

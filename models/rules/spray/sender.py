@@ -8,6 +8,7 @@ from flitlab.models.jit import device_function, kernel
 from flitlab.models.rules.bits import lowest
 from flitlab.models.rules.spray.credit import on_first_response, pull_target
 from flitlab.models.rules.spray.layout import (
+    Ack,
     Credit,
     Feedback,
     Rules,
@@ -165,10 +166,7 @@ def _sample(r: Rules, s: Senders, i: Int, number: Int, again: bool, now: Int) ->
 
 
 @device_function
-def on_ack(
-    r: Rules, s: Senders, i: Int, expected: Int, received: Int, number: Int, again: bool, entropy: Int, marked: bool,
-    start: Int, bits: Int, now: Int,
-) -> bool:  # fmt: skip
+def on_ack(r: Rules, s: Senders, i: Int, ack: Ack, now: Int) -> bool:
     """Take in an acknowledgement at sender i.
 
     Parameters
@@ -176,38 +174,31 @@ def on_ack(
     r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
     s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
     i: the flow.
-    expected: first packet that is missing at the receiver.
-    received: distinct bytes received.
-    number: the packet that caused the acknowledgement; -1: a request, PROBE: a probe.
-    again: whether that packet was a retransmission.
-    entropy: its entropy value.
-    marked: whether it had an ECN mark.
-    start: first packet of ``bits``.
-    bits: received packets from ``start`` on.
+    ack: what it says.
     now: the present tick.
 
     Returns
     -------
     Whether this completes the flow.
     """
-    seq = s.seq[i]
+    seq, expected, number = s.seq[i], ack.expected, ack.number
     on_first_response(r, s, i)
     if number == _NO_RECORD:
         seq.rts_out = 0
-    sample = _sample(r, s, i, number, again, now)
-    news = max(received - seq.known, 0)
+    sample = _sample(r, s, i, number, ack.again, now)
+    news = max(ack.received - seq.known, 0)
     seq.known += news
     seq.flight -= news
     while seq.una < expected:
         step = min(np.int64(64), expected - seq.una)
         _arrived(r, s, i, seq.una, _ALL >> np.uint64(64 - step))
         seq.una += step
-    if bits != 0:
-        _arrived(r, s, i, np.int64(start), np.uint64(bits))
-    learn(r, s, i, entropy, np.int64(Feedback.MARKED if marked else Feedback.GOOD), now)
-    window_on_ack(r, s, i, news, marked, sample, now)
+    if ack.bits != 0:
+        _arrived(r, s, i, np.int64(ack.start), np.uint64(ack.bits))
+    learn(r, s, i, ack.entropy, np.int64(Feedback.MARKED if ack.marked else Feedback.GOOD), now)
+    window_on_ack(r, s, i, news, ack.marked, sample, now)
     if r.sleek != 0:
-        recover(r, s, i, expected, received, number, now)
+        recover(r, s, i, expected, ack.received, number, now)
     if seq.una < seq.packets or seq.finished >= 0:
         return False
     seq.finished = now

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from flitlab.models.rules.rdma.laws import on_cnp, on_timer
-from flitlab.models.rules.rdma.layout import Answer, Rdma, make_rdma
+from flitlab.models.rules.rdma.layout import Answer, Rdma, Response, make_rdma
 from flitlab.models.rules.rdma.receiver import cnp_tick, notifies, notifies_late, on_data
 from flitlab.models.rules.rdma.sender import (
     is_ready,
@@ -31,7 +31,7 @@ class _RdmaRules:
         self.pacing_tick = machine_code(pacing_tick, d, s, 0, 0)
         self.pacing_expires = machine_code(pacing_expires, d, 0, 0)
         self.send_next = machine_code(send_next, d, s, 0, 0, 0)
-        self.on_answer = machine_code(on_answer, d, s, 0, False, 0, 0, 0, False, d.last[0], 0)
+        self.on_answer = machine_code(on_answer, d, s, 0, Response(False, 0, 0, 0, False, d.last[0]), 0)
         self.on_timeout = machine_code(on_timeout, d, s, 0, 0)
         self.on_cnp = machine_code(on_cnp, d, 0, 0)
         self.law_tick = machine_code(law_tick, d, s, 0)
@@ -122,10 +122,9 @@ class RdmaFlows:
             return
         if packet.kind in (PacketKind.ACK, PacketKind.NACK):
             row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
-            self._rules.on_answer(
-                d, s, flow, packet.kind == PacketKind.NACK, packet.number, packet.expected, packet.received,
-                packet.marked, row, now,
-            )  # fmt: skip
+            nack = packet.kind == PacketKind.NACK
+            response = Response(nack, packet.number, packet.expected, packet.received, packet.marked, row)
+            self._rules.on_answer(d, s, flow, response, now)
         else:
             self._rules.on_cnp(d, flow, now)
         self._enqueue(flow)

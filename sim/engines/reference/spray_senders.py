@@ -2,7 +2,7 @@
 """The senders of sprayed packets: what they send, how they react to control packets, and their timers."""
 
 from flitlab.models.rules.spray.credit import on_pull
-from flitlab.models.rules.spray.layout import Credit, PacketKind, Rules, Senders, make_senders
+from flitlab.models.rules.spray.layout import Ack, Credit, PacketKind, Rules, Senders, make_senders
 from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
 from flitlab.models.rules.spray.sender import (
     IS_AGAIN,
@@ -30,7 +30,7 @@ class _SenderRules:
         self.may_send = machine_code(may_send, r, s, 0)
         self.send = machine_code(send, r, s, 0, 0, 0)
         self.pace = machine_code(pace, r, s, 0)
-        self.on_ack = machine_code(on_ack, r, s, 0, 0, 0, 0, False, 0, False, 0, 0, 0)
+        self.on_ack = machine_code(on_ack, r, s, 0, Ack(0, 0, 0, False, 0, False, 0, 0), 0)
         self.on_nack = machine_code(on_nack, r, s, 0, 0, False, False, 0)
         self.on_nack_entropy = machine_code(on_nack_entropy, r, s, 0, 0, False, False, 0)
         self.on_pull = machine_code(on_pull, r, s, 0, 0)
@@ -97,11 +97,12 @@ class SpraySenders:
         host.enqueue_flow(packet.flow)
 
     def _handle_ack(self, packet: SprayPacket) -> None:
-        self._rules.on_ack(
-            self.network.flows[packet.flow].rules, self.table, packet.flow, packet.expected, packet.received,
-            packet.number, packet.flags & IS_AGAIN != 0, packet.entropy, packet.marked, packet.start, packet.bits,
-            self.clock.now,
+        ack = Ack(
+            packet.expected, packet.received, packet.number, packet.flags & IS_AGAIN != 0, packet.entropy,
+            packet.marked, packet.start, packet.bits,
         )  # fmt: skip
+        rules = self.network.flows[packet.flow].rules
+        self._rules.on_ack(rules, self.table, packet.flow, ack, self.clock.now)
         self._await_probe(packet.flow)
 
     def _handle_nack(self, packet: SprayPacket, host: SprayHost) -> None:

@@ -14,7 +14,7 @@ from flitlab.models.rules.spray.credit import (
     on_pull,
     throttles,
 )
-from flitlab.models.rules.spray.layout import Credit, Feedback, PacketKind
+from flitlab.models.rules.spray.layout import Ack, Credit, Feedback, PacketKind
 from flitlab.models.rules.spray.queues import next_turn
 from flitlab.models.rules.spray.receiver import bits_from, bits_of, on_data, on_request, on_trimmed
 from flitlab.models.rules.spray.recovery import PROBE, next_probe_check, probe
@@ -338,9 +338,8 @@ def _process_response(const, state, host, packet, now):
     marked, again, last_hop = kind & Flag.ECN_MARK != 0, kind & Flag.RETRANSMISSION != 0, kind & Flag.LAST_HOP != 0
     if kind & Flag.KIND_MASK == PacketKind.ACK:
         start = np.int64(record.start)
-        on_ack(
-            rules, senders, flow, value, record.received, number, again, entropy, marked, start, record.bits, now
-        )  # fmt: skip
+        ack = Ack(value, record.received, number, again, entropy, marked, start, record.bits)
+        on_ack(rules, senders, flow, ack, now)
         if rules.sleek != 0:
             _await_probe(const, state, flow, now)
     elif kind & Flag.KIND_MASK == PacketKind.PULL:
