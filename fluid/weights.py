@@ -36,7 +36,7 @@ from flitlab.models.routing.planned import (
     needs_solver,
 )
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import MAX_PORTS, RouteForm
+from flitlab.models.rules.tables import MaxPorts, RouteForm
 from flitlab.models.topology.graph import Topology
 from flitlab.models.traffic.traffic import Traffic
 
@@ -143,7 +143,7 @@ def _by_hops(topology: Topology, problem: Problem, plan: PathPlan) -> NextHopWei
     Channels must have equal capacities, so that shortest paths have the fewest channels.
     """
     capacity, degree = topology.capacity, int(topology.out_degree.max())
-    if problem.demand.size <= DENSE * topology.switches or degree > MAX_PORTS or (capacity != capacity[0]).any():
+    if problem.demand.size <= DENSE * topology.switches or degree > MaxPorts.TABLE or (capacity != capacity[0]).any():
         return None
     split = PathSplit(problem)
     scaled = nearest_weights(split, plan.gap, math.inf)

@@ -6,7 +6,7 @@ import numpy as np
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import Routes, RoutingSpec
-from flitlab.models.rules.tables import MASK_PORTS, Selection
+from flitlab.models.rules.tables import MaxPorts, Selection
 from flitlab.models.topology.graph import Topology
 
 
@@ -29,5 +29,5 @@ class Deflection(RoutingSpec):
                 f"{v} has {topology.in_degree[v]} in and {topology.out_degree[v]} out (minimal, ecmp and ksp serve it)",
                 key="kind",
             )
-        ports, diameter = minimal_ports(topology, MASK_PORTS)
+        ports, diameter = minimal_ports(topology, MaxPorts.MASK)
         return Routes(self.kind, ports, Selection.RANDOM, diameter, deflection=True)

@@ -10,7 +10,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
 from flitlab.models.rules.port_sets import allow
-from flitlab.models.rules.tables import MAX_PORTS
+from flitlab.models.rules.tables import MaxPorts
 from flitlab.models.topology.graph import Grid, Topology
 
 
@@ -92,7 +92,7 @@ class DimensionOrder(RoutingSpec):
                 f"{topology.kind} has none (minimal, ecmp, ksp, valiant and, if bi-directional, updown serve it)",
                 key="kind",
             )
-        if topology.out_degree.max(initial=0) > MAX_PORTS:
-            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
+        if topology.out_degree.max(initial=0) > MaxPorts.TABLE:
+            raise SpecError(f"serves at most {MaxPorts.TABLE} channels out of a switch", key="kind")
         ports, longest = dimension_order_ports(topology, grid)
         return Routes(self.kind, ports, SELECT[self.select], longest)

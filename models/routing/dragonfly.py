@@ -11,7 +11,7 @@ from flitlab.models.registry import SpecError, register, warn
 from flitlab.models.routing.port_table import empty_table
 from flitlab.models.routing.routes import SELECT, Routes, RoutingSpec
 from flitlab.models.rules.port_sets import allow, allows
-from flitlab.models.rules.tables import MAX_PORTS
+from flitlab.models.rules.tables import MaxPorts
 from flitlab.models.topology.graph import Topology
 
 _FAR = 9
@@ -47,8 +47,8 @@ def dragonfly_ports(topology: Topology) -> tuple[Masks, int]:
     topology: the network.
     """
     group, n = router_groups(topology), topology.switches
-    if topology.out_degree.max(initial=0) > MAX_PORTS:
-        raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="kind")
+    if topology.out_degree.max(initial=0) > MaxPorts.TABLE:
+        raise SpecError(f"serves at most {MaxPorts.TABLE} channels out of a switch", key="kind")
     local = group[topology.src] == group[topology.dst]
 
     def joined(mask: Bools) -> csr_array:

@@ -12,7 +12,7 @@ from flitlab.models.routing.paths import MAX_PATHS
 from flitlab.models.routing.route_set import LAST_WORD, PathTable, Routes
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.port_sets import ports_at, table_shape
-from flitlab.models.rules.tables import MASK_PORTS, MAX_PATH_PORTS, MAX_PORTS, RouteForm, Selection, VcPolicy
+from flitlab.models.rules.tables import MaxPorts, RouteForm, Selection, VcPolicy
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, array_errors, first_error, is_whole, notes_errors
 
@@ -37,7 +37,7 @@ def form_errors(topology: Topology, routes: Routes) -> Errors:
     yield from _select_errors(routes)
     yield from notes_errors(routes.notes)
     has_tables = form in (RouteForm.TABLE, RouteForm.VIA)
-    most = MAX_PORTS if has_tables and not routes.deflection else MASK_PORTS
+    most = MaxPorts.TABLE if has_tables and not routes.deflection else MaxPorts.MASK
     if form != RouteForm.PATHS and degree > most:
         yield "degree", f"a set holds {most} ports, and a switch has {degree}; use PATHS, or raise SpecError"
     if form == RouteForm.DIGITS and routes.digits is None:
@@ -128,8 +128,8 @@ def _path_form_errors(topology: Topology, table: object, degree: int) -> Errors:
     if not isinstance(table, PathTable):
         yield "paths", f"paths must be a PathTable, and is {type(table).__name__}"
         return
-    if degree > MAX_PATH_PORTS:
-        yield "degree", f"paths serve at most {MAX_PATH_PORTS} channels out of a switch, and a switch has {degree}"
+    if degree > MaxPorts.PATH:
+        yield "degree", f"paths serve at most {MaxPorts.PATH} channels out of a switch, and a switch has {degree}"
     paths = len(table.path_start) - 1 if np.ndim(table.path_start) == 1 else 0
     if paths > MAX_PATHS:
         yield "paths", f"{paths} paths; at most {MAX_PATHS:.0e} are kept"

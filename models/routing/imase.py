@@ -7,7 +7,7 @@ import numpy as np
 
 from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.routes import NO_PORTS, SELECT, Routes, RoutingSpec
-from flitlab.models.rules.tables import MASK_PORTS, RouteForm
+from flitlab.models.rules.tables import MaxPorts, RouteForm
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 
@@ -57,8 +57,8 @@ class Arithmetic(RoutingSpec):
                 "(minimal takes the same routes from tables)",
                 key="kind",
             )
-        if digits[0] > MASK_PORTS:
-            raise SpecError(f"serves at most {MASK_PORTS} channels out of a switch", key="kind")
+        if digits[0] > MaxPorts.MASK:
+            raise SpecError(f"serves at most {MaxPorts.MASK} channels out of a switch", key="kind")
         return Routes(
             self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=RouteForm.DIGITS,
             digits=digits, notes={"degree": digits[0], "shift": digits[1]},

@@ -19,7 +19,7 @@ from flitlab.models.registry import SpecError
 from flitlab.models.routing.route_set import Routes
 from flitlab.models.routing.walk import hop_dependencies, path_dependencies
 from flitlab.models.rules.bits import lowest
-from flitlab.models.rules.tables import MASK_PORTS, RouteForm, Tables
+from flitlab.models.rules.tables import MaxPorts, RouteForm, Tables
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 
@@ -158,7 +158,7 @@ def _first_fit(units: Ints, is_path: bool, starts: Ints, r: Tables, graph: _Grap
     rows = np.empty((3, channels), np.int64)
     scratch = _Scratch(np.zeros(channels, np.bool_), rows[0], rows[1], rows[2])
     seen, stack = np.zeros(switches, np.bool_), np.empty(switches, np.int64)
-    edges = np.empty((MASK_PORTS * channels if not is_path else switches, 2), np.int64)
+    edges = np.empty((MaxPorts.MASK * channels if not is_path else switches, 2), np.int64)
     new, source = np.empty(len(edges), np.int64), np.empty(1, np.int64)
     for unit in units:
         if is_path:
@@ -212,8 +212,8 @@ def assign_layers(
 
     Source: Skeie, Lysne, Theiss, IPDPS 2002, doi:10.1109/IPDPS.2002.1016580.
     """
-    if topology.out_degree.max(initial=0) > MASK_PORTS:
-        raise SpecError(f"layered serves at most {MASK_PORTS} channels out of a switch", key="vc_policy")
+    if topology.out_degree.max(initial=0) > MaxPorts.MASK:
+        raise SpecError(f"layered serves at most {MaxPorts.MASK} channels out of a switch", key="vc_policy")
     n = topology.switches
     units_of_pairs, pairs = unit_pairs(topology, routes)
     if routes.paths:

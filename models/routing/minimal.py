@@ -18,14 +18,14 @@ from flitlab.models.routing.updown import updown_ports
 from flitlab.models.routing.weights import Hops, WeightedSpec
 from flitlab.models.rules.bits import popcount, select
 from flitlab.models.rules.port_sets import ports_at
-from flitlab.models.rules.tables import MASK_PORTS, MAX_PORTS, RouteForm, VcPolicy
+from flitlab.models.rules.tables import MaxPorts, RouteForm, VcPolicy
 from flitlab.models.table_cache import TableCache
 from flitlab.models.topology.distances import diameter
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
 
 
-def minimal_ports(topology: Topology, most: int = MAX_PORTS) -> tuple[Masks, int]:
+def minimal_ports(topology: Topology, most: int = MaxPorts.TABLE) -> tuple[Masks, int]:
     """The next hops on shortest paths, a table of port sets, and the diameter in channels.
 
     8 bytes per pair of switches: 128 MiB at 4,096; twice that above 64 channels out of a switch. Raises ``SpecError``
@@ -99,7 +99,7 @@ class Minimal(WeightedSpec):
         by_hops = self.ties == "all" and self.weights(topology) is None
         large = topology.switches > MOST_IN_TABLE and by_hops and not escapes
         digits = digits_of(topology) if large else None
-        if digits is not None and digits[0] <= MASK_PORTS:
+        if digits is not None and digits[0] <= MaxPorts.MASK:
             return Routes(
                 self.kind, NO_PORTS, SELECT[self.select], diameter(topology), form=RouteForm.DIGITS, digits=digits
             )

@@ -14,7 +14,7 @@ from flitlab.models.paths.pathset import PathSet, starts
 from flitlab.models.paths.within import paths_within_from
 from flitlab.models.registry import SpecError
 from flitlab.models.routing.route_set import PathTable
-from flitlab.models.rules.tables import MAX_PATH_PORTS
+from flitlab.models.rules.tables import MaxPorts
 from flitlab.models.topology.distances import distances
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import switch_names
@@ -64,8 +64,8 @@ def path_table(topology: Topology, groups: Iterable[tuple[Ints, PathSet]]) -> Pa
     """
     n = topology.switches
     degree = int(topology.out_degree.max(initial=0))
-    if degree > MAX_PATH_PORTS:
-        raise SpecError(f"serves at most {MAX_PATH_PORTS} channels out of a switch; the topology has {degree}")
+    if degree > MaxPorts.PATH:
+        raise SpecError(f"serves at most {MaxPorts.PATH} channels out of a switch; the topology has {degree}")
     port_of = np.arange(topology.channels) - topology.out_start[topology.src]
     parts, total = [], 0
     for pairs, paths in groups:

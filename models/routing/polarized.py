@@ -9,7 +9,7 @@ from flitlab.models.registry import SpecError, register
 from flitlab.models.routing.minimal import minimal_ports
 from flitlab.models.routing.routes import NO_PORTS, RouteForm, Routes, RoutingSpec, Selection, VcPolicy
 from flitlab.models.routing.valiant import route_hops
-from flitlab.models.rules.tables import MASK_PORTS
+from flitlab.models.rules.tables import MaxPorts
 from flitlab.models.topology.graph import Topology
 
 HOPS_MOST = 64
@@ -47,7 +47,7 @@ class Polarized(RoutingSpec):
     """Packets for each hop by which a channel gains less than the most."""
 
     def routes(self, topology: Topology) -> Routes:
-        ports, diameter = minimal_ports(topology, MASK_PORTS)
+        ports, diameter = minimal_ports(topology, MaxPorts.MASK)
         hops = min(2 * diameter, HOPS_MOST) if self.hops is None else self.hops
         if diameter > HOPS_MOST:
             raise SpecError(f"serves a diameter of at most {HOPS_MOST}, and here it is {diameter}", key="kind")

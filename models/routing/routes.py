@@ -11,12 +11,12 @@ from flitlab.models.registry import Spec, SpecError, is_third_party
 from flitlab.models.routing.layers import assign_layers
 from flitlab.models.routing.route_set import NO_PORTS, PER, SELECT, PathTable, Routes
 from flitlab.models.routing.validation import mark_validated, validate_routes
-from flitlab.models.rules.tables import MAX_PORTS, RouteForm, Selection, VcPolicy
+from flitlab.models.rules.tables import MaxPorts, RouteForm, Selection, VcPolicy
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.validation import unchanged
 
 __all__ = [
-    "MAX_PORTS", "NO_PORTS", "PER", "SELECT", "PathTable", "RouteForm", "Routes", "RoutingSpec", "Selection",
+    "NO_PORTS", "PER", "SELECT", "MaxPorts", "PathTable", "RouteForm", "Routes", "RoutingSpec", "Selection",
     "VcPolicy",
 ]  # fmt: skip
 

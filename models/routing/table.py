@@ -17,7 +17,7 @@ from flitlab.models.routing.next_hops import survey_of
 from flitlab.models.routing.paths import longest, missing_pair, path_notes, path_table
 from flitlab.models.routing.planned import thresholds
 from flitlab.models.routing.port_table import empty_table
-from flitlab.models.routing.routes import MAX_PORTS, NO_PORTS, PER, RouteForm, Routes, RoutingSpec
+from flitlab.models.routing.routes import NO_PORTS, PER, MaxPorts, RouteForm, Routes, RoutingSpec
 from flitlab.models.rules.port_sets import allow
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import split_path, switch_names
@@ -109,8 +109,10 @@ class Table(RoutingSpec):
 
     def _of_next_hops(self, topology: Topology, lines: Sequence[_Line]) -> Routes:
         n, degree, names = topology.switches, topology.out_degree, switch_names(topology)
-        if degree.max(initial=0) > MAX_PORTS:
-            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree.max()}")
+        if degree.max(initial=0) > MaxPorts.TABLE:
+            raise SpecError(
+                f"serves at most {MaxPorts.TABLE} channels out of a switch; the topology has {degree.max()}"
+            )
         ports, line_of = empty_table(topology), {}
         weights: defaultdict[tuple[int, int], dict[int, float]] = defaultdict(dict)
         channels = _channels_between(topology)
@@ -150,8 +152,8 @@ class Table(RoutingSpec):
         """Routes from a file of RapidChiplet or gem5."""
         if not self.path.is_file():
             raise SpecError("no such file", key="path")
-        if topology.out_degree.max(initial=0) > MAX_PORTS:
-            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch", key="path")
+        if topology.out_degree.max(initial=0) > MaxPorts.TABLE:
+            raise SpecError(f"serves at most {MaxPorts.TABLE} channels out of a switch", key="path")
         if self.path.suffix == ".ini":
             ports, most = garnet_ports(self.path, topology)
             return Routes(self.kind, ports, PER[self.per], most)

@@ -16,7 +16,7 @@ from flitlab.models.routing.routes import SELECT, Routes
 from flitlab.models.routing.weights import ChannelWeightSpec, distances_from
 from flitlab.models.rules.bits import empty_set, with_port
 from flitlab.models.rules.port_sets import ports_at, set_ports
-from flitlab.models.rules.tables import MAX_PORTS
+from flitlab.models.rules.tables import MaxPorts
 from flitlab.models.topology.graph import Topology
 from flitlab.models.topology.names import Name, switch_names
 
@@ -141,8 +141,8 @@ def updown_ports(
             "uni-directional channels (minimal, ecmp, ksp, llskr, allpath, valiant and ugal serve it)",
             key="kind",
         )
-    if topology.out_degree.max(initial=0) > MAX_PORTS:
-        raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch")
+    if topology.out_degree.max(initial=0) > MaxPorts.TABLE:
+        raise SpecError(f"serves at most {MaxPorts.TABLE} channels out of a switch")
     if topology.unreachable_pair() is not None:
         raise SpecError("the topology has several components")
     each = np.ones(topology.channels, np.int64) if weight is None else weight

@@ -15,7 +15,7 @@ from flitlab.models.routing.form import form_errors
 from flitlab.models.routing.next_hops import port_errors, survey_errors, survey_of
 from flitlab.models.routing.paths import longest, paths_per_pair
 from flitlab.models.routing.route_set import PathTable, Routes
-from flitlab.models.rules.tables import MASK_PORTS, RouteForm, Selection
+from flitlab.models.rules.tables import MaxPorts, RouteForm, Selection
 from flitlab.models.topology.distances import distance_counts, reachable
 from flitlab.models.topology.graph import Topology
 from flitlab.models.validation import Errors, contiguous, copy_fields, raise_errors, require_type, with_count
@@ -132,8 +132,8 @@ def _digit_errors(topology: Topology, routes: Routes) -> Errors:
     assert routes.digits is not None
     degree, shift = routes.digits
     n = topology.switches
-    if not 0 <= degree <= MASK_PORTS or (degree == 0) != (n == 1):
-        yield "digits", f"digits are of degree {degree}: it must be 1 to {MASK_PORTS}"
+    if not 0 <= degree <= MaxPorts.MASK or (degree == 0) != (n == 1):
+        yield "digits", f"digits are of degree {degree}: it must be 1 to {MaxPorts.MASK}"
         return
     tail, step = np.repeat(np.arange(n), degree), np.tile(np.arange(degree), n)
     arcs = np.column_stack([tail, (tail * degree + step + shift % n) % n])

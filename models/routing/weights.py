@@ -19,7 +19,7 @@ from flitlab.models.routing.routes import RoutingSpec
 from flitlab.models.rules.bits import empty_set, is_empty, lowest, with_port, without_lowest
 from flitlab.models.rules.draw import Stream, below, draw, paired
 from flitlab.models.rules.port_sets import ports_at, set_ports
-from flitlab.models.rules.tables import MAX_PORTS
+from flitlab.models.rules.tables import MaxPorts
 from flitlab.models.threads import map_row_blocks
 from flitlab.models.topology.graph import DELAY, HOPS, Topology
 from flitlab.models.topology.names import switch_names
@@ -130,8 +130,8 @@ class WeightedSpec(ChannelWeightSpec):
         topology: the network.
         """
         degree = int(topology.out_degree.max(initial=0))
-        if degree > MAX_PORTS:
-            raise SpecError(f"serves at most {MAX_PORTS} channels out of a switch; the topology has {degree}")
+        if degree > MaxPorts.TABLE:
+            raise SpecError(f"serves at most {MaxPorts.TABLE} channels out of a switch; the topology has {degree}")
         weight = self.weights(topology)
         if weight is None and self.ties == "all":
             ports, longest = shortest_ports(topology)

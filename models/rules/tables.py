@@ -57,14 +57,16 @@ VcPolicy = _VcPolicy()
 ESCAPE_VC = 0
 """The VC of the escape channels; the others are adaptive."""
 
-MASK_PORTS = 64
-"""Largest out-degree of a switch where a port set is one 64-bit mask."""
 
-MAX_PORTS = 128
-"""Largest out-degree of a switch where port sets are tables: of one mask, or two in a wide network."""
+class _MaxPorts(NamedTuple):
+    """Largest out-degree of a switch."""
 
-MAX_PATH_PORTS = 256
-"""Largest out-degree of a switch where routes are whole paths."""
+    MASK: int = 64  # where a port set is one 64-bit mask
+    TABLE: int = 128  # where port sets are tables: of one mask, or two in a wide network
+    PATH: int = 256  # where routes are whole paths
+
+
+MaxPorts = _MaxPorts()
 
 
 class Tables(NamedTuple):

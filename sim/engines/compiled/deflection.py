@@ -40,7 +40,7 @@ from flitlab.sim.engines.compiled.hot_potato import (
     switch_record,
 )
 from flitlab.sim.engines.compiled.invariants import Violation
-from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.memory import Batch, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import Program, next_active_tick, record_injection
 from flitlab.sim.engines.compiled.pool import Pool
 from flitlab.sim.engines.compiled.records import (
@@ -400,9 +400,9 @@ def advance(const, state, now, until):
         deliver_packets(const, state, tick)
         run_program(state.program, const, state, tick, schedule_host)
         count = drain(state.switch_wheel, tick, state.members)
-        for begin in range(0, count, PREFETCH_BATCH):
-            end = min(count, begin + PREFETCH_BATCH)
-            if unlikely(count > MIN_BATCH):
+        for begin in range(0, count, Batch.SIZE):
+            end = min(count, begin + Batch.SIZE)
+            if unlikely(count > Batch.MIN):
                 _prefetch_packets(const.net, const.routes, state, state.members[begin:end])
             for i in range(begin, end):
                 _allocate(const, state, np.int64(state.members[i]), tick)

@@ -9,7 +9,7 @@ from flitlab.models.rules.tables import ESCAPE_VC, VcPolicy
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import schedule_event
 from flitlab.sim.engines.compiled.flit_times import held_ticks
-from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.memory import Batch, prefetch, unlikely
 from flitlab.sim.engines.compiled.records import NONE, count_flits, ejection_channel, switch_pair
 from flitlab.sim.engines.compiled.replies import commit_reply, may_eject
 from flitlab.sim.engines.compiled.stalls import end_stall
@@ -187,9 +187,9 @@ def allocate_independent_outputs(const, state, outputs, count, tick):
     count: int64.
     tick: int64.
     """
-    for first in range(0, count, PREFETCH_BATCH):
-        end = min(count, first + PREFETCH_BATCH)
-        if unlikely(count > MIN_BATCH):
+    for first in range(0, count, Batch.SIZE):
+        end = min(count, first + Batch.SIZE)
+        if unlikely(count > Batch.MIN):
             prefetch_records_for_allocation(const, state, outputs[first:end], tick)
         for i in range(first, end):
             allocate_output(const, state, np.int64(outputs[i]), tick)

@@ -24,7 +24,7 @@ from flitlab.sim.engines.compiled.calendar_queue import (
     take_bucket,
 )
 from flitlab.sim.engines.compiled.flit_times import held_ticks
-from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, prefetch, unlikely
+from flitlab.sim.engines.compiled.memory import Batch, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import record_injection
 from flitlab.sim.engines.compiled.records import NONE, Tick, draw_packet_route, first_creation, inject_packet
 from flitlab.sim.engines.compiled.replies import end_reply
@@ -284,9 +284,9 @@ def _prefetch_output_wheel_of_arrivals(arriving, pool, outputs, block, tick):
 def inject_from_scheduled_hosts(const, state, tick):
     """Inject packets at all hosts scheduled for ``tick``."""
     count = drain(state.host_wheel, tick, state.members)
-    for first in range(0, count, PREFETCH_BATCH):
-        end = min(count, first + PREFETCH_BATCH)
-        if unlikely(count > MIN_BATCH):
+    for first in range(0, count, Batch.SIZE):
+        end = min(count, first + Batch.SIZE)
+        if unlikely(count > Batch.MIN):
             _prefetch_injection_state_of_hosts(
                 const.net, const.vc_bits, state.host, state.free_flits, len(state.output), state.members[first:end]
             )

@@ -11,7 +11,7 @@ from flitlab.models.rules.route import route_word
 from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.models.rules.vc import is_reserved
 from flitlab.sim.engines.compiled.flit_times import held_ticks
-from flitlab.sim.engines.compiled.memory import MIN_BATCH, PREFETCH_BATCH, unlikely
+from flitlab.sim.engines.compiled.memory import Batch, unlikely
 from flitlab.sim.engines.compiled.records import NONE, Tick
 from flitlab.sim.engines.compiled.replies import may_eject
 from flitlab.sim.engines.compiled.timing_wheel import schedule
@@ -295,8 +295,8 @@ def allocate_dependent_outputs(const, state, outputs, count, tick):
     switch = np.int64(0)
     prefetched = np.int64(0)
     while first < count:
-        if unlikely(first >= prefetched and count - first > MIN_BATCH):
-            prefetched = min(count, first + PREFETCH_BATCH)
+        if unlikely(first >= prefetched and count - first > Batch.MIN):
+            prefetched = min(count, first + Batch.SIZE)
             prefetch_records_for_allocation(const, state, outputs[first:prefetched], tick)
         while outputs[first] >= const.net.ports.out_base[switch + 1]:
             switch += 1
