@@ -50,7 +50,7 @@ def fits_window(d: Rdma, i: Int, in_flight: Int) -> bool:
 
 
 @device_function
-def on_ack(d: Rdma, i: Int, row: Ints, expected: Int, now: Int) -> None:
+def on_ack(d: Rdma, i: Int, row: Ints, expected: Int) -> None:
     """Adjust the window of sender i, and the tick of its next packet, to the telemetry of an acknowledged packet.
 
     Parameters
@@ -59,7 +59,6 @@ def on_ack(d: Rdma, i: Int, row: Ints, expected: Int, now: Int) -> None:
     i: the flow.
     row: int64 [1 + FIELDS * HOPS], the reports.
     expected: first packet that is missing at the receiver.
-    now: the present tick.
     """
     flow, law, last = d.flow[i], d.laws[d.kind[i]], d.last[i]
     if last[0] == 0:

@@ -84,7 +84,7 @@ def on_ack(
     if control == Control.SWIFT:
         swift.on_ack(d, i, acked, delay, now)
     elif control == Control.HPCC:
-        hpcc.on_ack(d, i, row, expected, now)
+        hpcc.on_ack(d, i, row, expected)
     elif control == Control.TIMELY:
         timely.on_ack(d, i, expected, delay)
     elif control == Control.DCQCN_NS3:

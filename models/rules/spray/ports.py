@@ -344,7 +344,7 @@ def chosen_port(
     if count == 1:
         return lowest(ports)
     if w.choice.policy == AtSwitch.FLOWLET:
-        return _flowlet(w, out_start, ports, count, switch, key, now)
+        return _flowlet(w, out_start, ports, switch, key, now)
     if routes.moved:
         hashed = np.int64(rehashed_port(routes, switch, dst_switch, hop, key, entropy))
     else:
@@ -411,7 +411,7 @@ def _least(w: Switches, out_start: Ints, ports: PortSet, switch: Int, now: Int) 
 
 
 @device_function
-def _flowlet(w: Switches, out_start: Ints, ports: PortSet, count: Int, switch: Int, key: Int, now: Int) -> int:
+def _flowlet(w: Switches, out_start: Ints, ports: PortSet, switch: Int, key: Int, now: Int) -> int:
     """The flow's port. It changes if it is no longer allowed, or after a gap if another port is strictly better."""
     port, idle = w.kept[switch, key], now - w.kept_at[switch, key] > w.choice.flowlet_gap
     if port < 0 or not contains(ports, port):

@@ -74,14 +74,13 @@ def _send_again(r: Rules, s: Senders, i: Int) -> None:
 
 
 @device_function
-def next_probe_check(r: Rules, s: Senders, i: Int, now: Int) -> int:
+def next_probe_check(s: Senders, i: Int, now: Int) -> int:
     """The tick at which sender i checks its probe timer next.
 
     An acknowledgement may bring the timer forward. A check at least every round trip notices it.
 
     Parameters
     ----------
-    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
     s: the senders, changed in place (:class:`~flitlab.models.rules.spray.layout.Senders`).
     i: the flow.
     now: the present tick.

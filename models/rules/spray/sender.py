@@ -49,12 +49,11 @@ def begin_sending(s: Senders, i: Int, now: Int) -> None:
 
 
 @kernel
-def next_packet(r: Rules, s: Senders, i: Int) -> int:
+def next_packet(s: Senders, i: Int) -> int:
     """The packet that sender i sends next: the first pending retransmission, else a new one.
 
     Parameters
     ----------
-    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
     s: the senders.
     i: the flow.
 
@@ -90,7 +89,7 @@ def may_send(r: Rules, s: Senders, i: Int) -> bool:
         return False
     if r.window == WindowControl.NONE or (seq.recover >= 0 and seq.resends_pending > 0):
         return True
-    return float(seq.flight + size_of(r, s, i, next_packet(r, s, i))) <= s.win[i].window
+    return float(seq.flight + size_of(r, s, i, next_packet(s, i))) <= s.win[i].window
 
 
 @device_function
@@ -109,7 +108,7 @@ def send(r: Rules, s: Senders, i: Int, waiting: Int, now: Int) -> tuple[int, int
     -------
     Packet, bytes, flags, entropy value and pull target.
     """
-    seq, number, again = s.seq[i], next_packet(r, s, i), s.seq[i].resends_pending > 0
+    seq, number, again = s.seq[i], next_packet(s, i), s.seq[i].resends_pending > 0
     size = size_of(r, s, i, number)
     if again:
         take(s.resend_pending, seq.word, number)
@@ -152,7 +151,7 @@ def _arrived(r: Rules, s: Senders, i: Int, number: Int, bits: np.uint64) -> None
 
 
 @kernel
-def _sample(r: Rules, s: Senders, i: Int, number: Int, again: bool, now: Int) -> int:
+def _sample(s: Senders, i: Int, number: Int, again: bool, now: Int) -> int:
     """The round trip of packet ``number``, if it is certain which transmission the response belongs to; else -1."""
     seq = s.seq[i]
     if number < 0 or not has(s.in_flight, seq.word, number):
@@ -185,7 +184,7 @@ def on_ack(r: Rules, s: Senders, i: Int, ack: Ack, now: Int) -> bool:
     on_first_response(r, s, i)
     if number == _NO_RECORD:
         seq.rts_out = 0
-    sample = _sample(r, s, i, number, ack.again, now)
+    sample = _sample(s, i, number, ack.again, now)
     news = max(ack.received - seq.known, 0)
     seq.known += news
     seq.flight -= news
@@ -229,7 +228,7 @@ def on_nack(r: Rules, s: Senders, i: Int, number: Int, again: bool, last_hop: bo
     on_first_response(r, s, i)
     if not has(s.in_flight, seq.word, number):
         return False
-    _sample(r, s, i, number, again, now)
+    _sample(s, i, number, again, now)
     if not (last_hop and r.credit == Credit.RCCC):
         window_on_trim(r, s, i, size_of(r, s, i, number), now)
     queue_resend(r, s, i, number)
@@ -257,12 +256,11 @@ def on_nack_entropy(r: Rules, s: Senders, i: Int, entropy: Int, marked: bool, la
 
 
 @device_function
-def oldest(r: Rules, s: Senders, i: Int) -> int:
+def oldest(s: Senders, i: Int) -> int:
     """The packet of sender i that has been in flight the longest, -1: none is in flight.
 
     Parameters
     ----------
-    r: rules of the transport (:class:`~flitlab.models.rules.spray.layout.Rules`).
     s: the senders.
     i: the flow.
     """
@@ -289,7 +287,7 @@ def deadline(r: Rules, s: Senders, i: Int) -> int:
     s: the senders.
     i: the flow.
     """
-    seq, number = s.seq[i], oldest(r, s, i)
+    seq, number = s.seq[i], oldest(s, i)
     if seq.finished >= 0 or r.acknowledges == 0:
         return np.int64(-1)
     sent = s.sent[seq.first + number] >> 2 if number >= 0 else seq.rts_at
@@ -326,7 +324,7 @@ def on_timeout(r: Rules, s: Senders, i: Int, now: Int) -> bool:
     -------
     Whether the sender sends a request to send (:func:`request`) now.
     """
-    seq, number = s.seq[i], oldest(r, s, i)
+    seq, number = s.seq[i], oldest(s, i)
     waits = seq.resends_pending > 0
     if number >= 0 and (s.sent[seq.first + number] >> 2) + r.timeout <= now:
         seq.timeouts += 1

@@ -137,7 +137,7 @@ def _minimal_output(const, state, switch, packet_id, hops, dst_host):
 
 
 @inline
-def _take_slot(const, state, switch, packet, output, tick):
+def _take_slot(const, state, packet, output, tick):
     """Give a packet the next slot of an output."""
     record, slot = state.pool.packet[packet], np.int64(state.taken[output])
     channel, delay = np.int64(const.net.ports.out_channel[output]), const.delay[output]
@@ -173,7 +173,7 @@ def _forward_heads(const, state, switch, tick):
             if port < 0:
                 state.violated[0] = Violation.NO_SLOT
                 return
-        _take_slot(const, state, switch, packet, output, tick)
+        _take_slot(const, state, packet, output, tick)
         packet = next_packet
 
 
@@ -216,7 +216,7 @@ def _inject(const, state, switch, host, sent_at, place, tick):
     tail_left_at = max(tick, sent_at + place + (const.flits - 1) * const.vcs + 1)
     record_injection(state.program, state.pool.packet[packet].send, tail_left_at)
     _receive_packet(const, state, packet, tick)
-    _take_slot(const, state, switch, packet, output, tick)
+    _take_slot(const, state, packet, output, tick)
     return True
 
 

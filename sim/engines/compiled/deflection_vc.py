@@ -514,7 +514,7 @@ def _next_departure(const, state, switch, tick):
 
 
 @inline
-def _expect_departure(const, state, switch, tick):
+def _expect_departure(state, switch, tick):
     """Schedule a switch whose hosts wait, as a packet may leave it at ``tick``."""
     if state.switch[switch].next_sender > tick:
         state.switch[switch].next_sender = tick
@@ -573,7 +573,7 @@ def advance(const, state, now, until):
             if state.switch[switch].waiting != NONE:
                 _bind_heads(const, state, switch, tick)
                 if state.switch[switch].blocked:  # a packet that is bound now may be the next that leaves
-                    _expect_departure(const, state, switch, tick + const.flits - 1)
+                    _expect_departure(state, switch, tick + const.flits - 1)
             if state.switch[switch].next_sender <= tick:
                 _inject_from_hosts(const, state, switch, tick)
         state.counters.scalars[Scalar.EVENTS] += count

@@ -312,7 +312,7 @@ def inject_packet(const, state, source, tick):
     record.created_at, record.injected_at = host_record.created_at, tick
     record.hop = record.deflections = 0
     state.counters.scalars[Scalar.SENT_PACKETS] += 1
-    count_flits(state.counters.channels, injection_channel(const, state, host), host_record.flits)
+    count_flits(state.counters.channels, injection_channel(state, host), host_record.flits)
     host_record.free_at = tick + host_record.flits
     host_record.sent_flits += host_record.flits
     host_record.sequence += 1
@@ -416,7 +416,7 @@ def count_flits(channels, channel, flits):
 
 
 @inline
-def injection_channel(const, state, host):
+def injection_channel(state, host):
     """Return the row of ``state.counters.channels`` of the channel from a host."""
     return len(state.counters.channel_flits) + host
 

@@ -37,7 +37,7 @@ class _SenderRules:
         self.deadline = machine_code(deadline, r, s, 0)
         self.on_timeout = machine_code(on_timeout, r, s, 0, 0)
         self.request = machine_code(request, r, s, 0, 0, 0)
-        self.next_probe_check = machine_code(next_probe_check, r, s, 0, 0)
+        self.next_probe_check = machine_code(next_probe_check, s, 0, 0)
         self.probe = machine_code(probe, r, s, 0, 0)
 
 
@@ -134,7 +134,7 @@ class SpraySenders:
         of = self.network.flows[flow]
         if of.awaits_probe:
             return
-        tick = self._rules.next_probe_check(of.rules, self.table, flow, self.clock.now)
+        tick = self._rules.next_probe_check(self.table, flow, self.clock.now)
         if tick >= 0:
             of.awaits_probe = True
             set_timer(self.clock, tick, TimerKind.PROBE, flow, self._check_probe)

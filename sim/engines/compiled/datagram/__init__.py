@@ -137,7 +137,7 @@ def advance(const, state, tick, until):
                     record.path_index, record.next_link = path_index, state.path[path_index + 1]
                     accept(const, state, next_link, packet, tick)
                 else:
-                    deliver(const, state, link, packet, tick)
+                    deliver(const, state, packet, tick)
         count = _gather_timers(const, state, tick)
         if count > 0:
             sort_by_precedence(state.members, state.scratch, count, const.seed, tick)

@@ -163,12 +163,11 @@ def _send_ack(const, state, subflow, kind, first_missing, stamp, now):
 
 
 @inline
-def deliver(const, state, link, packet, now):
+def deliver(const, state, packet, now):
     """Deliver a packet to the host at the end of a link, or (behind the links) of a pipe.
 
     Parameters
     ----------
-    link: int64, of the arrival.
     packet: int64; its record is freed.
     now: int64, tick.
     """

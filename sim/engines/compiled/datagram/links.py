@@ -100,7 +100,7 @@ def _add_odd_size(const, link_record, packet, odd, size, occupied, departs_at):
 
 
 @inline
-def _drop(const, state, link, packet):
+def _drop(state, link, packet):
     """Drop a packet at a link's queue."""
     state.link[link].drops += 1
     record = state.packet[packet]
@@ -142,12 +142,12 @@ def accept(const, state, link, packet, now):
     odd, size, occupied_before = has_odd_size(kind), _size(const, kind), _occupied(const, state, link_record, now)
     occupied = occupied_before + size
     if occupied > np.int64(link_record.capacity):
-        _drop(const, state, link, packet)
+        _drop(state, link, packet)
         return
     if occupied > const.early_drop_bytes and link < const.feeders:
         link_record.decisions += 1
         if drops_early(const.seed, link, link_record.decisions):
-            _drop(const, state, link, packet)
+            _drop(state, link, packet)
             return
     if const.mark_bytes > 0 and occupied > const.mark_bytes and link < const.feeders and kind == Kind.DATA:
         state.packet[packet].kind = Kind.MARKED_DATA
@@ -227,7 +227,7 @@ def break_link(const, state, link, now):
         cancel_arrival(const, state, link, _left_queue_at(link_record, now) + np.int64(link_record.delay))
     while packet != NONE:
         next_packet = np.int64(state.packet[packet].next)
-        _drop(const, state, link, packet)
+        _drop(state, link, packet)
         packet = next_packet
     link_record.first_packet = link_record.first_in_queue = NONE
     link_record.data_run = link_record.occupied_bytes = link_record.capacity = 0

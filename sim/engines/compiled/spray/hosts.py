@@ -382,7 +382,7 @@ def check_timeout(const, state, host, flow, now):
 def _await_probe(const, state, flow, now):
     """Set the probe timer of a sender, if it is due and not set."""
     if state.timers_set[flow] & _PROBE == 0:
-        tick = next_probe_check(rules_of(const, flow), state.senders, flow, now)
+        tick = next_probe_check(state.senders, flow, now)
         if tick >= 0:
             state.timers_set[flow] |= _PROBE
             set_timer(const, state, tick, Timer.PROBE, flow)

@@ -224,7 +224,7 @@ def _count_sent(classes, link, number, size):
 
 
 @inline
-def _leave_queue(lossless, const, state, link, packet):
+def _leave_queue(state, link, packet):
     """Count a packet that leaves the queue of a switch's output; returns the bytes left in the queue of its class."""
     classes, record = state.classes, state.packet[packet]
     queue = port_of(classes, link, class_of(classes, np.int64(record.flow)))
@@ -238,7 +238,7 @@ def _release(lossless, const, state, link, packet, now):
     """Mark a packet that leaves the queue of a switch's output, and release its charge."""
     record = state.packet[packet]
     size, port = np.int64(record.size), np.int64(record.previous)
-    queued = _leave_queue(lossless, const, state, link, packet)
+    queued = _leave_queue(state, link, packet)
     if _is_data(state, packet):
         _mark(lossless, const, state, link, record, queued + (size if lossless.mark_own else np.int64(0)))
     _release_charge(lossless, const, state, port, size, now)
@@ -397,7 +397,7 @@ def _discard(lossless, const, state, queue, now):
     while lists.first[Fifo.DATA] != NONE:
         packet = take_first(state, lists, Fifo.DATA)
         size, port = np.int64(state.packet[packet].size), np.int64(state.packet[packet].previous)
-        _leave_queue(lossless, const, state, link, packet)
+        _leave_queue(state, link, packet)
         drop(state, link, packet)
         _release_charge(lossless, const, state, port, size, now)
 
@@ -417,7 +417,7 @@ def break_lossless_link(const, state, link, now):
         size, port = np.int64(state.packet[packet].size), np.int64(state.packet[packet].previous)
         queued = not lossless.at_start and not (lossless.strict and not _is_data(state, packet))
         if queued:
-            _leave_queue(lossless, const, state, link, packet)
+            _leave_queue(state, link, packet)
         drop(state, link, packet)
         if queued:
             _release_charge(lossless, const, state, port, size, now)

@@ -46,7 +46,7 @@ from flitlab.sim.engines.compiled.vct.requests import (
 
 
 @inline
-def _choose_output_at_arrival(const, state, packet, tick):
+def _choose_output_at_arrival(const, state, packet):
     """Choose the output of a packet that has arrived; NONE if the output is chosen in every tick (adaptive)."""
     record = state.pool.packet[packet]
     switch = _switch_of_arrived_packet(state, packet)
@@ -202,7 +202,7 @@ def route_and_enqueue_arrivals(const, state, tick):
             _prefetch_routing_entries_of_arrivals(const.net, const.routes, arriving, state.pool, state.vc, block)
         for i in range(count):
             packet = entry_in(arriving, block, i)
-            _choose_output_at_arrival(const, state, packet, tick)
+            _choose_output_at_arrival(const, state, packet)
             _prefetch_output_records_of_packet(const, state, packet)
         if unlikely(count == BLOCK_ENTRIES):
             _prefetch_output_wheel_of_arrivals(arriving, state.pool, state.output_wheel, block, tick)

@@ -420,7 +420,7 @@ def _allocate_adaptive(const, state, new_heads, ready_end):
 
 
 @inline
-def _sort_new_heads(const, state, new_heads):
+def _sort_new_heads(state, new_heads):
     """Sort the first ``new_heads`` entries by input VC: the order of visits, and of records in memory.
 
     Later lists keep this order, which reduces TLB misses in large networks.
@@ -449,7 +449,7 @@ def allocate_all(const, state, new_heads, ready_end, step):
     The end of the list in ``state.ready``.
     """
     if const.exceeds_cache or const.rule == Selection.ADAPTIVE:
-        _sort_new_heads(const, state, new_heads)
+        _sort_new_heads(state, new_heads)
     if const.rule == Selection.ADAPTIVE:
         return _allocate_adaptive(const, state, new_heads, ready_end)
     return _match_requests(state.wavefront, const, state, new_heads, ready_end, step)
