@@ -20,7 +20,7 @@ from flitlab.models.rules.classes import ClassTables, goes_before
 from flitlab.models.rules.packets import Packets
 from flitlab.models.rules.polarized import detour
 from flitlab.models.rules.ports import make_ports
-from flitlab.models.rules.route import at_destination, next_port, route_word, usable_ports
+from flitlab.models.rules.route import at_destination, route_word, usable_ports
 from flitlab.models.rules.tables import RouteForm, Selection, Tables
 from flitlab.models.scenario import Scenario
 from flitlab.models.switching.ideal import Ideal
@@ -46,6 +46,7 @@ from flitlab.sim.engines.compiled.records import (
     make_common_state,
     make_net,
     pool_is_low,
+    port_of_route,
     renamed_fields,
     run_program,
 )
@@ -264,11 +265,7 @@ def choose_output(const, state, packet, switch, tick):
         ports = usable_ports(const.routes, route, hop, switch, dst_switch)
         port = _choose_port(const, state, packet, ports, switch, dst_switch, tick)
         return np.int64(const.net.ports.out_base[switch]) + port
-    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
-    port = next_port(
-        const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
-    )
-    return np.int64(const.net.ports.out_base[switch]) + port
+    return np.int64(const.net.ports.out_base[switch]) + port_of_route(const, record, route, switch, dst_switch, hop)
 
 
 @inline

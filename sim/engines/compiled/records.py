@@ -14,11 +14,11 @@ from flitlab.models.histogram import BUCKETS, bucket
 from flitlab.models.jit import device_function, inline, interpreted
 from flitlab.models.mappings import Fields
 from flitlab.models.rules.arrivals import LONGEST_RUN, Arrivals, arrival_by, next_arrival
-from flitlab.models.rules.classes import ClassTables, Process, arrivals_of, packets_of
+from flitlab.models.rules.classes import ClassTables, Process, arrivals_of, packets_of, vcs_of
 from flitlab.models.rules.draw import Stream, draw_with_block
 from flitlab.models.rules.packets import Packets, destination_by, length
 from flitlab.models.rules.ports import Ports
-from flitlab.models.rules.route import choose_route
+from flitlab.models.rules.route import choose_route, next_port
 from flitlab.models.scenario import Scenario
 from flitlab.models.topology.graph import Topology
 from flitlab.sim.engines.base import CLASS_COLUMNS, HOP_BUCKETS, ChannelCounter, ClassCounter, PacketLog, Scalar
@@ -440,6 +440,38 @@ def draw_packet_route(const, state, packet):
     record.route = choose_route(
         const.routes, const.net.seed, src_host, dst_host, const.net.hosts, sequence, src_switch, dst_switch
     )
+
+
+@inline
+def port_of_route(const, record, route, switch, dst_switch, hop):
+    """Return the port by which a packet leaves a switch on a route, where routing is not adaptive.
+
+    Parameters
+    ----------
+    const: with ``routes``, :class:`~flitlab.models.rules.tables.Tables`.
+    record: of the packet.
+    route, hop: int64, its routing state, and the channels taken so far.
+    switch, dst_switch: int64, the switch, and that of its destination.
+
+    Returns
+    -------
+    int64.
+    """
+    src_host, dst_host, sequence = np.int64(record.src_host), np.int64(record.dst_host), np.int64(record.sequence)
+    return next_port(
+        const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
+    )
+
+
+@inline
+def vcs_of_packet(classes, const, record):
+    """Return the first VC of the class of traffic of a packet, and one past the last, int64.
+
+    classes: ``const.net.classes``. record: of the packet.
+    """
+    if classes is None:
+        return np.int64(0), np.int64(const.vcs)
+    return vcs_of(classes, np.int64(record.sequence))
 
 
 @inline

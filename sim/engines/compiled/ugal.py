@@ -4,10 +4,10 @@
 import numpy as np
 
 from flitlab.models.jit import inline
-from flitlab.models.rules.route import another_path, at_destination, next_port, route_from
+from flitlab.models.rules.route import another_path, at_destination, route_from
 from flitlab.models.rules.tables import Selection
 from flitlab.models.rules.ugal import MINIMAL_ROUTE, cheaper_path, choose_leg_count, revises_route
-from flitlab.sim.engines.compiled import records
+from flitlab.sim.engines.compiled.records import draw_packet_route, port_of_route
 
 
 @inline
@@ -27,15 +27,12 @@ def _queued_flits(const, state, packet, route, switch, hop, queue_estimate, tick
     queue_estimate: see :func:`choose_route`.
     """
     record = state.pool.packet[packet]
-    src_host, dst_host = np.int64(record.src_host), np.int64(record.dst_host)
-    dst_switch, hops_before = np.int64(const.net.ejection_switch[dst_host]), np.int64(hop)
-    sequence, flits = np.int64(record.sequence), np.int64(0)
+    dst_switch = np.int64(const.net.ejection_switch[record.dst_host])
+    hops_before, flits = np.int64(hop), np.int64(0)
     while not at_destination(const.routes, route, hop, switch, dst_switch) and (
         hop == hops_before or const.rule == Selection.UGAL_GLOBAL
     ):
-        port = next_port(
-            const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
-        )
+        port = port_of_route(const, record, route, switch, dst_switch, hop)
         queued, switch = queue_estimate(const, state, switch, port, tick)
         flits += queued
         hop += 1
@@ -76,7 +73,7 @@ def choose_route(const, state, packet, queue_estimate, tick):
     tick: int64.
     """
     record = state.pool.packet[packet]
-    records.draw_packet_route(const, state, packet)
+    draw_packet_route(const, state, packet)
     if not uses_congestion(const.rule):
         return
     src_switch = np.int64(const.net.host_switch[record.src_host])

@@ -11,7 +11,7 @@ from flitlab.models.jit import device_function, inline
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
 from flitlab.models.rules.classes import goes_before
 from flitlab.models.rules.port_sets import set_offset
-from flitlab.models.rules.route import at_destination, leg_target, next_port
+from flitlab.models.rules.route import at_destination, leg_target
 from flitlab.models.rules.tables import RouteForm, Selection
 from flitlab.sim.engines.base import Scalar
 from flitlab.sim.engines.compiled.calendar_queue import (
@@ -26,7 +26,14 @@ from flitlab.sim.engines.compiled.calendar_queue import (
 from flitlab.sim.engines.compiled.flit_times import held_ticks
 from flitlab.sim.engines.compiled.memory import Batch, prefetch, unlikely
 from flitlab.sim.engines.compiled.messages import record_injection
-from flitlab.sim.engines.compiled.records import NONE, Tick, draw_packet_route, first_creation, inject_packet
+from flitlab.sim.engines.compiled.records import (
+    NONE,
+    Tick,
+    draw_packet_route,
+    first_creation,
+    inject_packet,
+    port_of_route,
+)
 from flitlab.sim.engines.compiled.replies import end_reply
 from flitlab.sim.engines.compiled.timing_wheel import drain, prefetch_bucket, schedule
 from flitlab.sim.engines.compiled.ugal import choose_route, reroute, uses_congestion
@@ -58,10 +65,7 @@ def _choose_output_at_arrival(const, state, packet):
     elif const.rule == Selection.ADAPTIVE:
         record.output = NONE
     else:
-        src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
-        port = next_port(
-            const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
-        )
+        port = port_of_route(const, record, route, switch, dst_switch, hop)
         record.output = const.net.ports.out_base[switch] + port
 
 

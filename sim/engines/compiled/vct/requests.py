@@ -13,12 +13,11 @@ import numpy as np
 from flitlab.models.jit import inline
 from flitlab.models.rules.allocate import age_key
 from flitlab.models.rules.bits import is_empty, lowest, without_lowest
-from flitlab.models.rules.classes import vcs_of
 from flitlab.models.rules.route import usable_ports
 from flitlab.models.rules.tables import Selection, VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
 from flitlab.sim.engines.compiled.flit_times import ALWAYS, fed_from, held_ticks
-from flitlab.sim.engines.compiled.records import NONE, Tick
+from flitlab.sim.engines.compiled.records import NONE, Tick, vcs_of_packet
 from flitlab.sim.engines.compiled.timing_wheel import schedule
 from flitlab.sim.engines.compiled.vct.credits import select_downstream_vc
 from flitlab.sim.engines.compiled.vct.state import (
@@ -77,17 +76,6 @@ def allowed_downstream_vc_range(const, state, packet, output):
         held_vc,
     )
     return low + first_vc, low + end_vc
-
-
-@inline
-def vcs_of_packet(classes, const, record):
-    """Return the first VC of the class of traffic of a packet, and one past the last.
-
-    classes: ``const.net.classes``. record: of the packet.
-    """
-    if classes is None:
-        return np.int64(0), np.int64(const.vcs)
-    return vcs_of(classes, np.int64(record.sequence))
 
 
 @inline

@@ -5,11 +5,10 @@ import numpy as np
 
 from flitlab.models.jit import inline
 from flitlab.models.rules.bits import empty_set, with_port
-from flitlab.models.rules.classes import vcs_of
-from flitlab.models.rules.route import at_destination, next_port, usable_ports
+from flitlab.models.rules.route import at_destination, usable_ports
 from flitlab.models.rules.tables import VcPolicy
 from flitlab.models.rules.vc import NOT_HELD, allowed_vcs
-from flitlab.sim.engines.compiled.records import NONE
+from flitlab.sim.engines.compiled.records import NONE, port_of_route, vcs_of_packet
 from flitlab.sim.engines.compiled.wormhole import layout
 from flitlab.sim.engines.compiled.wormhole.layout import U
 
@@ -39,12 +38,7 @@ def output_of(const, state, vc, packet):
     route, hop = np.int64(record.route), np.int64(record.hop)
     if at_destination(const.routes, route, hop, switch, dst_switch):
         return ejection
-    src_host, sequence = np.int64(record.src_host), np.int64(record.sequence)
-    dst_host = np.int64(record.dst_host)
-    port = next_port(
-        const.routes, route, const.net.seed, switch, dst_switch, src_host, dst_host, const.net.hosts, sequence, hop
-    )
-    return first_output + U(port)
+    return first_output + U(port_of_route(const, record, route, switch, dst_switch, hop))
 
 
 @inline
@@ -73,17 +67,6 @@ def allowed_vcs_at(const, state, vc, packet, output):
             held_vc,
         )  # fmt: skip
     return (~U(0) >> (U(64) - U(high - low))) << U(first + low)
-
-
-@inline
-def vcs_of_packet(classes, const, record):
-    """Return the first VC of the class of traffic of a packet, and one past the last, int64.
-
-    classes: ``const.net.classes``. record: of the packet.
-    """
-    if classes is None:
-        return np.int64(0), np.int64(const.vcs)
-    return vcs_of(classes, np.int64(record.sequence))
 
 
 @inline
