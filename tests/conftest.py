@@ -14,6 +14,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.known_prices import known_price
 
@@ -24,10 +25,16 @@ WITH_KERNELS = {"conformance", "test_oracles.py"}
 the other."""
 
 COMPILING = (
-    "test_oracles.py", "test_dcqcn.py", "test_collective_times.py", "test_spray_alone.py", "test_application.py",
-    "test_flow.py", "test_datagram.py",
+    "test_oracles.py", "test_dcqcn.py", "test_collective_times.py", "test_application.py", "test_flow.py",
+    "test_datagram.py",
 )  # fmt: skip
 """The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
+
+OF_ONE_PROCESS = (
+    ("sim/test_dcqcn.py", "sim/test_spray_alone.py", "sim/test_completion.py"),
+    ("conformance/test_traffic.py", "conformance/test_faults.py", "sim/test_channels.py", "sim/test_arrivals.py"),
+)
+"""Groups of files of which one process runs all: variants of a kernel share most of what they compile."""
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
@@ -41,8 +48,7 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config, items):
     places = {name: place for place, name in enumerate(COMPILING)}
-    places |= {"test_faults.py": len(places) + 1}  # needs the kernels that test_traffic.py beside it compiles
-    items.sort(key=lambda item: places.get(item.path.name, len(COMPILING) + 2 * (item.path.parent.name == "sim")))
+    items.sort(key=lambda item: places.get(item.path.name, len(COMPILING) + (item.path.parent.name == "sim")))
     short = "not long" in config.option.markexpr
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
@@ -52,6 +58,18 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker("long")
     if config.option.part:
         keep_part(config, items, *config.option.part)
+
+
+class GroupScheduling(LoadFileScheduling):
+    """Gives the files of a group of :data:`OF_ONE_PROCESS` to one process, any other file by itself."""
+
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return next((group[0] for group in OF_ONE_PROCESS if file.removeprefix("tests/") in group), file)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish(session):

@@ -74,14 +74,15 @@ def test_packets_of_a_burst_follow_each_other_when_the_channel_is_free():
 def test_a_burst_has_the_rate_of_the_channel_of_its_host():
     """Faster links elsewhere make ticks shorter: no packet of 4 flits waits for the one before it, at any speed."""
     text = (
-        "topology: {kind: file, text: '0 -- 1', hosts_per_switch: 1, capacity: {sweep: [1, 2, 10]}}\n"
+        "topology: {kind: file, text: '0 -- 1', hosts_per_switch: 1, capacity: {sweep: [2, 10]}}\n"
         "routing: minimal\nswitching: {mode: ideal}\nmeasure: {warmup: 0, ticks: 200000, ci: null}\nceilings: []\n"
         "traffic: {kind: shift, by: 1, packet_flits: 4, arrivals: onoff, burst: 8}\nloads: [0.3]\nengine: both\n"
+        "outputs: {channels: true}\n"  # as tests/sim/test_channels.py, so that the kernel is compiled once
     )
     found = Experiment.load(yaml.safe_load(text)).run(jobs=1).results
-    assert (found["latency_mean"] / [1, 2, 10]).tolist() == [8, 8, 8]  # through the channels of both hosts
-    accepted = found["accepted"] * [1, 2, 10]  # with slow hosts, of some 3000 packets in bursts: +- 5 %
-    assert accepted.tolist() == pytest.approx([0.3] * 3, rel=0.2)
+    assert (found["latency_mean"] / [2, 10]).tolist() == [8, 8]  # through the channels of both hosts
+    accepted = found["accepted"] * [2, 10]  # with slow hosts, of some 3000 packets in bursts: +- 5 %
+    assert accepted.tolist() == pytest.approx([0.3] * 2, rel=0.2)
 
 
 @pytest.mark.parametrize("rates", [BurstRates(start=0.01, end=0.05), BurstRates(end=0.1, rate=0.9)])
