@@ -36,6 +36,9 @@ OF_ONE_PROCESS = (
 )
 """Groups of files of which one process runs all: variants of a kernel share most of what they compile."""
 
+WITH_FIGURES = {"test_report.py"}
+"""The tests of runs whose pages have all figures, which take longer than most runs; elsewhere those that a run drew."""
+
 settings.register_profile("repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
@@ -129,6 +132,14 @@ def _runs_leave_nothing_here(tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("flitlab.sim.experiment.early_kernels.any_compiled", lambda: True)
+
+
+@pytest.fixture(autouse=True)
+def _pages_draw_no_figures(request, monkeypatch):
+    """Pages of runs without figures stay without."""
+    plain = request.path.parent.name == "sim" and request.path.name not in WITH_FIGURES
+    if plain and not request.node.get_closest_marker("long"):
+        monkeypatch.setattr("flitlab.sim.report.html.draw", lambda folder: [])
 
 
 @pytest.fixture(autouse=True)

@@ -545,7 +545,7 @@ def write(tmp_path, switching="", first="", second=""):
 
 def test_a_run_writes_a_row_per_class(tmp_path, capsys):
     file = write(tmp_path, ", priority: class", ", vcs: [0, 1]", ", vcs: [2, 3]")
-    assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 0
+    assert main(["run", str(file), "--out", str(tmp_path / "out"), "--set", "outputs.figures=[]"]) == 0
     printed = capsys.readouterr().out
     assert "control" in printed and "bulk" in printed
     with (tmp_path / "out" / "classes.csv").open() as table:

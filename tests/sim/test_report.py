@@ -392,6 +392,11 @@ def test_channels_of_a_single_switch_are_used_by_nothing(run):
     assert json.loads(json.dumps(drawn, allow_nan=False))["scenarios"][0]["states"][0]["mean"] == 0
 
 
+def test_page_draws_the_figures_that_its_run_lacks(tmp_path):
+    write_csv(tmp_path / "results.csv", [point("minimal", x, 1, 0.4, None) for x in (0.1, 0.2)], COLUMNS)
+    assert "data:image" in html.write(tmp_path).read_text("utf-8")
+
+
 def test_page_of_an_empty_folder(tmp_path):
     assert "<h1>" in html.write(tmp_path).read_text("utf-8")
 

@@ -89,7 +89,7 @@ def test_a_ceiling_of_an_epoch_that_is_too_low_fails_the_run(tmp_path, monkeypat
         return epochs_of(replace(timeline, epochs=epochs), instance)
 
     monkeypatch.setattr("flitlab.sim.config.case.epochs_of", wrong)
-    assert run(tmp_path, TREE) == 3
+    assert run(tmp_path, TREE, "--set", "outputs={figures: [], html: false}") == 3
     (row,) = read_csv(tmp_path / "run" / "results.csv")
     assert "mcf:epoch_2" in row["message"] and "epoch_1" not in row["message"]
 

@@ -34,6 +34,7 @@ from tests.sim.test_flow import (
     walks,
 )
 from tests.sim.test_timeline_datagram import events_of
+from tests.sim.test_timeline_vct import ONE_FIGURE
 
 SPEC = make("routing", kind="ecmp", ways=2, routed="source", per="flow")
 RING = Topology.from_links("ring", 4, [(0, 1), (1, 2), (2, 3), (3, 0)]).with_hosts(1)
@@ -165,7 +166,8 @@ ceilings: [mcf]
 
 def run(tmp_path, text: str) -> int:
     (tmp_path / "given.yaml").write_text(text)
-    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1"])
+    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1",
+                 *ONE_FIGURE])  # fmt: skip
 
 
 def test_a_program_has_throughput_over_time_and_ceilings_of_every_epoch(tmp_path):

@@ -160,9 +160,12 @@ ceilings: [mcf]
 """
 
 
+ONE_FIGURE = ("--set", "outputs={figures: [throughput_time], html: false}")
+
+
 def sweep(tmp_path, text: str = SWEEP) -> int:
     (tmp_path / "given.yaml").write_text(text)
-    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1"])
+    return main(["run", str(tmp_path / "given.yaml"), "--out", str(tmp_path / "run"), "--jobs", "1", *ONE_FIGURE])
 
 
 def test_throughput_over_time_is_per_host_of_all_subnets(tmp_path):

@@ -28,6 +28,7 @@ timeline:
   - {at_tick: 500, fail: {links: [[0, 1]]}, reroute_after: 100}
   - {at_tick: 1200, restore: {links: [[0, 1]]}, reroute_after: 0}
 ceilings: []
+outputs: {figures: [], html: false}
 """
 
 
