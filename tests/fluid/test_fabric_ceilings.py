@@ -8,6 +8,7 @@ from flitlab.fluid.ceilings import ceilings
 from flitlab.models.instance import Instance
 from flitlab.models.registry import make
 from flitlab.models.topology.distances import aspl
+from tests import long_after, long_rows_after
 from tests.scenarios import asked_as_far_as_known
 
 
@@ -39,7 +40,7 @@ def test_minimal_routing_of_polarfly(q):
     assert upper == pytest.approx((q + 1) / 2)
 
 
-@pytest.mark.parametrize("q", [3, 4, 5])
+@pytest.mark.parametrize("q", long_after(2, [3, 4, 5]))
 def test_polarfly_is_close_to_what_its_channels_can_carry(q):
     # SC 2022: full throughput of uniform traffic with (q + 1) / 2 hosts a switch and minimal routes
     topology = build("polarfly", q=q, hosts_per_switch=1)
@@ -109,7 +110,7 @@ def test_dragonfly_plus_serves_uniform_traffic_at_full_rate():
     assert theta(topology, "split")[0] == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("a", "x"), [(1, 3), (2, 2), (2, 3)])
+@pytest.mark.parametrize(("a", "x"), long_rows_after(2, [(1, 3), (2, 2), (2, 3)]))
 def test_hammingmesh_all_to_all_share(a, x):
     # SC 2022: about 1 / (2 a) of the four ports. Whatever goes to another column of boards takes one of the 2 / a
     # channels that an accelerator has to the switches of its row

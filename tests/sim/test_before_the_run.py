@@ -178,7 +178,7 @@ def test_check_of_what_simulates_nothing(prices, capsys, experiment):
 # ---- a moment of every scenario
 
 
-@pytest.mark.parametrize("mode", ["{mode: ideal}", "{mode: spray, nic_mbps: 1000}"])
+@pytest.mark.parametrize("mode", ["{mode: ideal}", "{mode: spray, nic_mbps: 100}"])
 def test_quick_runs_the_loads_of_the_file_where_hosts_are_slow(folder, capsys, mode):
     sizes = ", sizes: {kind: fixed, bytes: 9000}" * ("spray" in mode)
     Path("c.yaml").write_text(

@@ -58,16 +58,17 @@ def simrun(*arguments, **more):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
-def test_a_configuration_may_be_a_pipe(tmp_path, monkeypatch):
+def test_a_configuration_may_be_a_pipe(tmp_path, capsys):
     """As of ``simrun check <(...)``; relative paths in it start from the current folder."""
     (tmp_path / "net.txt").write_text("# directed: false\na b\nb c\nc a\n")
     network = "{kind: imase, n: 8, degree: 3, hosts_per_switch: 2}"
     text = CONFIG.replace(network, "{kind: file, path: net.txt}").replace("name: tiny\n", "")
-    monkeypatch.chdir(tmp_path)
-    process = simrun("check", "/dev/stdin", "--json", stdin=subprocess.PIPE)
-    output, error = process.communicate(text)
-    assert process.returncode == 0, error
-    assert json.loads(output)["name"] == "stdin"
+    end, other_end = os.pipe()
+    os.write(other_end, text.encode())
+    os.close(other_end)
+    assert main(["check", f"/dev/fd/{end}", "--json"]) == 0
+    os.close(end)
+    assert json.loads(capsys.readouterr().out)["name"] == f"{end}"
 
 
 def test_commands_say_that_they_need_compiled_code(monkeypatch):

@@ -120,7 +120,7 @@ def test_what_is_on_a_link_is_lost_and_the_rest_waits_until_it_returns(engine):
     assert 740 <= 4 * (got[1] - got[0]) <= 860  # 200 packets with a standard deviation of at most 14
     assert got[3] == got[2]
     assert 4 * (got[4] - got[3]) > 840  # more than is created
-    run.advance(20000)
+    run.advance(10000)
     counts = run.scalars()
     assert 2 <= counts[Scalar.DROPPED_PACKETS] <= 8  # in both directions; one of them is not used
     created = counts[Scalar.DELIVERED_PACKETS] + counts[Scalar.DROPPED_PACKETS]
