@@ -31,7 +31,7 @@ COMPILING = (
 """The files to begin with: each makes other kernels ready, so that processes do not wait for one another's."""
 
 OF_ONE_PROCESS = (
-    ("sim/test_dcqcn.py", "sim/test_spray_alone.py", "sim/test_completion.py"),
+    ("sim/test_dcqcn.py", "sim/test_spray_alone.py", "sim/test_priority_classes.py", "sim/test_completion.py"),
     ("conformance/test_traffic.py", "conformance/test_faults.py", "sim/test_channels.py", "sim/test_arrivals.py"),
 )
 """Groups of files of which one process runs all: variants of a kernel share most of what they compile."""

@@ -416,9 +416,8 @@ def test_plain_keys_are_those_that_are_set():
     assert "priority_class" not in make("transport", kind="roce").model_dump(mode="json")
 
 
-@both
 @pytest.mark.parametrize(("weight", "pause"), [(1, 11.84), (4, 29.6), (9, 59.2)])
-def test_watchdogs_are_warned_of_the_pauses_of_the_class_with_the_least_weight(weight, pause, engine):
+def test_watchdogs_are_warned_of_the_pauses_of_the_class_with_the_least_weight(weight, pause):
     """Beside a class that always has packets, one of the share s drains at s r: pauses are 5.92 / s us, and longer."""
     topology = Topology.from_links("star", 3, np.array([(0, 2), (1, 2)])).with_hosts(np.array([2, 2, 2]))
     flows, classes = [(0, 4, 1), (2, 4, 1), (5, 4, 0)], [PriorityClass("heavy", weight=weight), PriorityClass("light")]
@@ -426,7 +425,7 @@ def test_watchdogs_are_warned_of_the_pauses_of_the_class_with_the_least_weight(w
     for watchdog in (pause - 0.01, 10 * pause):
         case = of_classes(topology, flows, classes, sizes, transport, watchdog_us=watchdog)
         warned = any(f"shorter than the {pause:.4g} us" in str(caution) for caution in case.cautions())
-        run = ENGINES[engine](case)
+        run = ENGINES["compiled"](case)
         run.advance(12_500 * 1500)
         assert warned == (watchdog < pause) == bool(run.counters().pause[:, PauseCount.FIRED].any())
     counted = run.counters().pause.reshape(len(case.delay), 2, -1)[: topology.channels][topology.dst == 2, 1]
