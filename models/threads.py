@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Thread pool: compiled code releases the GIL, so tasks of one table or solve run in parallel.
+"""Threads of this process: tasks of one table or solve run in parallel, as compiled code releases the GIL.
 
 Neither the split into tasks nor the order in which results are combined depends on the number of threads: results are
 the same bytes for any.

@@ -21,7 +21,6 @@ import flitlab
 from flitlab.models.closest_match import closest_match
 from flitlab.models.gc_disabled import gc_disabled
 from flitlab.models.mappings import Fields
-from flitlab.models.threads import one_thread
 from flitlab.sim.exit import ExitCode
 
 EPILOG = """\
@@ -113,6 +112,8 @@ def _parser(known: dict[str, Command], complete: Collection[str]) -> argparse.Ar
         listed: Fields = {"help": summary} if complete is known else {}  # for completion; --help has groups
         command = parsers.add_parser(name, description=summary[0].upper() + summary[1:] + ".", **listed)
         if name in complete:
+            from flitlab.models.threads import one_thread  # an eighth of the time of --help
+
             one_thread()
             with gc_disabled(), _loading():
                 module = importlib.import_module(module_name)
