@@ -183,7 +183,7 @@ def _recover(d: Rdma, s: Senders, i: Int) -> None:
 
 
 @device_function
-def on_answer(d: Rdma, s: Senders, i: Int, response: Response, now: Int) -> None:
+def on_response(d: Rdma, s: Senders, i: Int, response: Response, now: Int) -> None:
     """Take in an ACK or NACK at sender i.
 
     After a NACK it goes back to the first missing packet or, with selective repeat, where a NACK also acknowledges the

@@ -11,7 +11,7 @@ from flitlab.models.rules.rdma.receiver import cnp_tick, notifies, notifies_late
 from flitlab.models.rules.rdma.sender import (
     is_ready,
     law_tick,
-    on_answer,
+    on_response,
     on_timeout,
     pacing_expires,
     pacing_tick,
@@ -31,7 +31,7 @@ class _RdmaRules:
         self.pacing_tick = machine_code(pacing_tick, d, s, 0, 0)
         self.pacing_expires = machine_code(pacing_expires, d, 0, 0)
         self.send_next = machine_code(send_next, d, s, 0, 0, 0)
-        self.on_answer = machine_code(on_answer, d, s, 0, Response(False, 0, 0, 0, False, d.last[0]), 0)
+        self.on_response = machine_code(on_response, d, s, 0, Response(False, 0, 0, 0, False, d.last[0]), 0)
         self.on_timeout = machine_code(on_timeout, d, s, 0, 0)
         self.on_cnp = machine_code(on_cnp, d, 0, 0)
         self.law_tick = machine_code(law_tick, d, s, 0)
@@ -124,7 +124,7 @@ class RdmaFlows:
             row = self.no_telemetry if packet.telemetry is None else packet.telemetry[0]
             nack = packet.kind == PacketKind.NACK
             response = Response(nack, packet.number, packet.expected, packet.received, packet.marked, row)
-            self._rules.on_answer(d, s, flow, response, now)
+            self._rules.on_response(d, s, flow, response, now)
         else:
             self._rules.on_cnp(d, flow, now)
         self._enqueue(flow)

@@ -7,7 +7,7 @@ from flitlab.models.jit import inline
 from flitlab.models.rules.rdma.laws import on_cnp, on_timer
 from flitlab.models.rules.rdma.layout import Answer, Response
 from flitlab.models.rules.rdma.receiver import notifies, notifies_late, on_data
-from flitlab.models.rules.rdma.sender import on_answer, on_timeout, pacing_expires
+from flitlab.models.rules.rdma.sender import on_response, on_timeout, pacing_expires
 from flitlab.models.rules.spray.layout import PacketKind
 from flitlab.models.rules.spray.sender import begin_sending
 from flitlab.sim.engines.compiled.pool import free_record
@@ -71,7 +71,7 @@ def _process_response(rdma, const, state, host, packet, now):
         number, marked, nack = np.int64(record.number), record.kind & Flag.ECN_MARK != 0, kind == PacketKind.NACK
         row = rdma.telemetry[telemetry_row(rdma, packet)]
         response = Response(nack, number, expected, record.received, marked, row)
-        on_answer(rdma, state.senders, flow, response, now)
+        on_response(rdma, state.senders, flow, response, now)
     else:
         on_cnp(rdma, flow, now)
     free_record(state, packet)
