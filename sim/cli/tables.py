@@ -51,7 +51,7 @@ _CONTENT = ("ceiling", "load", "lower", "upper", "unit", "method", "note")
 """Columns of a row of ceilings but its scenario and its seconds."""
 
 
-def _replicate(rows: Sequence[Row]) -> list[Column]:
+def _identifying_columns(rows: Sequence[Row]) -> list[Column]:
     """The columns that tell the rows of scenarios and seeds apart: the seed only where there are several."""
     seed: Column = ("seed", lambda row: str(row["seed"]))
     return [("scenario", lambda row: row["scenario"]), *[seed] * (len({row["seed"] for row in rows}) > 1)]
@@ -76,7 +76,7 @@ def print_programs(rows: Sequence[Row]) -> None:
     def milliseconds(row: Row) -> str:
         return number(None if row.get("total_ns") is None else row["total_ns"] / 1e6)
 
-    columns = [*_replicate(rows), ("time (ms)", milliseconds)]
+    columns = [*_identifying_columns(rows), ("time (ms)", milliseconds)]
     if any("relative_performance" in row for row in rows):
         columns.append(("relative", lambda row: number(row.get("relative_performance"), 3)))
     columns += [percent(shares[0]), ("bound by", lambda row: row.get("bound_by") or "-")]
@@ -102,7 +102,7 @@ def print_collectives(rows: Sequence[Row], results: Sequence[Row]) -> None:
         return text
 
     columns = [
-        *_replicate(rows), ("algorithm", lambda row: str(row.get("algorithm") or "-")),
+        *_identifying_columns(rows), ("algorithm", lambda row: str(row.get("algorithm") or "-")),
         ("size (bytes)", value("size_bytes")), ("time (µs)", value("time_ns", 1e-3)),
         ("bound (µs)", value("bound_ns", 1e-3)), ("bound by", lambda row: row.get("bound_by") or "-"),
         ("reachable (µs)", value("reachable_ns", 1e-3)), ("bound / time", value("efficiency")),
@@ -128,7 +128,7 @@ def print_jobs(rows: Sequence[Row]) -> None:
 
         return f"{name.partition('_')[0]} (µs)", text
 
-    columns = [*_replicate(rows), ("job", lambda row: row["job"]), ("ranks", lambda row: str(row["ranks"]))]
+    columns = [*_identifying_columns(rows), ("job", lambda row: row["job"]), ("ranks", lambda row: str(row["ranks"]))]
     columns += [microseconds(name) for name in ("start_ns", "time_ns", "alone_ns")]
     columns += [("slowdown", lambda row: number(row["slowdown"], 5)), microseconds("bound_ns")]
     columns.append(("", _status))

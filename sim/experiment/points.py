@@ -378,7 +378,8 @@ class PointRuns:
         """Further tables of flows, and of all kinds of traffic, by file name."""
         scenarios = [point.scenario for point in self.points.values()]
         of_flows = not self.study.runs_programs and any(one.switching.counts == "flows" for one in scenarios)
-        tables = {f"{name}.csv": self._details(name) for name in (*FLOW_TABLES * of_flows, "throughput_time")}
+        names = [*(FLOW_TABLES if of_flows else ()), "throughput_time"]
+        tables = {f"{name}.csv": self._details(name) for name in names}
         if any(one.follows_trace for one in scenarios):
             tables["packets.csv"] = list(self._packets())
         tables["classes.csv"] = self._details("classes")
