@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Upper bounds that anyone can recompute: prices of channels prove them, and no solver is trusted.
+"""Upper bounds that anyone can recompute, and bottlenecks: prices of channels prove them, and no solver is trusted.
 
 Every upper bound that this package reports is verified here, and every lower bound in
 :mod:`flitlab.fluid.delivered`.

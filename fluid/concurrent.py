@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest feasible multiple of a demand: of maximum concurrent flows, and of the fixed split of a routing.
+"""The largest feasible multiple of a demand: by concurrent flows, also beside a background, and by a fixed split.
 
 Whether a multiple is feasible is often decided long before the largest is known.
 """

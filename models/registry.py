@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of the components a configuration may use: ``(category, kind) -> spec class``.
 
-A component is one file with one pydantic model (:class:`Parameters`) under :func:`register`; its ``build`` method makes
-the frozen data object that the engines and the LPs work on. The built-in ones are found by
-importing every module of the category's packages, so adding a file is all that adding a component
-takes; a user's file does the same through ``plugins:``.
+A component is a pydantic model (:class:`Parameters`) under :func:`register`; its ``build`` method makes the frozen data
+object that the engines and the LPs work on. The built-in ones are found by importing every module of the category's
+packages, so adding a file is all that adding a component takes; a user's file does the same through ``plugins:``.
 """
 
 import importlib

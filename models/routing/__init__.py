@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routings: one file per kind, and :class:`~flitlab.models.routing.routes.Routes` for all."""
+"""Routings by kind, and :class:`~flitlab.models.routing.routes.Routes` for all."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic patterns, one per module; :class:`~flitlab.models.traffic.traffic.Traffic` represents all of them."""
+"""Traffic patterns; :class:`~flitlab.models.traffic.traffic.Traffic` represents all of them."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements of ranks on hosts: one file each."""
+"""Placements of ranks on hosts."""

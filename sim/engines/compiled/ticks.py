@@ -2,8 +2,8 @@
 """Ticks stored as their low 32 bits, and differences between them.
 
 A packet record's tick is less than 2**32 ticks in the past, a link record's less than 2**31 in the future
-(:func:`flitlab.models.transport.session.check_stay`); a run may take 2**39 ticks. Hence only differences modulo 2**32
-are defined. No other code may subtract or compare such ticks (tests/sim/test_ticks.py).
+(:func:`flitlab.models.transport.session.check_transit`); a run may take 2**39 ticks. Hence only differences modulo
+2**32 are defined. No other code may subtract or compare such ticks (tests/sim/test_ticks.py).
 """
 
 import numpy as np

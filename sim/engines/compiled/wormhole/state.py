@@ -76,7 +76,7 @@ _VC = np.dtype(
 # An output, as the crossbar sees it.
 _OUTPUT = np.dtype(
     [
-        ("best_bid", np.uint64),  # requests of this time, or the highest bid (see ``bids``)
+        ("best_bid", np.uint64),  # requests of this time, or the highest bid (see ``layout.py``)
         ("last_input", np.uint32),  # crossbar input that was served last
         ("queue", np.uint32),  # delay queue of its flits
     ]
@@ -85,7 +85,7 @@ _OUTPUT = np.dtype(
 _VC_SET = np.dtype(
     [
         ("free", np.uint64),  # VCs that no packet holds, a bit each
-        ("best_bid", np.uint64),  # requests of this time (see ``bids``)
+        ("best_bid", np.uint64),  # requests of this time (see ``layout.py``)
         ("first", np.uint32),  # number of the first VC
         ("first_waiting", np.uint32),  # first input VC in the wait queue, or NONE
         ("last_waiting", np.uint32),  # last input VC in the wait queue, if any
@@ -95,7 +95,7 @@ _VC_SET = np.dtype(
 # An input of the crossbar.
 _CROSSBAR_INPUT = np.dtype(
     [
-        ("best_bid", np.uint64),  # requests of this time, or the highest bid (see ``bids``)
+        ("best_bid", np.uint64),  # requests of this time, or the highest bid (see ``layout.py``)
         ("vc", np.uint32),  # served last
         ("output", np.uint32),  # served last
     ]

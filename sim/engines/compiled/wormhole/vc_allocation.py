@@ -48,7 +48,7 @@ _LAST_BIT = U(63)
 _HEAD_SHIFT = U(32)  # in an entry of ``state.new_heads``, above the VC
 _PACKET_SHIFT = _HEAD_SHIFT + layout.PACKET_SHIFT
 
-# Bits of a bid: the rotating distance of the input VC and, above, the time (see ``bids``).
+# Bits of a bid: the rotating distance of the input VC and, above, the time (see ``layout.py``).
 _TURN_MASK = (U(1) << TIME_SHIFT) - U(1)
 
 
