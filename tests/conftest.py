@@ -14,7 +14,6 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from xdist.scheduler import LoadFileScheduling
 
 from tests.known_prices import known_price
 
@@ -63,15 +62,16 @@ def pytest_collection_modifyitems(config, items):
         keep_part(config, items, *config.option.part)
 
 
-class GroupScheduling(LoadFileScheduling):
-    """Gives the files of a group of :data:`OF_ONE_PROCESS` to one process, any other file by itself."""
-
-    def _split_scope(self, nodeid):
-        file = super()._split_scope(nodeid)
-        return next((group[0] for group in OF_ONE_PROCESS if file.removeprefix("tests/") in group), file)
-
-
+@pytest.hookimpl(optionalhook=True)  # without processes, there is no such hook
 def pytest_xdist_make_scheduler(config, log):
+    """Give the files of a group of :data:`OF_ONE_PROCESS` to one process, any other file by itself."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class GroupScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return next((group[0] for group in OF_ONE_PROCESS if file.removeprefix("tests/") in group), file)
+
     return GroupScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
