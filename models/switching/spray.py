@@ -216,16 +216,17 @@ class Spray(ByteSwitching):
         mean = self.mean_bytes(sizes) / mtu
         return in_bytes(self._arriving(instance, load, sizes, payload, mtu, mean, seed), sizes, seed)
 
-    def queue_sizes(self, instance: Instance, work: Source | Workload) -> dict[str, Ints]:
+    def queue_sizes(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> dict[str, Ints]:
         """Capacities and ECN thresholds of all links, in bytes; nothing of lossless queues, whose ``pfc`` is stated.
 
         Parameters
         ----------
         instance, work: of the scenario.
+        load, seed: with which a run can start; sizes do not depend on them.
         """
         if self.fabric.lossless is not None:
             return {}
-        session = self._static_session(instance, work, 1.0, 1)
+        session = self._static_session(instance, work, load, seed)
         marks = session.low < NEVER_MARKS
         thresholds = np.concatenate([session.low[marks], session.high[marks]])
         of_links = {"queue_bytes": session.queue_bytes, "ecn_bytes": thresholds}

@@ -288,12 +288,13 @@ class SwitchingMode(ABC):
         """
         return "mode", 0
 
-    def queue_sizes(self, instance: Instance, work: Source | Workload) -> dict[str, Ints]:
+    def queue_sizes(self, instance: Instance, work: Source | Workload, load: float, seed: int) -> dict[str, Ints]:
         """What follows from the network where keys of queues are unset, to be shown; by default nothing.
 
         Parameters
         ----------
         instance, work: of the scenario.
+        load, seed: with which a run can start.
 
         Returns
         -------

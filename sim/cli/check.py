@@ -128,14 +128,14 @@ def _describe(case: Case, cost: Cost) -> JsonObject:
         "certificate": case.certificate, "loads": case.loads, "seeds": case.seeds,
         "window": _window(case), "placing": case.resolved["loads"] if case.placing is not None else None,
         "ceilings": [ceiling.kind for ceiling in case.ceilings], "config": case.resolved,
-        "queues": {} if case.scenario is None else _queues(case.scenario),
+        "queues": {} if case.scenario is None else _queues(case.scenario, max(case.grid, default=1.0), case.seeds[0]),
         **({} if case.workload is None else {"application": _application(case.workload)}),
     }  # fmt: skip
 
 
-def _queues(scenario: Scenario) -> dict[str, list[int]]:
+def _queues(scenario: Scenario, load: float, seed: int) -> dict[str, list[int]]:
     """The least and the greatest value of each quantity of the queues, in bytes."""
-    stated = scenario.switching.queue_sizes(scenario.instance, scenario.work)
+    stated = scenario.switching.queue_sizes(scenario.instance, scenario.work, load, seed)
     return {name: _ends(values) for name, values in stated.items()}
 
 

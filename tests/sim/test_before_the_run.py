@@ -327,3 +327,11 @@ def test_check_states_the_queues_of_spray_in_bytes(tmp_path, capsys):
         (tmp_path / "q.yaml").write_text(QUEUES % keys)
         assert main(["check", str(tmp_path / "q.yaml"), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["scenarios"][0]["queues"] == queues
+
+
+def test_check_states_the_queues_of_small_flows_that_arrive(tmp_path, capsys):
+    """At load 1 each host would open more than one flow in the time of a packet."""
+    text = (QUEUES % "queue_packets: 20").replace("together", "poisson").replace("9000", "1000")
+    (tmp_path / "q.yaml").write_text(text + "loads: [0.1, 0.2]\nmeasure: {seconds: 0.0001}\n")
+    assert main(["check", str(tmp_path / "q.yaml"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scenarios"][0]["queues"]["queue_bytes"] == [80_000, 80_000]
