@@ -80,7 +80,7 @@ def outstanding_traffic(const: Constants, state: State, topology: Topology, now:
     Per channel: all outstanding flits whose route has the channel, and those that have yet to cross it.
     """
     outstanding = Outstanding(*np.zeros((2, topology.channels), np.int64))
-    network = _Network(const.routes, const.net, topology.out_start, topology.dst)
+    network = _Network(routes=const.routes, net=const.net, out_start=topology.out_start, dst=topology.dst)
     unsent, processes = first_unsent(state), processes_of(const.net)
     for number, process in enumerate(processes):
         first = unsent[number * topology.hosts : (number + 1) * topology.hosts]
