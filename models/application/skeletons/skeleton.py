@@ -98,7 +98,7 @@ def choose_ranks(requested_ranks: int | None, hosts: int, allowed: Callable[[int
     ----------
     requested_ranks: the configured number, None: the largest.
     hosts: number of hosts.
-    allowed: whether the program runs on so many ranks.
+    allowed: whether the program runs on a given number of ranks.
     rule: allowed numbers, in words after "must be".
 
     Raises
