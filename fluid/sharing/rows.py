@@ -113,7 +113,7 @@ def drawn_rates(session: Session) -> dict[str, float]:
 
 
 def _weighted(flows: CompetingFlows, traffic: Traffic) -> CompetingFlows:
-    """The same flows, weighted by the demand of their pair, of which each has an equal part."""
+    """The same flows, each weighted by an equal part of the demand of its pair."""
     source, target, weight = traffic.pairs()
     hosts = traffic.topology.hosts
     pair, mine = source * hosts + target, flows.source * hosts + flows.target

@@ -133,7 +133,7 @@ class Sp(Multipartition):
 
 @register("application", "lu")
 class Lu(NasBenchmark):
-    """NPB LU on xdim x ydim ranks, xdim = ydim or 2 ydim, n^3 points, columns of which every rank has a block.
+    """NPB LU on xdim x ydim ranks, xdim = ydim or 2 ydim, n^3 points; every rank has a block of columns.
 
     An iteration: a wavefront runs through each of n - 2 planes from the corner of rank 0 (receive from north and west,
     calculate, send 5 words a point of the edge to south and east), then through all planes back; then the right-hand

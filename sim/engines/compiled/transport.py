@@ -48,7 +48,7 @@ def trace_packet(state, subflow, number, most, now):
 
 @inline
 def push_timer(heap, key):
-    """Push a key onto the heap of timers, of which the least, the earliest tick, comes first.
+    """Push a key onto the heap of timers, from which the earliest tick is taken first.
 
     Parameters
     ----------
